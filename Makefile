@@ -1,0 +1,54 @@
+# On a fresh machine with Python >= 3.11:
+#   make demo    set up, compile a program and show it run
+#   make test    set up, then lint, types and the normal test tier
+# Set-up happens in .venv, and again only when pyproject.toml changes.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` picks another.
+PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done))
+
+# A .venv whose interpreter is gone (Python was upgraded) is set up again.
+$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Test processes run side by side: one BLAS thread each.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test tiny slow lint clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/tracr run frac_prevs x a c x
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2
+
+tiny: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q tests/test_tiny.py
+
+slow: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n 2 -m slow tests
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "tracr needs Python >= 3.11; name one with make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	touch $(VENV)/.installed $@

@@ -1,0 +1,105 @@
+"""Tracr: compile RASP programs into the weights of transformers.
+
+>>> import tracr
+>>> from tracr.rasp import rasp
+>>> is_x = (rasp.tokens == "x").named("is_x")
+>>> prevs = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
+>>> frac_prevs = rasp.Aggregate(prevs, is_x).named("frac_prevs")
+>>> model = tracr.compile(frac_prevs, vocab="abcx", max_seq_len=5)
+>>> model("xacx")
+[1.0, 0.5, 0.3333333333333333, 0.5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.pipeline import compile_program
+from tracr.errors import (
+    CompileError,
+    EvaluationError,
+    ExpressionError,
+    InputError,
+    LimitError,
+    TracrError,
+    TracrWarning,
+    VocabularyError,
+)
+from tracr.model.compiled import CompiledModel, Run
+from tracr.rasp import rasp
+from tracr.rasp.expressions import SOp
+from tracr.rasp.values import Value
+
+__all__ = [
+    "CompileError",
+    "CompiledModel",
+    "EvaluationError",
+    "ExpressionError",
+    "InputError",
+    "LimitError",
+    "Run",
+    "TracrError",
+    "TracrWarning",
+    "VocabularyError",
+    "compile",
+    "rasp",
+]
+
+__version__ = "0.1.0"
+
+
+def compile(
+    program: SOp | Sequence[SOp] | Mapping[str, SOp],
+    vocab: Iterable[Value],
+    max_seq_len: int,
+    causal: bool = False,
+    level: int = 1,
+    *,
+    bos: Value = "bos",
+    pad: Value = "pad",
+    strict: bool = False,
+    max_values: int = 300_000,
+    max_cells: int = 3_000_000,
+    max_parameters: int = 250_000_000,
+) -> CompiledModel:
+    """Compile a RASP program into a transformer.
+
+    Args:
+        program: an s-op; or several (a list, or a dict from names), which then share their work.
+        vocab: the tokens inputs are made of: a string, a list or a set.
+        max_seq_len: the longest input, BOS not counted.
+        causal: mask attention to earlier positions; the program means what `rasp.causal_eval` says.
+        level: 0 keeps the paper's structure (one operation, one component, a direction `one`); 1 also shares equal
+            sub-expressions, merges heads and drops what nothing reads.
+        bos: name of the beginning-of-sequence token, which the model adds by itself.
+        pad: name of the padding token.
+        strict: refuse whatever would otherwise be a warning or a recorded assumption.
+        max_values: how many different numbers a mean may take where a nonlinear operation reads it.
+        max_cells: how many calls of a user's function one table may take.
+        max_parameters: the largest model to build.
+    """
+    if isinstance(program, Mapping):
+        outputs = dict(program)
+    elif isinstance(program, list | tuple):
+        from tracr.compiler.trace import unique_labels
+
+        names = unique_labels([getattr(sop, "name", str(sop)) for sop in program])
+        outputs = dict(zip(names, program, strict=True))
+    else:
+        outputs = {getattr(program, "name", "output"): program}
+    if not outputs:
+        raise ExpressionError("there is no program to compile", hint="pass an s-op, or a list or dict of s-ops")
+    options = Options(
+        as_vocabulary(vocab),
+        max_seq_len,
+        causal,
+        level,
+        bos,
+        pad,
+        strict,
+        max_values,
+        max_cells,
+        max_parameters,
+    )
+    return compile_program(outputs, options)

@@ -1,0 +1,128 @@
+"""Step 6: assemble the weight matrices, with the names and shapes of TransformerLens.
+
+Parallel heads are stacked, parallel MLPs concatenated; each layer keeps its own sizes. Weights are float64 here and
+cast when the model runs. Scores are not divided by sqrt(d_head): the logit gap is exactly what was designed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracr.compiler.construct import Construction
+from tracr.compiler.options import Options
+from tracr.compiler.schedule import Layer
+from tracr.craft.linear import BOS, ONE, PAD, LinearMap
+from tracr.craft.variables import Array, Variable
+from tracr.errors import LimitError
+from tracr.model.parameters import LayerParameters, Parameters
+
+__all__ = ["assemble", "count_parameters"]
+
+
+def assemble(construction: Construction, options: Options) -> Parameters:
+    """The weights of the transformer."""
+    check_budget(construction, options)
+    width = len(construction.directions)
+    assembler = _Assembler(construction, width)
+    w_e, w_pos = assembler.embedding(options)
+    outputs = construction.schedule.circuit.outputs
+    w_u = np.zeros((width, sum(variable.size for _, variable in outputs)))
+    start = 0
+    for _, variable in outputs:
+        for place, slot in enumerate(construction.slots[variable]):
+            w_u[slot, start + place] = 1.0
+        start += variable.size
+    layers = tuple(assembler.layer(layer) for layer in construction.layers)
+    return Parameters(w_e, w_pos, layers, w_u)
+
+
+def layer_sizes(layer: Layer) -> tuple[int, int, int]:
+    """Heads, d_head and d_mlp of a layer."""
+    d_head = max((head.rank for head in layer.heads), default=0)
+    return len(layer.heads), d_head, sum(part.read.width for part in layer.mlps)
+
+
+def count_parameters(construction: Construction, options: Options) -> dict[str, int]:
+    """How many weights each part of the model will have."""
+    width = len(construction.directions)
+    outputs = sum(variable.size for _, variable in construction.schedule.circuit.outputs)
+    counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
+    for number, layer in enumerate(construction.layers):
+        heads, d_head, d_mlp = layer_sizes(layer)
+        counts[f"attention {number + 1}"] = heads * d_head * (4 * width + 3) + width
+        counts[f"mlp {number + 1}"] = d_mlp * (2 * width + 1) + width
+    return counts
+
+
+def check_budget(construction: Construction, options: Options) -> None:
+    """Refuse a model with more parameters than allowed, before anything large is allocated."""
+    counts = count_parameters(construction, options)
+    total = sum(counts.values())
+    if total > options.max_parameters:
+        largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
+        parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
+        raise LimitError(
+            f"the model would have about {total:,} parameters ({total * 12 / 2**30:.1f} GiB while compiling) in "
+            f"{len(construction.directions):,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
+            hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {options.max_parameters:,})",
+        )
+
+
+class _Assembler:
+    def __init__(self, construction: Construction, width: int) -> None:
+        self.slots = construction.slots
+        self.circuit = construction.schedule.circuit
+        self.width = width
+
+    def embedding(self, options: Options) -> tuple[Array, Array]:
+        """W_E: a row per token, then BOS and PAD. W_pos: a row for BOS, then per position."""
+        tokens = len(options.vocab)
+        w_e, w_pos = np.zeros((tokens + 2, self.width)), np.zeros((options.max_seq_len + 1, self.width))
+        for source in self.circuit.embedded:
+            if source.by_token is not None:
+                self.put(w_e[:tokens], source.variable, source.by_token)
+            if source.by_position is not None:
+                self.put(w_pos[1:], source.variable, source.by_position)
+        self.put(w_e[tokens : tokens + 1], BOS, np.ones((1, 1)))
+        self.put(w_e[tokens + 1 :], PAD, np.ones((1, 1)))
+        self.put(w_e, ONE, np.ones((tokens + 2, 1)))
+        return w_e, w_pos
+
+    def put(self, target: Array, variable: Variable, rows: Array) -> None:
+        """Write rows over a variable's coordinates into the columns of its slots."""
+        if variable in self.slots:
+            slots = self.slots[variable]
+            live = slots >= 0
+            target[:, slots[live]] += rows[:, live]
+
+    def read(self, linear: LinearMap, matrix: Array, bias: Array) -> None:
+        """Fill a matrix [width, n] that reads; `one` becomes a bias where it has no direction."""
+        for variable, block in linear.blocks.items():
+            if variable is ONE and ONE not in self.slots:
+                bias[: linear.width] += block[0]
+            else:
+                self.put(matrix[:, : linear.width].T, variable, block.T)
+
+    def layer(self, layer: Layer) -> LayerParameters:
+        """The stacked heads and concatenated neurons of one layer."""
+        heads, d_head, d_mlp = layer_sizes(layer)
+        wide, narrow = (heads, self.width, d_head), (heads, d_head)
+        w_q, w_k, w_v = np.zeros(wide), np.zeros(wide), np.zeros(wide)
+        b_q, b_k, b_v = np.zeros(narrow), np.zeros(narrow), np.zeros(narrow)
+        w_o = np.zeros((heads, d_head, self.width))
+        for number, head in enumerate(layer.heads):
+            self.read(head.query, w_q[number], b_q[number])
+            self.read(head.key, w_k[number], b_k[number])
+            self.read(head.value, w_v[number], b_v[number])
+            for variable, matrix in head.writes:
+                self.put(w_o[number, : head.value.width], variable, matrix)
+        w_in, b_in, w_out = np.zeros((self.width, d_mlp)), np.zeros(d_mlp), np.zeros((d_mlp, self.width))
+        start = 0
+        for part in layer.mlps:
+            stop = start + part.read.width
+            self.read(part.read, w_in[:, start:stop], b_in[start:stop])
+            for variable, matrix in part.writes:
+                self.put(w_out[start:stop], variable, matrix)
+            start = stop
+        zeros = np.zeros(self.width)
+        return LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, zeros, w_in, b_in, w_out, zeros)

@@ -1,0 +1,77 @@
+"""The program in Craft: variables with their directions, and the heads and MLPs that compute them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracr.compiler.typed import Typed
+from tracr.craft.heads import Head
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.mlps import MLP
+from tracr.craft.variables import Array, Variable
+from tracr.errors import CompileError
+
+__all__ = ["Circuit", "Component", "Embedded"]
+
+Component = Head | MLP
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """A variable the embedding writes: a row for each token, or for each position (BOS, then 0, 1, ...)."""
+
+    variable: Variable
+    by_token: Array | None = None
+    by_position: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """Components in topological order over named variables; nothing is placed in a layer yet."""
+
+    typed: Typed
+    embedded: tuple[Embedded, ...]
+    variables: tuple[Variable, ...]
+    components: tuple[Component, ...]
+    outputs: tuple[tuple[str, Variable], ...]
+
+    def verify(self) -> None:
+        """Raise if a component reads what is not yet written, or its matrices do not fit their variables."""
+        written = {ONE, BOS, PAD, *(source.variable for source in self.embedded)}
+        for component in self.components:
+            for variable in component.reads:
+                if variable not in written:
+                    raise CompileError(f"{component.label} reads {variable.label} before it is written")
+            maps = [component.read] if isinstance(component, MLP) else [component.query, component.key, component.value]
+            for linear in maps:
+                for variable, block in linear.blocks.items():
+                    if block.shape != (variable.size, linear.width):
+                        raise CompileError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
+            width = maps[-1].width
+            for variable, matrix in component.writes:
+                if matrix.shape != (width, variable.size) or not np.isfinite(matrix).all():
+                    raise CompileError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
+                written.add(variable)
+        for name, variable in self.outputs:
+            if variable not in written:
+                raise CompileError(f"output {name} is never written")
+
+    def show(self) -> str:
+        """One line per component: what it reads, its size, what it writes."""
+        lines = [f"embedding writes {', '.join(_space(source.variable) for source in self.embedded)}"]
+        for component in self.components:
+            reads = ", ".join(variable.label for variable in component.reads if variable not in (ONE, BOS, PAD))
+            writes = ", ".join(_space(variable) for variable, _ in component.writes)
+            if isinstance(component, Head):
+                size = f"head of rank {component.rank}"
+            else:
+                size = f"MLP of {component.read.width} neurons"
+            lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
+        lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
+        return "\n".join(lines)
+
+
+def _space(variable: Variable) -> str:
+    return f"{variable.label}[{variable.size}]"

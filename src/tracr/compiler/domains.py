@@ -1,0 +1,117 @@
+"""What values an s-op can take: a finite set, or an interval of numbers.
+
+Sets are supersets of what occurs. Equal values (`1`, `1.0`, `True`) are one value with one code; `twins` remembers
+the other representatives that can occur, so that a function which tells them apart is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.rasp.values import Value, is_number, sort_values
+
+__all__ = ["Codes", "Domain", "Finite", "Interval", "finite"]
+
+Codes = NDArray[np.int32]
+NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Finite:
+    """A finite set of values; a value's code is its place in `values`."""
+
+    values: tuple[Value, ...]
+    twins: Mapping[int, tuple[Value, ...]] = field(default_factory=lambda: NO_TWINS)
+
+    @cached_property
+    def index(self) -> dict[Value, int]:
+        """From value to code."""
+        return {value: code for code, value in enumerate(self.values)}
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The values as numbers, `None` as 0."""
+        return np.array([float(value) if is_number(value) else 0.0 for value in self.values])
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether every value but `None` is a number."""
+        return all(value is None or is_number(value) for value in self.values)
+
+    @property
+    def maybe_none(self) -> bool:
+        """Whether `None` is among the values."""
+        return None in self.index
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def representatives(self, code: int) -> tuple[Value, ...]:
+        """The value and those equal to it that can occur."""
+        return (self.values[code], *self.twins.get(code, ()))
+
+    def key(self) -> tuple[object, ...]:
+        """What makes two domains the same: values, with their types."""
+        return (self.values, tuple(type(value) for value in self.values), tuple(sorted(self.twins)))
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.values[:8]))
+        return f"{{{shown}, ... {len(self)} values}}" if len(self) > 8 else f"{{{shown}}}"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers between `low` and `high`, `gap` apart at least (0 if unknown), perhaps `None` too.
+
+    `reason` says why the values are not listed one by one.
+    """
+
+    low: float
+    high: float
+    gap: float
+    maybe_none: bool
+    reason: str
+
+    numeric = True
+
+    def key(self) -> tuple[object, ...]:
+        """What makes two domains the same."""
+        return (self.low, self.high, self.gap, self.maybe_none)
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]" + (" or None" if self.maybe_none else "")
+
+
+Domain = Finite | Interval
+
+
+def finite(representatives: Iterable[Value], *, ordered: bool = False) -> Finite:
+    """The set of these values, sorted unless already `ordered`; equal ones become twins.
+
+    >>> domain = finite([2, 1, True, 1.0])
+    >>> domain.values, domain.representatives(0)
+    ((1, 2), (1, True, 1.0))
+    """
+    groups: dict[Value, list[Value]] = {}
+    for value in representatives:
+        group = groups.setdefault(value, [value])
+        if group[0] is not value and all(differ(value, member) for member in group):
+            group.append(value)
+    values: Sequence[Value] = list(groups) if ordered else sort_values(groups)
+    twins = {code: tuple(groups[value][1:]) for code, value in enumerate(values) if len(groups[value]) > 1}
+    return Finite(tuple(values), MappingProxyType(twins))
+
+
+def differ(first: Value, second: Value) -> bool:
+    """Whether a function could tell two equal values apart."""
+    if type(first) is not type(second):
+        return True
+    if isinstance(first, str | int):
+        return False
+    return repr(first) != repr(second)

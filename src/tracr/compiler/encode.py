@@ -1,0 +1,90 @@
+"""Choosing encodings: the annotated one, else the one its readers can use.
+
+A one-hot code can be read as a number by any linear map, a number as a one-hot code only through an MLP; so an s-op is
+numerical where it is a number by nature (a mean, a weighted sum), or where every reader wants a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracr.compiler.domains import Finite, Interval
+from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
+from tracr.errors import CompileError, LimitError
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["choose_encodings"]
+
+MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
+LARGEST_INTEGER = 2**24  # float32 has no odd integers above
+
+
+def choose_encodings(typed: Typed) -> Typed:
+    """The same program with every encoding decided."""
+    encodings: dict[int, Encoding] = {}
+    wants_number: dict[int, list[bool]] = {number: [] for number in typed.sops}
+    must_list: dict[int, bool] = dict.fromkeys(typed.sops, False)
+    for _, output in typed.outputs:
+        wants_number[output].append(False)
+    for node in reversed(typed.sops.values()):
+        encodings[node.id] = encoding = _choose(node, wants_number[node.id], must_list[node.id])
+        match node.op:
+            case Linear(terms=terms):
+                for number, _ in terms:
+                    wants_number[number].append(True)
+            case Aggregation(selector=selector, value=value):
+                wants_number[value].append(encoding is Encoding.NUMERICAL)
+                must_list[value] |= encoding is Encoding.CATEGORICAL
+            case _:
+                for number in node.inputs:
+                    wants_number[number].append(False)
+        if isinstance(node.op, Aggregation | Width):
+            select = typed.selectors[node.op.selector]
+            for number in (select.keys, select.queries):
+                wants_number[number].append(False)
+                must_list[number] = True
+    sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
+    for node in sops.values():
+        _check(node)
+    return replace(typed, sops=sops)
+
+
+def _choose(node: SOpNode, wants_number: list[bool], must_list: bool) -> Encoding:
+    if node.wish is not None:
+        return node.wish
+    if not node.domain.numeric:
+        return Encoding.CATEGORICAL
+    if isinstance(node.domain, Interval) or isinstance(node.op, Linear):
+        return Encoding.NUMERICAL
+    if isinstance(node.op, Aggregation) and not node.op.copies:
+        return Encoding.NUMERICAL
+    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
+        return Encoding.CATEGORICAL
+    every_reader = bool(wants_number) and all(wants_number)
+    many = len(node.domain) > MANY_VALUES and not must_list
+    return Encoding.NUMERICAL if every_reader or many else Encoding.CATEGORICAL
+
+
+def _check(node: SOpNode) -> None:
+    if node.encoding is Encoding.CATEGORICAL:
+        if isinstance(node.domain, Interval):
+            raise LimitError(
+                f"is annotated categorical but its values, {node.domain.reason}, are too many to list",
+                expression=node.source,
+                hint="annotate it rasp.numerical, or raise max_values",
+            )
+        return
+    if not node.domain.numeric:
+        raise CompileError(
+            f"is annotated numerical but takes values that are not numbers: {node.domain}",
+            expression=node.source,
+            hint="annotate it rasp.categorical, or map the values to numbers first",
+        )
+    ends = node.domain.numbers.tolist() if isinstance(node.domain, Finite) else [node.domain.low, node.domain.high]
+    largest = max(ends, key=abs, default=0.0)
+    if abs(largest) > LARGEST_INTEGER:
+        raise CompileError(
+            f"holds the number {largest!r}, beyond 2**24, where float32 no longer tells integers apart",
+            expression=node.source,
+            hint="scale it down, or annotate it rasp.categorical",
+        )

@@ -1,0 +1,157 @@
+"""What infer knows about an s-op besides its domain: which values occur together, and which positions differ.
+
+Domains alone treat s-ops as independent, which makes sets explode and reaches cells no input leads to. Three facts help:
+
+- An elementwise s-op is a function of its *leaves*: the tokens, the shape of the input (position and length), and
+  s-ops computed by attention. `joint` tabulates that function while the table is small, so `length - indices` is
+  known to be positive, and `f(x, g(x))` is tabulated on the pairs that occur.
+- Aggregates over one selector share their number of selected keys: `groups` lists the codes for each count.
+- `distinct`: no two positions of an input hold the same value. `determines`: where two positions of an input agree on
+  this s-op, they agree on those leaves too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Codes
+
+__all__ = ["SHAPE", "TOKENS", "Facts", "Groups", "Shape", "align", "feasible_pairs", "is_distinct", "strict_order"]
+
+TOKENS, SHAPE = -2, -1  # leaf numbers; other leaves are node ids
+JOINT_CELLS = 1_100_000
+GROUP_CELLS = 4_000_000
+
+Pairs = tuple[Codes, Codes]
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """All (position, length) combinations of the inputs a program accepts."""
+
+    positions: Codes
+    lengths: Codes
+
+    @staticmethod
+    def of(shortest: int, longest: int) -> Shape:
+        """Every position of every length between the two."""
+        spans = range(shortest, longest + 1)
+        positions = np.concatenate([np.arange(length, dtype=np.int32) for length in spans])
+        lengths = np.concatenate([np.full(length, length, dtype=np.int32) for length in spans])
+        return Shape(positions, lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The codes that can occur for each number of keys the selector selects."""
+
+    selector: int
+    by_count: dict[int, Codes]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """See the module's docstring. `joint` has one axis for each leaf, in the order of `leaves`."""
+
+    canon: int
+    leaves: tuple[int, ...]
+    joint: Codes | None
+    groups: Groups | None
+    distinct: bool
+    determines: frozenset[int]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every tabulated combination really occurs in some input: tokens and shape are free."""
+        return self.joint is not None and set(self.leaves) <= {TOKENS, SHAPE}
+
+    def fixes(self, other: Facts) -> bool:
+        """Whether positions that agree on this s-op agree on `other`."""
+        if self.distinct or other.canon in self.determines:
+            return True
+        return other.joint is not None and set(other.leaves) <= self.determines
+
+
+def align(fst: Facts, snd: Facts) -> tuple[tuple[int, ...], Codes, Codes] | None:
+    """Both s-ops as functions of their common leaves (broadcast against each other), if that table is small."""
+    if fst.joint is None or snd.joint is None:
+        return None
+    leaves = tuple(sorted({*fst.leaves, *snd.leaves}))
+    first, second = _spread(fst, fst.joint, leaves), _spread(snd, snd.joint, leaves)
+    cells = 1
+    for a, b in zip(first.shape, second.shape, strict=True):
+        cells *= max(a, b)
+    return (leaves, first, second) if cells <= JOINT_CELLS else None
+
+
+def _spread(facts: Facts, joint: Codes, leaves: tuple[int, ...]) -> Codes:
+    shape = [1] * len(leaves)
+    for axis, leaf in enumerate(facts.leaves):
+        shape[leaves.index(leaf)] = joint.shape[axis]
+    return joint.reshape(shape)
+
+
+def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
+    """A superset of the pairs of codes that occur at one position, as small as the facts allow."""
+    if fst.canon == snd.canon:
+        codes = np.arange(sizes[0], dtype=np.int32)
+        return codes, codes
+    best: Pairs | None = None
+    if set(fst.leaves) & set(snd.leaves):
+        aligned = align(fst, snd)
+        if aligned is not None:
+            best = _unique_pairs([np.broadcast_arrays(aligned[1], aligned[2])], sizes[1])
+    if fst.groups is not None and snd.groups is not None and fst.groups.selector == snd.groups.selector:
+        shared = _group_pairs(fst.groups, snd.groups, sizes[1])
+        if shared is not None and (best is None or len(shared[0]) < len(best[0])):
+            best = shared
+    if best is None:
+        rows, columns = np.arange(sizes[0], dtype=np.int32), np.arange(sizes[1], dtype=np.int32)
+        best = np.repeat(rows, sizes[1]), np.tile(columns, sizes[0])
+    return best
+
+
+def _group_pairs(fst: Groups, snd: Groups, columns: int) -> Pairs | None:
+    counts = [count for count in fst.by_count if count in snd.by_count]
+    if sum(len(fst.by_count[count]) * len(snd.by_count[count]) for count in counts) > GROUP_CELLS:
+        return None
+    return _unique_pairs([np.meshgrid(fst.by_count[count], snd.by_count[count]) for count in counts], columns)
+
+
+def _unique_pairs(parts: list[tuple[Codes, ...]], columns: int) -> Pairs:
+    keys = []
+    for first, second in parts:
+        a, b = first.ravel().astype(np.int64), second.ravel().astype(np.int64)
+        keys.append(np.unique((a * columns + b)[(a >= 0) & (b >= 0)]))
+    found = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+    return (found // columns).astype(np.int32), (found % columns).astype(np.int32)
+
+
+def is_distinct(leaves: tuple[int, ...], joint: Codes | None, shape: Shape) -> bool:
+    """Whether a function of tokens and shape differs at any two positions of any input."""
+    if joint is None or SHAPE not in leaves or not set(leaves) <= {TOKENS, SHAPE} or joint.min(initial=0) < 0:
+        return False
+    places = np.broadcast_to(shape.positions, joint.shape).ravel().astype(np.int64)
+    held = (np.broadcast_to(shape.lengths, joint.shape).ravel().astype(np.int64) << 32) + joint.ravel()
+    pairs = np.unique(held * (int(shape.positions.max(initial=0)) + 1) + places) if held.size < 2**18 else None
+    return pairs is not None and len(pairs) == len(np.unique(held))
+
+
+def strict_order(table: NDArray[np.int8]) -> bool:
+    """Whether a selector's table over one set of values is a total order (strict, or all of it reflexive).
+
+    Off the diagonal exactly one of (a, b) and (b, a) is selected, so it is a tournament; a tournament is transitive
+    exactly if its out-degrees are all different.
+    """
+    size = len(table)
+    if table.shape != (size, size) or size < 2 or table.min() < 0:
+        return False
+    diagonal = table.diagonal()
+    if not (diagonal == diagonal[0]).all():
+        return False
+    either = table + table.T
+    np.fill_diagonal(either, 1)
+    return bool((either == 1).all()) and len(np.unique(table.sum(axis=1, dtype=np.int64))) == size

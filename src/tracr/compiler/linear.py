@@ -1,0 +1,54 @@
+"""Recognising linear arithmetic: a weighted sum of numbers needs no table and no listed values."""
+
+from __future__ import annotations
+
+from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
+from tracr.rasp.functions import BinaryOperator, Composition, ConstantOperator, Function, UnaryOperator
+from tracr.rasp.values import is_number
+
+__all__ = ["linear_form"]
+
+Form = tuple[tuple[float, ...], float]
+
+
+def linear_form(expr: RASPExpr) -> Form | None:
+    """The factor of each input and the constant, if `expr` is built from `+ - *` and `/` with constants.
+
+    >>> from tracr.rasp import rasp
+    >>> linear_form(3 - rasp.indices / 2), linear_form(rasp.indices - rasp.length), linear_form(rasp.indices ** 2)
+    (((-0.5,), 3.0), ((1.0, -1.0), 0.0), None)
+    """
+    match expr:
+        case LinearSequenceMap():
+            return (float(expr.fst_fac), float(expr.snd_fac)), 0.0
+        case SequenceMap(f=BinaryOperator(symbol="+" | "-" as symbol)):
+            return (1.0, 1.0 if symbol == "+" else -1.0), 0.0
+        case Map():
+            functions = expr.f.functions() if isinstance(expr.f, Composition) else [expr.f]
+            factor, constant = 1.0, 0.0
+            for function in functions:
+                step = _affine(function)
+                if step is None:
+                    return None
+                factor, constant = step[0] * factor, step[0] * constant + step[1]
+            return (factor,), constant
+        case _:
+            return None
+
+
+def _affine(function: Function) -> tuple[float, float] | None:
+    """`(a, b)` if the function is a*x + b."""
+    match function:
+        case UnaryOperator(symbol="neg"):
+            return -1.0, 0.0
+        case ConstantOperator(symbol=symbol, constant=constant, reflected=reflected) if is_number(constant):
+            number = float(constant)
+            if symbol == "+":
+                return 1.0, number
+            if symbol == "-":
+                return (-1.0, number) if reflected else (1.0, -number)
+            if symbol == "*":
+                return number, 0.0
+            if symbol == "/" and not reflected and number != 0:
+                return 1 / number, 0.0
+    return None

@@ -1,0 +1,64 @@
+"""Everything a compilation depends on besides the program: one validated, frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tracr.errors import CompileError, VocabularyError
+from tracr.rasp.values import Value, as_value, sort_values
+
+__all__ = ["LEVELS", "Options", "as_vocabulary"]
+
+LEVELS = (0, 1)
+
+
+def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
+    """The distinct tokens: a list keeps its order, a set is sorted, a string is its characters.
+
+    >>> as_vocabulary({"b", "a"}), as_vocabulary("abca")
+    (('a', 'b'), ('a', 'b', 'c'))
+    """
+    if isinstance(vocab, set | frozenset):
+        vocab = sort_values(vocab)
+    try:
+        return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in vocab))
+    except TypeError as error:
+        raise VocabularyError(
+            f"the vocabulary must be a string, a list or a set of hashable tokens, not {vocab!r}: {error}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile. `tracr.compile` documents each field."""
+
+    vocab: tuple[Value, ...]
+    max_seq_len: int
+    causal: bool = False
+    level: int = 1
+    bos: Value = "bos"
+    pad: Value = "pad"
+    strict: bool = False
+    max_values: int = 300_000
+    max_cells: int = 3_000_000
+    max_parameters: int = 250_000_000
+
+    def __post_init__(self) -> None:
+        if not self.vocab:
+            raise VocabularyError("the vocabulary is empty", hint='pass the tokens inputs are made of, as vocab="abc"')
+        if isinstance(self.max_seq_len, bool) or not isinstance(self.max_seq_len, int) or self.max_seq_len < 1:
+            raise CompileError(f"max_seq_len must be a positive integer, not {self.max_seq_len!r}")
+        if self.level not in LEVELS:
+            raise CompileError(f"there is no optimisation level {self.level!r}", hint=f"levels are {LEVELS}")
+        for name, token in (("bos", self.bos), ("pad", self.pad)):
+            if token in self.vocab:
+                raise VocabularyError(
+                    f"the {name.upper()} token {token!r} is also in the vocabulary",
+                    hint=f"pass another name, such as {name}='<{name}>'",
+                )
+        if self.bos == self.pad:
+            raise VocabularyError(f"BOS and PAD are both {self.bos!r}", hint="give them different names")
+        for name in ("max_values", "max_cells", "max_parameters"):
+            if getattr(self, name) < 1:
+                raise CompileError(f"{name} must be positive, not {getattr(self, name)!r}")

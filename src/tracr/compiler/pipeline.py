@@ -1,0 +1,41 @@
+"""The compiler on one page: six steps, each a pure function from one frozen value to the next.
+
+    step                     from          to             file
+    1 trace                  SOp           Graph          trace.py
+    2 infer                  Graph         Typed          infer.py
+    3 translate              Typed         Circuit        translate.py
+    4 assign to layers       Circuit       Schedule       schedule.py
+    5 construct              Schedule      Construction   construct.py
+    6 assemble               Construction  Parameters     assemble.py
+
+Every intermediate value has `verify()`, run here at each border, and `show()`.
+"""
+
+from __future__ import annotations
+
+from tracr.compiler.assemble import assemble
+from tracr.compiler.construct import construct
+from tracr.compiler.infer import infer
+from tracr.compiler.options import Options
+from tracr.compiler.schedule import assign_to_layers
+from tracr.compiler.trace import Outputs, trace
+from tracr.compiler.translate import translate
+from tracr.model.compiled import CompiledModel
+
+__all__ = ["compile_program"]
+
+
+def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
+    """A transformer that computes the outputs."""
+    graph = trace(outputs)
+    graph.verify()
+    typed = infer(graph, options)
+    typed.verify()
+    circuit = translate(typed)
+    circuit.verify()
+    schedule = assign_to_layers(circuit, merge_heads=options.level >= 1)
+    schedule.verify()
+    construction = construct(schedule, options)
+    construction.verify()
+    parameters = assemble(construction, options)
+    return CompiledModel(options, graph, typed, circuit, schedule, construction, parameters)

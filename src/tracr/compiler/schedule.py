@@ -1,0 +1,112 @@
+"""Step 4: assign components to layers.
+
+Sub-layers alternate: attention 1, MLP 1, attention 2, ... Every component goes into the earliest sub-layer of its kind
+after everything it reads. Since a sub-layer may hold any number of components this is depth-optimal: by induction no
+schedule can place a component earlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracr.compiler.circuit import Circuit, Component
+from tracr.craft.heads import Head
+from tracr.craft.linear import LinearMap
+from tracr.craft.mlps import MLP
+from tracr.craft.variables import Variable
+from tracr.errors import CompileError
+
+__all__ = ["Layer", "Schedule", "assign_to_layers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One block of the transformer: its heads, then its groups of neurons; either may be empty (a no-op)."""
+
+    heads: tuple[Head, ...]
+    mlps: tuple[MLP, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The circuit's components in layers."""
+
+    circuit: Circuit
+    layers: tuple[Layer, ...]
+
+    def verify(self) -> None:
+        """Raise if a component reads what is written in its own sub-layer or later."""
+        written = {variable: -1 for variable in (source.variable for source in self.circuit.embedded)}
+        sublayers: list[tuple[Component, ...]] = []
+        for layer in self.layers:
+            sublayers += [layer.heads, layer.mlps]
+        for time, components in enumerate(sublayers):
+            for component in components:
+                for variable, _ in component.writes:
+                    written[variable] = time
+        for time, components in enumerate(sublayers):
+            for component in components:
+                late = [v.label for v in component.reads if written.get(v, -1) >= time]
+                if late:
+                    raise CompileError(f"{component.label} reads {', '.join(late)} before it is written")
+
+    def show(self) -> str:
+        """Two lines per layer: what attention computes, what the MLP computes."""
+        lines = []
+        for number, layer in enumerate(self.layers, start=1):
+            for kind, components in (("attn", layer.heads), ("mlp", layer.mlps)):
+                parts = [variable.label for component in components for variable, _ in component.writes]
+                lines.append(f"{kind} {number}: {', '.join(parts) or 'no-op'}")
+        return "\n".join(lines) or "no layers"
+
+
+def assign_to_layers(circuit: Circuit, *, merge_heads: bool) -> Schedule:
+    """The earliest sub-layer for every component; with `merge_heads`, heads of a layer with one pattern become one."""
+    written: dict[Variable, int] = {}
+    sublayers: dict[int, list[Component]] = {}
+    for component in circuit.components:
+        parity = 0 if isinstance(component, Head) else 1
+        time = max((written.get(variable, -1) for variable in component.reads), default=-1) + 1
+        time += (time - parity) % 2
+        sublayers.setdefault(time, []).append(component)
+        for variable, _ in component.writes:
+            written[variable] = time
+    depth = max(sublayers, default=-1) // 2 + 1
+    layers = []
+    for number in range(depth):
+        heads = [part for part in sublayers.get(2 * number, []) if isinstance(part, Head)]
+        mlps = [part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP)]
+        layers.append(Layer(tuple(merge(heads) if merge_heads else heads), tuple(mlps)))
+    return Schedule(circuit, tuple(layers))
+
+
+def merge(heads: list[Head]) -> list[Head]:
+    """Heads with the same queries and keys as one head that reads and writes the values of all."""
+    groups: dict[object, list[Head]] = {}
+    for head in heads:
+        groups.setdefault((_fingerprint(head.query), _fingerprint(head.key)), []).append(head)
+    return [_merged(group) for group in groups.values()]
+
+
+def _fingerprint(linear: LinearMap) -> object:
+    return frozenset((variable, block.tobytes()) for variable, block in linear.blocks.items())
+
+
+def _merged(group: list[Head]) -> Head:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    value = first.value
+    for head in group[1:]:
+        value = value.beside(head.value)
+    writes, start = [], 0
+    for head in group:
+        for variable, matrix in head.writes:
+            padded = np.zeros((value.width, variable.size))
+            padded[start : start + head.value.width] = matrix
+            writes.append((variable, padded))
+        start += head.value.width
+    label, what = ", ".join(head.label for head in group), "; ".join(head.what for head in group)
+    return replace(first, label=label, value=value, writes=tuple(writes), what=what)

@@ -1,0 +1,86 @@
+"""Selectors in infer: tables, boolean combinations, and how many keys a query can select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.facts import SHAPE, Facts, Shape
+from tracr.compiler.typed import ERROR
+
+__all__ = ["Table", "Widths", "combine", "complement", "widths"]
+
+Table = NDArray[np.int8]
+LONGEST_ENUMERATED = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Widths:
+    """The numbers of keys that can be selected; for each (position, length) where both inputs depend on it alone."""
+
+    counts: tuple[int, ...]
+    by_shape: NDArray[np.int32] | None
+
+
+def combine(how: Callable[[Table, Table], Table], fst: Table, snd: Table) -> Table:
+    """A boolean operation cell by cell; a cell where either predicate raises stays an error."""
+    combined = how(fst, snd).astype(np.int8)
+    combined[(fst == ERROR) | (snd == ERROR)] = ERROR
+    return combined
+
+
+def complement(table: Table) -> Table:
+    """What is not selected."""
+    return np.where(table == ERROR, ERROR, 1 - table).astype(np.int8)
+
+
+def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> list[Table] | None:
+    """The selection matrix for each length, where keys and queries depend on the shape of the input only."""
+    functions = all(f.joint is not None and set(f.leaves) <= {SHAPE} for f in (keys, queries))
+    longest = int(shape.lengths.max(initial=0))
+    if not functions or longest > LONGEST_ENUMERATED:
+        return None
+    assert keys.joint is not None and queries.joint is not None
+    key_codes = np.broadcast_to(keys.joint, shape.lengths.shape)
+    query_codes = np.broadcast_to(queries.joint, shape.lengths.shape)
+    if min(key_codes.min(initial=0), query_codes.min(initial=0)) < 0:
+        return None
+    found = []
+    for length in range(int(shape.lengths.min(initial=1)), longest + 1):
+        here = shape.lengths == length
+        chosen = table[query_codes[here]][:, key_codes[here]]
+        if (chosen == ERROR).any():
+            return None
+        found.append(np.tril(chosen) if causal else chosen)
+    return found
+
+
+def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths:
+    """How many keys queries can select: exactly, from the shape of the input, or by bounds.
+
+    Bounds: at least one if the table is full, if every value selects itself (and keys are the queries), or if the key
+    at position 0, which every query sees, is always selected; at most the most keys any query selects, if keys are
+    distinct.
+    """
+    exact = masks(table, keys, queries, shape, causal)
+    if exact is not None:
+        by_shape = np.concatenate([mask.sum(axis=1, dtype=np.int32) for mask in exact])
+        return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
+    most = int(shape.lengths.max(initial=0))
+    chosen = table == 1
+    if not chosen.any():
+        return Widths((0,), None)
+    if keys.distinct:
+        most = min(most, int(chosen.sum(axis=1).max()))
+    least = 0
+    if chosen.all():
+        least = 1 if causal else int(shape.lengths.min(initial=1))
+    elif keys.canon == queries.canon and chosen.diagonal().all():
+        least = 1
+    elif keys.joint is not None and set(keys.leaves) <= {SHAPE}:
+        first = np.broadcast_to(keys.joint, shape.lengths.shape)[shape.positions == 0]
+        least = int(first.min(initial=0) >= 0 and bool(chosen[:, np.unique(first)].all()))
+    return Widths(tuple(range(least, most + 1)), None)

@@ -1,0 +1,76 @@
+"""Sharing: s-ops that compute the same become one, and what no output needs is dropped.
+
+Two s-ops are the same if they do the same operation with the same table on the same inputs; names, annotations and
+the identity of a lambda do not matter. At level 0 nothing is merged (one operation, one component), only dead code goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tracr.compiler.typed import Aggregation, Linear, Lookup, Op, PairLookup, Typed, Width
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["share"]
+
+
+def share(typed: Typed, canon: Mapping[int, int]) -> Typed:
+    """Replace every node by its canonical one (`canon`, itself if not there) and keep what the outputs need."""
+
+    def to(number: int) -> int:
+        return canon.get(number, number)
+
+    def redirect(op: Op) -> Op:
+        match op:
+            case Lookup():
+                return replace(op, inner=to(op.inner))
+            case PairLookup():
+                return replace(op, fst=to(op.fst), snd=to(op.snd))
+            case Linear():
+                return replace(op, terms=tuple((to(number), factor) for number, factor in op.terms))
+            case Aggregation():
+                return replace(op, selector=to(op.selector), value=to(op.value))
+            case Width():
+                return replace(op, selector=to(op.selector))
+            case _:
+                return op
+
+    wishes: dict[int, set[Encoding]] = {}
+    for node in typed.sops.values():
+        if node.wish is not None:
+            wishes.setdefault(to(node.id), set()).add(node.wish)
+    sops = {
+        number: replace(node, op=redirect(node.op), wish=_one_wish(wishes.get(number, set())))
+        for number, node in typed.sops.items()
+        if to(number) == number
+    }
+    selectors = {
+        number: replace(selector, keys=to(selector.keys), queries=to(selector.queries))
+        for number, selector in typed.selectors.items()
+        if to(number) == number
+    }
+    outputs = tuple((name, to(output)) for name, output in typed.outputs)
+    merged = replace(typed, sops=sops, selectors=selectors, outputs=outputs)
+    return _reachable(merged)
+
+
+def _one_wish(wishes: set[Encoding]) -> Encoding | None:
+    """A one-hot code can be read as a number too, so it serves both wishes."""
+    if not wishes:
+        return None
+    return Encoding.CATEGORICAL if Encoding.CATEGORICAL in wishes else Encoding.NUMERICAL
+
+
+def _reachable(typed: Typed) -> Typed:
+    needed: set[int] = set()
+    stack = [output for _, output in typed.outputs]
+    while stack:
+        number = stack.pop()
+        if number not in needed:
+            needed.add(number)
+            stack.extend(typed.children(typed.sops[number]))
+    sops = {number: node for number, node in typed.sops.items() if number in needed}
+    used = {node.op.selector for node in sops.values() if isinstance(node.op, Aggregation | Width)}
+    selectors = {number: selector for number, selector in typed.selectors.items() if number in used}
+    return replace(typed, sops=sops, selectors=selectors)

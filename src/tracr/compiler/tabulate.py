@@ -1,0 +1,255 @@
+"""Calling the user's functions, once per cell, and turning what they return into tables of codes."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Codes, Finite, finite
+from tracr.compiler.typed import ERROR, UNREACHED
+from tracr.errors import CompileError, Diagnostic, LimitError, TracrWarning
+from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
+from tracr.rasp.values import Value, as_value
+
+__all__ = ["Reporter", "tabulate", "tabulate_pairs", "tabulate_predicate"]
+
+PURITY_SAMPLE = 8
+PLAIN = {int, str, bool, type(None)}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A call that raised."""
+
+    arguments: tuple[Value, ...]
+    error: Exception
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.arguments))
+        return f"({shown}): {type(self.error).__name__}: {self.error}"
+
+
+@dataclass
+class Reporter:
+    """Collects what infer finds out about a program; in strict mode everything is a refusal."""
+
+    strict: bool
+    found: list[Diagnostic]
+
+    def warn(self, expression: str, what: str, hint: str) -> None:
+        """Record and issue a warning, or refuse."""
+        if self.strict:
+            raise CompileError(what, expression=expression, hint=f"{hint} (refused because strict=True)")
+        diagnostic = Diagnostic(expression, what, hint)
+        self.found.append(diagnostic)
+        warnings.warn(str(diagnostic), TracrWarning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A user's function with the expression it belongs to."""
+
+    expression: str
+    f: Function
+    reporter: Reporter
+    reachable: bool
+
+    def __call__(self, arguments: Iterable[tuple[Value, ...]]) -> list[Any]:
+        """The result, or the Failure, for each tuple of arguments."""
+        f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
+        results: list[Any] = []
+        for args in arguments:
+            try:
+                value = f(*args)
+                results.append(value if type(value) in PLAIN else as_value(value, where="the result"))
+            except Exception as error:
+                results.append(Failure(args, error))
+        return results
+
+    def check_purity(self, arguments: Sequence[tuple[Value, ...]], results: Sequence[Any]) -> None:
+        """Call again on a sample; a function that answers differently is not one."""
+        for args, once, again in zip(arguments, results, self(arguments), strict=False):
+            both = isinstance(once, Failure) and isinstance(again, Failure)
+            if not both and once != again:
+                self.reporter.warn(
+                    self.expression,
+                    f"{function_name(self.f)}{args!r} returned {once!r}, then {again!r}",
+                    "a RASP function must give the same result whenever it gets the same values",
+                )
+                return
+
+    def report(self, failures: Sequence[Failure]) -> None:
+        """Tell about calls that raised: an error where an input surely leads to one, else a warning."""
+        if not failures:
+            return
+        name = function_name(self.f)
+        shown = "; ".join(f"{name}{failure}" for failure in failures[:3])
+        more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
+        if self.reachable:
+            raise CompileError(
+                f"the function raises on values that inputs take: {shown}{more}",
+                expression=self.expression,
+                hint="make it return a value (or None) there, or leave those tokens out of the vocabulary",
+            )
+        self.reporter.warn(
+            self.expression,
+            f"the function raises on values that no input may take: {shown}{more}",
+            "if inputs can lead there the model's output for them is unspecified; return None to be safe",
+        )
+
+    def agree(self, results: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> None:
+        """Refuse a function that tells equal values (1, 1.0, True) apart."""
+        first = results[0]
+        for args, result in zip(arguments, results, strict=True):
+            failed = isinstance(first, Failure), isinstance(result, Failure)
+            if failed[0] != failed[1] or (not failed[0] and result != first):
+                raise CompileError(
+                    f"{function_name(self.f)} tells equal values apart: {arguments[0]!r} gives {first!r}, "
+                    f"{args!r} gives {result!r}, and both can occur",
+                    expression=self.expression,
+                    hint="values are compared with ==; convert first, e.g. int(x) or float(x)",
+                )
+
+
+def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes, Finite]:
+    """Codes for the results and the domain they form."""
+    failures = [result for result in results if isinstance(result, Failure)]
+    caller.report(failures)
+    values = [result for result in results if not isinstance(result, Failure)]
+    if not values:
+        raise CompileError("the function raises on every value it can get", expression=caller.expression)
+    domain = finite(itertools.chain(values, twins))
+    index = domain.index
+    codes = [ERROR if isinstance(result, Failure) else index[result] for result in results] if failures else [
+        index[result] for result in results
+    ]
+    return np.array(codes, dtype=np.int32), domain
+
+
+def tabulate(caller: Caller, inner: Finite, occurring: Codes) -> tuple[Codes, Finite]:
+    """The table of a function of one value; `None` stays `None`. Only the occurring codes are tabulated."""
+    values = inner.values
+    codes = [code for code in occurring.tolist() if values[code] is not None]
+    arguments = [(values[code],) for code in codes]
+    results = caller(arguments)
+    caller.check_purity(arguments[:PURITY_SAMPLE], results)
+    twins: list[Any] = []
+    for code, result in zip(codes, results, strict=True):
+        if code in inner.twins:
+            every = [(value,) for value in inner.representatives(code)]
+            others = caller(every)
+            caller.agree([result, *others], [every[0], *every])
+            twins += [other for other in others if not isinstance(other, Failure)]
+    return _table(caller, (len(inner),), [np.array(codes, dtype=np.int32)], results, twins, [occurring], (inner,))
+
+
+def tabulate_pairs(
+    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], limit: int, *, keep_none: bool = False
+) -> tuple[Codes, Finite]:
+    """The table of a function of two values on the pairs that can occur; `None` if either is, unless `keep_none`."""
+    if len(pairs[0]) > limit:
+        raise LimitError(
+            f"needs a table of {len(pairs[0]):,} pairs of values ({len(fst):,} by {len(snd):,})",
+            expression=caller.expression,
+            hint=f"map the inputs to fewer values first, or raise max_cells (now {limit:,})",
+        )
+    first, second = fst.values, snd.values
+    cells = [
+        (a, b)
+        for a, b in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
+        if keep_none or (first[a] is not None and second[b] is not None)
+    ]
+    arguments = [(first[a], second[b]) for a, b in cells]
+    results = caller(arguments)
+    caller.check_purity(arguments[:PURITY_SAMPLE], results)
+    twins: list[Any] = []
+    if fst.twins or snd.twins:
+        for (a, b), result in zip(cells, results, strict=True):
+            if a in fst.twins or b in snd.twins:
+                every = list(itertools.product(fst.representatives(a), snd.representatives(b)))
+                others = caller(every)
+                caller.agree([result, *others], [every[0], *every])
+                twins += [other for other in others if not isinstance(other, Failure)]
+    where = [np.array([a for a, _ in cells], dtype=np.int32), np.array([b for _, b in cells], dtype=np.int32)]
+    domains = () if keep_none else (fst, snd)
+    return _table(caller, (len(fst), len(snd)), where, results, twins, list(pairs), domains)
+
+
+def _table(
+    caller: Caller,
+    shape: tuple[int, ...],
+    where: list[Codes],
+    results: list[Any],
+    twins: list[Any],
+    occurring: list[Codes],
+    domains: tuple[Finite, ...],
+) -> tuple[Codes, Finite]:
+    """Put the results into a table; occurring cells that were not called hold `None`."""
+    silent = len(occurring[0]) > len(where[0])
+    if silent and not results:
+        domain, codes = finite([None]), np.zeros(0, np.int32)
+    else:
+        codes, domain = _finish(caller, results, [*twins, None] if silent else twins)
+    table = np.full(shape, UNREACHED, dtype=np.int32)
+    if silent:
+        table[tuple(occurring)] = domain.index[None]
+    table[tuple(where)] = codes
+    return table, domain
+
+
+def tabulate_predicate(caller: Caller, keys: Finite, queries: Finite, limit: int) -> NDArray[np.int8]:
+    """`table[query, key]`: 1 selected, 0 not, ERROR where the predicate raises. `None` is passed on."""
+    if len(keys) * len(queries) > limit:
+        raise LimitError(
+            f"compares {len(keys):,} keys with {len(queries):,} queries",
+            expression=caller.expression,
+            hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
+        )
+    if isinstance(caller.f, Comparison):
+        fast = _compare(caller.f, keys, queries)
+        if fast is not None:
+            return fast
+    arguments = [(key, query) for query in queries.values for key in keys.values]
+    results = caller(arguments)
+    caller.check_purity(arguments[:PURITY_SAMPLE], results)
+    if keys.twins or queries.twins:
+        width = len(keys)
+        for q, k in itertools.product(range(len(queries)), range(width)):
+            if q in queries.twins or k in keys.twins:
+                every = list(itertools.product(keys.representatives(k), queries.representatives(q)))
+                chosen = [other if isinstance(other, Failure) else bool(other) for other in caller(every)]
+                own = results[q * width + k]
+                caller.agree([own if isinstance(own, Failure) else bool(own), *chosen], [every[0], *every])
+    caller.report([result for result in results if isinstance(result, Failure)])
+    cells = [ERROR if isinstance(result, Failure) else int(bool(result)) for result in results]
+    return np.array(cells, dtype=np.int8).reshape(len(queries), len(keys))
+
+
+def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[np.int8] | None:
+    """A built-in comparison of all keys with all queries at once; `None` if some values are not comparable."""
+    if keys.maybe_none or queries.maybe_none:
+        return None
+    if comparison in (Comparison.TRUE, Comparison.FALSE):
+        return np.full((len(queries), len(keys)), int(comparison is Comparison.TRUE), dtype=np.int8)
+    compare: Callable[..., Any] = OPERATORS[comparison.value]
+    columns, rows = _column(keys)[None, :], _column(queries)[:, None]
+    try:
+        return np.asarray(compare(columns, rows)).astype(np.int8)
+    except TypeError:
+        return None
+
+
+def _column(domain: Finite) -> NDArray[Any]:
+    small = domain.numeric and all(abs(number) < 2**53 for number in domain.numbers)
+    if small:
+        return domain.numbers
+    column = np.empty(len(domain), dtype=object)
+    for code, value in enumerate(domain.values):
+        column[code] = value
+    return column

@@ -1,0 +1,261 @@
+"""The program as data: every s-op with its domain, its encoding and its table. No user function is called from here on.
+
+A `Typed` program is what the later steps translate, what the vectorised interpreter runs, and what a model is checked
+against. Values are integer codes (places in a node's domain); `ERROR` marks a cell where the user's function raises,
+`UNREACHED` a cell that no input leads to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Codes, Domain, Finite
+from tracr.compiler.options import Options
+from tracr.errors import CompileError, Diagnostic
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+__all__ = [
+    "ERROR",
+    "UNREACHED",
+    "Aggregation",
+    "Constant",
+    "IndicesOp",
+    "LengthOp",
+    "Linear",
+    "Lookup",
+    "Op",
+    "PairLookup",
+    "Positions",
+    "SOpNode",
+    "SelectorNode",
+    "TokensOp",
+    "Typed",
+    "Width",
+]
+
+ERROR = -1
+UNREACHED = -2
+
+
+@dataclass(frozen=True, eq=False)
+class TokensOp:
+    """The input tokens."""
+
+
+@dataclass(frozen=True, eq=False)
+class IndicesOp:
+    """The positions."""
+
+
+@dataclass(frozen=True, eq=False)
+class LengthOp:
+    """The length of the input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """One value everywhere: code 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """A code for each position."""
+
+    table: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A function of one s-op: `table[code]`."""
+
+    inner: int
+    table: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class PairLookup:
+    """A function of two s-ops: `table[first code, second code]`."""
+
+    fst: int
+    snd: int
+    table: Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """`constant` plus a weighted sum of s-ops that hold numbers; `None` if any of them is."""
+
+    terms: tuple[tuple[int, float], ...]
+    constant: float
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation:
+    """The mean of the selected values, or `default`.
+
+    `copies` is true when all selected values are equal (one, mostly), so that nothing is ever averaged; `assumed` when
+    that could not be proved but the interpreter would raise otherwise (several strings have no mean).
+    """
+
+    selector: int
+    value: int
+    default: Value
+    copies: bool
+    assumed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Width:
+    """How many keys are selected."""
+
+    selector: int
+
+
+Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Lookup | PairLookup | Linear | Aggregation | Width
+
+
+@dataclass(frozen=True, eq=False)
+class SOpNode:
+    """An s-op: what it computes, the values it can take and how it is to be stored."""
+
+    id: int
+    label: str
+    source: str
+    op: Op
+    domain: Domain
+    wish: Encoding | None
+    encoding: Encoding
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The s-ops this one reads at its own position."""
+        match self.op:
+            case Lookup(inner=inner):
+                return (inner,)
+            case PairLookup(fst=fst, snd=snd):
+                return (fst, snd)
+            case Linear(terms=terms):
+                return tuple(node for node, _ in terms)
+            case _:
+                return ()
+
+
+@dataclass(frozen=True, eq=False)
+class SelectorNode:
+    """A selector: `table[query code, key code]` is 1, 0 or ERROR. `counts` are the widths that can occur."""
+
+    id: int
+    label: str
+    source: str
+    keys: int
+    queries: int
+    table: NDArray[np.int8]
+    counts: tuple[int, ...]
+
+    @property
+    def always(self) -> bool:
+        """Whether every query selects something."""
+        return bool(self.counts) and self.counts[0] > 0
+
+    @property
+    def at_most_one(self) -> bool:
+        """Whether no query selects two keys."""
+        return not self.counts or self.counts[-1] <= 1
+
+
+N = TypeVar("N", SOpNode, SelectorNode)
+
+
+@dataclass(frozen=True, eq=False)
+class Typed:
+    """All s-ops and selectors the outputs need, in topological order."""
+
+    options: Options
+    sops: dict[int, SOpNode]
+    selectors: dict[int, SelectorNode]
+    outputs: tuple[tuple[str, int], ...]
+    lengths: tuple[int, int]
+    warnings: tuple[Diagnostic, ...] = field(default=())
+
+    def children(self, node: SOpNode) -> tuple[int, ...]:
+        """Every s-op `node` depends on directly, through its selector too."""
+        if isinstance(node.op, Aggregation | Width):
+            selector = self.selectors[node.op.selector]
+            value = (node.op.value,) if isinstance(node.op, Aggregation) else ()
+            return (selector.keys, selector.queries, *value)
+        return node.inputs
+
+    def verify(self) -> None:
+        """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        seen: set[int] = set()
+        for node in self.sops.values():
+            if any(child not in seen for child in self.children(node)):
+                raise CompileError(f"typed node {node.label} stands before something it reads")
+            seen.add(node.id)
+            if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
+                raise CompileError(f"{node.label} is numerical but takes the values {node.domain}")
+            if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
+                raise CompileError(f"{node.label} is categorical but its values are not listed")
+            if isinstance(node.op, Lookup | PairLookup | Positions):
+                if not isinstance(node.domain, Finite) or node.op.table.max(initial=ERROR) >= len(node.domain):
+                    raise CompileError(f"the table of {node.label} leaves its domain")
+                shape = tuple(_size(self.sops[child]) for child in node.inputs) or (self.options.max_seq_len,)
+                if node.op.table.shape != shape:
+                    raise CompileError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
+        for selector in self.selectors.values():
+            shape = (_size(self.sops[selector.queries]), _size(self.sops[selector.keys]))
+            if selector.table.shape != shape:
+                raise CompileError(f"the table of {selector.label} has shape {selector.table.shape}, not {shape}")
+
+    def show(self) -> str:
+        """One line per s-op: what it is, its values and its encoding."""
+        lines = []
+        for node in self.sops.values():
+            what = describe(self, node)
+            lines.append(f"{node.label} = {what} : {node.encoding.value} {node.domain}")
+        for name, output in self.outputs:
+            lines.append(f"output {name}: {self.sops[output].label}")
+        lines += [f"warning {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+def _size(node: SOpNode) -> int:
+    return len(node.domain) if isinstance(node.domain, Finite) else 0
+
+
+def describe(typed: Typed, node: SOpNode) -> str:
+    """What an s-op computes, in one phrase."""
+
+    def label(number: int) -> str:
+        return typed.sops[number].label
+
+    match node.op:
+        case Lookup(inner=inner):
+            return f"table of {label(inner)}"
+        case PairLookup(fst=fst, snd=snd):
+            return f"table of {label(fst)} and {label(snd)}"
+        case Linear(terms=terms, constant=constant):
+            text = " + ".join(f"{factor:g}*{label(term)}" for term, factor in terms)
+            return f"{text} + {constant:g}" if constant else text
+        case Aggregation(selector=selector, value=value, copies=copies, default=default):
+            verb = "copy" if copies else "mean"
+            return f"{verb} of {label(value)} where {describe_selector(typed, selector)}, default {default!r}"
+        case Width(selector=selector):
+            return f"number of keys where {describe_selector(typed, selector)}"
+        case Constant() | Positions():
+            return "constant"
+        case _:
+            return "input"
+
+
+def describe_selector(typed: Typed, number: int) -> str:
+    """A selector in one phrase: keys, queries, and how many keys a query may select."""
+    selector = typed.selectors[number]
+    keys, queries = typed.sops[selector.keys].label, typed.sops[selector.queries].label
+    low, high = (selector.counts[0], selector.counts[-1]) if selector.counts else (0, 0)
+    return f"{selector.label}(keys {keys}, queries {queries}, selects {low}..{high})"

@@ -1,0 +1,121 @@
+"""Linear maps out of the residual stream, block by block: one matrix for each variable that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracr.craft.numerics import U, Noise, dyadic_grid
+from tracr.craft.variables import NUMBER, Array, Variable
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import is_number
+
+__all__ = ["BOS", "ONE", "PAD", "LinearMap", "NumberRead", "present", "read_code", "read_none", "read_number"]
+
+ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
+"""1 at every position: the source of biases."""
+BOS = Variable("tokens:bos", Encoding.NUMERICAL, (NUMBER,))
+"""1 at the BOS position only."""
+PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
+"""1 at PAD positions only."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """x -> the sum over variables v of x[v] @ blocks[v]."""
+
+    blocks: Mapping[Variable, Array]
+    width: int
+
+    @staticmethod
+    def of(variable: Variable, matrix: Array) -> LinearMap:
+        """A map that reads one variable."""
+        return LinearMap({variable: matrix}, matrix.shape[1])
+
+    def then(self, matrix: Array) -> LinearMap:
+        """This map followed by a matrix."""
+        return LinearMap({variable: block @ matrix for variable, block in self.blocks.items()}, matrix.shape[1])
+
+    def __add__(self, other: LinearMap) -> LinearMap:
+        blocks = dict(self.blocks)
+        for variable, block in other.blocks.items():
+            blocks[variable] = blocks[variable] + block if variable in blocks else block
+        return LinearMap(blocks, self.width)
+
+    def beside(self, other: LinearMap) -> LinearMap:
+        """Both outputs, one after the other."""
+        width = self.width + other.width
+        blocks: dict[Variable, Array] = {}
+        for source, start in ((self, 0), (other, self.width)):
+            for variable, block in source.blocks.items():
+                target = blocks.setdefault(variable, np.zeros((variable.size, width)))
+                target[:, start : start + source.width] += block
+        return LinearMap(blocks, width)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that are read."""
+        return tuple(self.blocks)
+
+
+def _row(variable: Variable, *weights: float) -> LinearMap:
+    return LinearMap.of(variable, np.array([weights], dtype=np.float64))
+
+
+def present() -> LinearMap:
+    """1 at every position but BOS."""
+    return _row(ONE, 1.0) + _row(BOS, -1.0)
+
+
+def read_code(variable: Variable) -> LinearMap:
+    """The code of a variable, and zero at BOS.
+
+    What the BOS position holds is known (a head's default, say), so a multiple of the BOS direction cancels it: no
+    reader ever sees a stray code.
+    """
+    plain = LinearMap.of(variable, np.eye(variable.size))
+    stray = variable.bos_code()
+    return plain + LinearMap.of(BOS, -stray[None, :]) if stray.any() else plain
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRead:
+    """A number read linearly (0 at BOS and where it is `None`), with its error, grid and range."""
+
+    number: LinearMap
+    none: LinearMap | None
+    noise: Noise
+    low: float
+    high: float
+
+    @property
+    def largest(self) -> float:
+        """The largest size of the number."""
+        return max(abs(self.low), abs(self.high))
+
+
+def read_none(variable: Variable) -> LinearMap | None:
+    """1 where the variable is `None`."""
+    if not variable.maybe_none:
+        return None
+    column = np.zeros((variable.size, 1))
+    column[variable.index[None]] = 1.0
+    return read_code(variable).then(column)
+
+
+def read_number(variable: Variable) -> NumberRead:
+    """The number a variable holds; a one-hot code is read linearly, the value of each direction as its weight."""
+    weights = np.zeros((variable.size, 1))
+    for place, value in enumerate(variable.values):
+        weights[place] = 1.0 if value is NUMBER else float(value) if is_number(value) else 0.0
+    noise, low, high = variable.noise, variable.low, variable.high
+    if not variable.numerical:
+        low, high = float(weights.min()), float(weights.max())
+        grid = dyadic_grid(weights[:, 0].tolist())
+        largest, total = float(np.abs(weights).max()), float(np.abs(weights).sum())
+        exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
+        error = 0.0 if exact else largest * (noise.error + U) + total * noise.cold
+        noise = Noise(error=error, grid=grid if exact else 0.0)
+    return NumberRead(read_code(variable).then(weights), read_none(variable), noise, low, high)

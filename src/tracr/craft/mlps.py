@@ -1,0 +1,220 @@
+"""MLPs from tables: lookups of one-hot codes, staircases and interpolations of numbers, weighted sums.
+
+All of them write zero at the BOS position (their inputs read as zero there, and constants are gated by BOS), so that
+heads which fall back to BOS find it clean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present
+from tracr.craft.numerics import CLEAN, U, Noise, power_of_two_above
+from tracr.craft.variables import Array, Variable
+
+__all__ = ["MLP", "Gap", "Units", "interpolate", "look_up", "look_up_pairs", "staircase", "weighted_sum"]
+
+
+@dataclass(frozen=True, eq=False)
+class MLP:
+    """relu(read) @ write: a group of neurons that computes one variable."""
+
+    label: str
+    read: LinearMap
+    writes: tuple[tuple[Variable, Array], ...]
+    what: str
+
+    @property
+    def reads(self) -> tuple[Variable, ...]:
+        """Every variable the neurons read."""
+        return self.read.variables
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of what comes out."""
+
+    read: LinearMap
+    write: Array
+    noise: Noise
+
+    @property
+    def count(self) -> int:
+        """How many neurons."""
+        return self.read.width
+
+
+class Gap(Exception):
+    """Two numbers that must be told apart are closer than the error of what is stored."""
+
+    def __init__(self, below: float, above: float, error: float) -> None:
+        self.below, self.above, self.error = below, above, error
+        super().__init__(f"{below!r} and {above!r} are too close for an error of {error:.2g}")
+
+
+def _bias(weights: Array) -> LinearMap:
+    return LinearMap.of(ONE, weights[None, :])
+
+
+def _join(*parts: Units) -> Units:
+    """Several groups of neurons that write the same directions."""
+    read = parts[0].read
+    for part in parts[1:]:
+        read = read.beside(part.read)
+    noise = Noise(sum(part.noise.error for part in parts), sum(part.noise.cold for part in parts))
+    return Units(read, np.concatenate([part.write for part in parts]), noise)
+
+
+def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Units:
+    """A table of a one-hot code: a neuron per value (with `merge`, per distinct row of the table but zero).
+
+    relu(x_v) is 1 for the value that is there and 0 for the others. Where the code is rough, two neurons per value,
+    relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0.
+    """
+    classes = np.arange(len(table))
+    rows = table
+    if merge:
+        rows, classes = np.unique(table, axis=0, return_inverse=True)
+    members = np.eye(len(rows))[classes.ravel()]
+    if merge:
+        kept = rows.any(axis=1)
+        rows, members = rows[kept], members[:, kept]
+    scale = float(np.abs(rows).max(initial=0.0))
+    if noise.error <= CLEAN and noise.cold == 0.0:
+        return Units(code.then(members), rows, Noise(error=(noise.error + U * _inexact(rows)) * scale))
+    neurons = np.concatenate([2 * members, 2 * members], axis=1)
+    bias = np.repeat([-0.5, -1.5], len(rows))
+    return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=4 * U * scale))
+
+
+def _inexact(rows: Array) -> float:
+    """1 if float32 rounds some of the numbers, else 0."""
+    return float((rows.astype(np.float32) != rows).any())
+
+
+def look_up_pairs(
+    fst: LinearMap, snd: LinearMap, rows: Array, columns: Array, written: Array, noise: tuple[Noise, Noise]
+) -> Units:
+    """A table of two one-hot codes: a neuron per pair of classes.
+
+    `rows` and `columns` [values, pairs] say which values belong to each pair's classes. relu(2x + 2y - 3) is 1 if both
+    are there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
+    """
+    scale = float(np.abs(written).max(initial=0.0))
+    both = fst.then(2 * rows) + snd.then(2 * columns)
+    error = 2 * (noise[0].error + noise[1].error)
+    if error <= CLEAN:
+        read = both + _bias(np.full(both.width, -3.0))
+        return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
+    twice = np.concatenate([np.eye(both.width)] * 2, axis=1)
+    read = both.then(twice) + _bias(np.repeat([-2.5, -3.5], both.width))
+    return Units(read, np.concatenate([written, -written]), Noise(error=4 * U * scale))
+
+
+def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array) -> LinearMap:
+    """Switch neurons off at BOS and where the number is `None`; elsewhere nothing is added, so nothing is rounded."""
+    gated = neurons + LinearMap.of(BOS, -ceiling[None, :])
+    return gated if read.none is None else gated + read.none.then(-ceiling[None, :])
+
+
+def _constant(read: NumberRead, written: Array) -> Units:
+    """A fixed row wherever there is a number: one neuron, relu(1 - bos - none)."""
+    source = present()
+    if read.none is not None:
+        source = source + read.none.then(np.array([[-1.0]]))
+    return Units(source, written[None, :], Noise(error=U * float(np.abs(written).max(initial=0.0))))
+
+
+def _none(read: NumberRead, none_code: Array | None) -> list[Units]:
+    """The code of `None` where the number is `None`."""
+    if read.none is None or none_code is None:
+        return []
+    return [Units(read.none, none_code[None, :], Noise())]
+
+
+def staircase(read: NumberRead, points: Array, table: Array, none_code: Array | None) -> Units:
+    """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
+
+    A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Equal
+    neighbours need no step. With s a power of two between 2/gap and 4/gap the plateaus reach at least gap/4 around every
+    point, so errors below that are rounded away.
+
+    Exactness. Let x be a multiple of g, all steps have the same slope s <= 1/(2g), every t be a multiple of g, and
+    |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, sums of two of them need
+    no more than 24 bits, and so the output on plateaus is exact in float32, in whatever order it is added up. Otherwise
+    a step is off by at most 8 U s X, with X the largest |x|: hidden values of size sX are rounded, and cancel.
+    """
+    steps = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
+    gaps = points[steps + 1] - points[steps]
+    for step, gap in zip(steps, gaps, strict=True):
+        if 4 * read.noise.error >= gap:
+            raise Gap(float(points[step]), float(points[step + 1]), read.noise.error)
+    rises = table[steps + 1] - table[steps]
+    middles = (points[steps] + points[steps + 1]) / 2
+    slopes = np.array([power_of_two_above(2 / gap) for gap in gaps])
+    grid = read.noise.grid
+    exact = False
+    if grid and len(steps):
+        common = float(slopes.max())
+        grid = min(grid, 0.5 / common)
+        span = max(read.high - middles.min(), middles.max() - read.low) + 0.5 / common
+        if span / grid <= 2**23:
+            exact = not _inexact(table)
+            slopes = np.full(len(steps), common)
+            middles = np.round(middles / grid) * grid
+    read_steps = read.number.then(np.concatenate([slopes, slopes])[None, :])
+    bias = np.concatenate([0.5 - slopes * middles, -0.5 - slopes * middles])
+    largest = read.largest + float(np.abs(points).max(initial=0.0)) + 1
+    ceiling = np.concatenate([slopes, slopes]) * 2 * largest + 1
+    hidden = _gate(read, read_steps + _bias(bias), ceiling)
+    per_step = 8 * U * slopes * largest
+    wobble = float((np.abs(rises) * per_step[:, None]).sum(axis=0).max(initial=0.0))
+    noise = Noise() if exact or not len(steps) else Noise(error=wobble, cold=wobble)
+    parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
+    if table[0].any() or not parts:
+        base = _constant(read, table[0])
+        parts.append(Units(base.read, base.write, Noise() if exact else base.noise))
+    return _join(*parts, *_none(read, none_code))
+
+
+def interpolate(read: NumberRead, points: Array, numbers: Array, none_code: Array | None, width: int) -> Units:
+    """The piecewise linear function through (points, numbers), one neuron per change of slope.
+
+    f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). Input error is amplified by the steepest slope; rounding
+    adds 4 U X times the total change of slope.
+    """
+    slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
+    turns = np.diff(slopes, prepend=0.0)
+    kept = np.abs(turns) > 1e-12 * max(1.0, float(np.abs(slopes).max(initial=0.0)))
+    turns, places = turns[kept], points[:-1][kept]
+    write = np.zeros((len(turns), width))
+    write[:, 0] = turns
+    first = np.zeros(width)
+    first[0] = numbers[0]
+    largest = read.largest + float(np.abs(points).max(initial=0.0)) + 1
+    hidden = read.number.then(np.ones((1, len(places)))) + _bias(-places)
+    hidden = _gate(read, hidden, np.full(len(places), 2 * largest))
+    steepest = float(np.abs(slopes).max(initial=0.0))
+    error = steepest * read.noise.error + 4 * U * largest * float(np.abs(turns).sum())
+    error += 4 * U * float(np.abs(numbers).max(initial=0.0))
+    parts = [Units(hidden, write, Noise(error=error))] if len(places) else []
+    if first.any() or not parts:
+        parts.append(_constant(read, first))
+    return _join(*parts, *_none(read, none_code))
+
+
+def weighted_sum(read: NumberRead, constant: float, none_code: Array | None, width: int) -> Units:
+    """The number itself plus a constant: relu(z) - relu(-z), and a gated neuron for the constant."""
+    write = np.zeros((2, width))
+    write[:, 0] = [1.0, -1.0]
+    pair = read.number.then(np.array([[1.0, -1.0]]))
+    if read.none is not None:
+        pair = _gate(read, pair, np.full(2, 2 * read.largest + 1))
+    parts = [Units(pair, write, read.noise)]
+    if constant:
+        first = np.zeros(width)
+        first[0] = constant
+        parts.append(_constant(read, first))
+    return _join(*parts, *_none(read, none_code))

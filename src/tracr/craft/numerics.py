@@ -1,0 +1,79 @@
+"""What float32 does to a compiled model: the logit gap, and how far stored values may be from what they stand for.
+
+Weights are derived in float64 and run in float32, whose unit roundoff is U = 2**-24. Each variable carries a bound on
+its error, and a construction is used only where its own bound is good enough.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["EXACT", "GAP", "U", "Noise", "dyadic_grid", "mean_error", "power_of_two_above", "share_error"]
+
+U = 2.0**-24
+
+GAP = 256.0
+"""Logits are 0 for selected keys and -GAP for the rest; BOS, the default, sits at half of it. exp(-104) is already 0 in
+float32, so both -128 and -256 vanish exactly; powers of two survive any float format."""
+
+CLEAN = 2e-6
+"""A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
+
+NUMBER_TOLERANCE = 2e-5
+"""How far an MLP may put a number off, times max(1, |number|)."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Bounds on the error of a stored code.
+
+    `error`: of the number, or of the hot coordinate of a one-hot code. `cold`: of its other coordinates. `grid`: if not
+    0, what is stored is a multiple of it, so fixed-point arithmetic on it is exact.
+    """
+
+    error: float = 0.0
+    cold: float = 0.0
+    grid: float = 0.0
+
+
+EXACT = Noise()
+
+
+def power_of_two_above(number: float) -> float:
+    """The smallest power of two that is at least `number`.
+
+    >>> power_of_two_above(800.0), power_of_two_above(0.25)
+    (1024.0, 0.25)
+    """
+    return float(2.0 ** math.ceil(math.log2(number)))
+
+
+def dyadic_grid(numbers: Iterable[float]) -> float:
+    """The largest power of two of which all the numbers are multiples, or 0 if float32 has no room for that.
+
+    >>> dyadic_grid([0.5, 3.0]), dyadic_grid([1, 2]), dyadic_grid([1 / 3])
+    (0.5, 1.0, 0.0)
+    """
+    grid, largest = 1.0, 1.0
+    for number in numbers:
+        denominator = float(number).as_integer_ratio()[1]
+        grid, largest = min(grid, 1.0 / denominator), max(largest, abs(number))
+    return grid if largest / grid < 2**22 else 0.0
+
+
+def mean_error(keys: int, largest: float, error: float) -> float:
+    """Error of a mean over up to `keys` numbers of size `largest`, each off by `error`.
+
+    The weights 1/w carry 3 roundings, their products with the values one more, and adding up w terms at most w.
+    """
+    return error + (keys + 8) * U * largest
+
+
+def share_error(keys: int) -> float:
+    """Error of the attention BOS receives, c/(c+w): one exponential, a sum of w+1 positive terms, a division.
+
+    The sum is bounded as if it were added in runs of at most 64 terms, as vectorised sums are.
+    """
+    return (16 + min(keys, 64)) * U

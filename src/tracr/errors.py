@@ -1,0 +1,77 @@
+"""One error tree. Every message says what was wrong, where, and what to write instead.
+
+    TracrError
+      ExpressionError   a RASP expression was built from something that cannot be part of one
+      EvaluationError   the interpreter met a value it has no meaning for
+      CompileError      the program cannot become a transformer (a refusal, never a wrong model)
+        LimitError      ... because a size limit was reached; the message names the option that raises it
+      VocabularyError   the vocabulary or its special tokens are unusable
+      InputError        an input sequence the model or the interpreter cannot take
+
+Warnings about a program are `TracrWarning`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "CompileError",
+    "Diagnostic",
+    "EvaluationError",
+    "ExpressionError",
+    "InputError",
+    "LimitError",
+    "TracrError",
+    "TracrWarning",
+    "VocabularyError",
+]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What was found in a program: the expression, what is wrong with it, and what to write instead."""
+
+    expression: str
+    what: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.expression}: {self.what}" if self.expression else self.what
+        return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+class TracrError(Exception):
+    """Root of every error this package raises on purpose."""
+
+    def __init__(self, what: str, *, expression: str = "", hint: str = "") -> None:
+        self.diagnostic = Diagnostic(expression, what, hint)
+        super().__init__(str(self.diagnostic))
+
+
+class ExpressionError(TracrError, TypeError, ValueError):
+    """A RASP expression was built from something that cannot be part of one."""
+
+
+class EvaluationError(TracrError, ValueError):
+    """The interpreter met a value it has no meaning for."""
+
+
+class CompileError(TracrError, ValueError):
+    """The program cannot become a transformer."""
+
+
+class LimitError(CompileError):
+    """The program would need more values, table cells or parameters than the limits allow."""
+
+
+class VocabularyError(TracrError, ValueError):
+    """The vocabulary, or its BOS and PAD tokens, cannot be used."""
+
+
+class InputError(TracrError, ValueError):
+    """An input sequence that the model or the interpreter cannot take."""
+
+
+class TracrWarning(UserWarning):
+    """Something in a program that is probably not what its author meant."""

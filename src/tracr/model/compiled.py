@@ -1,0 +1,198 @@
+"""The compiled model: call it on tokens, look into its activations, ask what its directions mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tracr.compiler.circuit import Circuit
+from tracr.compiler.construct import Construction
+from tracr.compiler.options import Options
+from tracr.compiler.schedule import Schedule
+from tracr.compiler.trace import Graph
+from tracr.compiler.typed import Typed
+from tracr.errors import TracrError
+from tracr.model.forward import Hook, forward
+from tracr.model.outputs import Output
+from tracr.model.parameters import Parameters
+from tracr.model.residual import Residual, residual_of
+from tracr.model.threads import blas_threads
+from tracr.model.vocabulary import Vocabulary
+from tracr.rasp.values import Value
+
+__all__ = ["CompiledModel", "Run"]
+
+Decoded = Any  # a list of values; a dict of them with several outputs; a list of either for a batch
+CHUNK = 32_000_000  # activations held at once
+SMALL = 30_000_000  # multiplications below which BLAS runs on one thread
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Mapping[str, NDArray[Any]]):
+    """A forward pass: every activation under its TransformerLens name, batch axis first; `decoded` is the output."""
+
+    tokens: list[list[Value]]
+    activations: dict[str, NDArray[Any]]
+    decoded: Decoded
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self.activations[name]
+        except KeyError:
+            raise TracrError(f"no activation {name!r}", hint=f"there are {', '.join(self.activations)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.activations)
+
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    @property
+    def logits(self) -> NDArray[Any]:
+        """The unembedded output, [batch, position, d_vocab_out], BOS position first."""
+        return self.activations["logits"]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledModel:
+    """A transformer that computes a RASP program, with the stages of its compilation."""
+
+    options: Options
+    graph: Graph
+    typed: Typed
+    circuit: Circuit
+    schedule: Schedule
+    construction: Construction
+    parameters: Parameters
+    _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens and ids."""
+        shortest, longest = self.typed.lengths
+        return Vocabulary(self.options.vocab, self.options.bos, self.options.pad, shortest, longest)
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The program's outputs and how the logits hold them."""
+        found, start = [], 0
+        for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
+            node = self.typed.sops[number]
+            found.append(Output(name, node.encoding, node.domain, start, start + variable.size))
+            start += variable.size
+        return tuple(found)
+
+    @cached_property
+    def residual(self) -> Residual:
+        """The labelled dimensions of the residual stream, with writers and readers."""
+        return residual_of(self.construction)
+
+    @property
+    def n_layers(self) -> int:
+        """How many blocks."""
+        return len(self.parameters.layers)
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+        return len(self.construction.directions)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many weights, biases included."""
+        return sum(int(array.size) for _, array in self.parameters.named())
+
+    def __repr__(self) -> str:
+        names = ", ".join(output.name for output in self.outputs)
+        return (
+            f"CompiledModel({names}: {self.n_layers} layers, {self.d_model} dimensions, "
+            f"{self.n_parameters:,} parameters, level {self.options.level})"
+        )
+
+    def show(self, stage: str = "assemble") -> str:
+        """The text of a stage: trace, infer, translate, schedule, construct or assemble."""
+        stages: dict[str, Any] = {
+            "trace": self.graph,
+            "infer": self.typed,
+            "translate": self.circuit,
+            "schedule": self.schedule,
+            "construct": self.construction,
+        }
+        if stage == "assemble":
+            shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
+            return "\n".join([repr(self), *shapes])
+        if stage not in stages:
+            raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
+        return str(stages[stage].show())
+
+    def cast(self, dtype: DTypeLike) -> Parameters:
+        """The weights in another float type."""
+        key = np.dtype(dtype)
+        if key not in self._cast:
+            self._cast[key] = self.parameters.map(lambda array: array.astype(key, copy=False))
+        return self._cast[key]
+
+    def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
+        """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        parameters = self.cast(dtype)
+        work = ids.size * max(1, self.n_parameters)
+        with blas_threads(1 if work < SMALL else None):
+            if hook is not None:
+                return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook))
+            parts = [
+                forward(parameters, ids[start : start + self._rows(ids)], np, causal=self.options.causal)
+                for start in range(0, len(ids), self._rows(ids))
+            ]
+        return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
+
+    def _rows(self, ids: NDArray[Any]) -> int:
+        """How many inputs to run at once."""
+        length = ids.shape[1]
+        per_row = length * self.d_model
+        for layer in self.parameters.layers:
+            heads, d_head = layer.b_Q.shape
+            per_row = max(per_row, heads * length * length, 3 * heads * d_head * length, layer.b_in.size * length)
+        return max(1, CHUNK // max(1, per_row))
+
+    def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
+        """The program's output on `tokens` (no BOS); a list of sequences gives a list of outputs.
+
+        Positions that hold PAD give PAD. With several outputs the result is a dict.
+        """
+        batch, single = self._batch(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        decoded = self._decode(self.logits(ids, dtype), given, real)
+        return decoded[0] if single else decoded
+
+    def run(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Run:
+        """A forward pass with every activation."""
+        batch, single = self._batch(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        activations: dict[str, NDArray[Any]] = {}
+
+        def keep(name: str, tensor: NDArray[Any]) -> None:
+            activations[name] = tensor
+
+        logits = self.logits(ids, dtype, keep)
+        decoded = self._decode(logits, given, real)
+        shown = [self.vocabulary.decode(row) for row in ids.tolist()]
+        return Run(shown, activations, decoded[0] if single else decoded)
+
+    def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
+        if self.vocabulary.is_batch(tokens):
+            return tokens, False
+        return [tokens], True
+
+    def _decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
+        columns = {output.name: output.decode(logits[:, 1:]) for output in self.outputs}
+        rows: list[Any] = []
+        for row, (length, tokens) in enumerate(zip(given, real, strict=True)):
+            padding = [self.options.pad] * (length - tokens)
+            values = {name: [*column[row, :tokens].tolist(), *padding] for name, column in columns.items()}
+            rows.append(values if len(values) > 1 else next(iter(values.values())))
+        return rows

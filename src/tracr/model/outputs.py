@@ -1,0 +1,68 @@
+"""From logits to values: one-hot outputs by the largest logit, numbers by the nearest value of their domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Finite
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import is_number
+
+__all__ = ["Output"]
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """One output of a model: which logits hold it and how to read them."""
+
+    name: str
+    encoding: Encoding
+    domain: Domain
+    start: int
+    stop: int
+
+    @property
+    def labels(self) -> list[str]:
+        """What each logit stands for."""
+        if self.encoding is Encoding.NUMERICAL:
+            return [self.name, f"{self.name}:None"][: self.stop - self.start]
+        assert isinstance(self.domain, Finite)
+        return [f"{self.name}:{value}" for value in self.domain.values]
+
+    @cached_property
+    def _values(self) -> NDArray[Any]:
+        assert isinstance(self.domain, Finite)
+        values = np.empty(len(self.domain), dtype=object)
+        for code, value in enumerate(self.domain.values):
+            values[code] = value
+        return values
+
+    @cached_property
+    def _numbers(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Codes of the numbers in ascending order, and the midpoints between them."""
+        assert isinstance(self.domain, Finite)
+        codes = np.array([code for code, value in enumerate(self.domain.values) if is_number(value)], dtype=np.intp)
+        codes = codes[np.argsort(self.domain.numbers[codes], kind="stable")]
+        numbers = self.domain.numbers[codes]
+        return codes, (numbers[1:] + numbers[:-1]) / 2
+
+    def decode(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """Values (an object array) for logits [..., d_vocab_out]."""
+        mine = logits[..., self.start : self.stop]
+        if self.encoding is Encoding.CATEGORICAL:
+            decoded: NDArray[Any] = self._values[mine.argmax(axis=-1)]
+            return decoded
+        raw = mine[..., 0].astype(np.float64)
+        if isinstance(self.domain, Finite) and self._numbers[0].size:
+            codes, middles = self._numbers
+            decoded = self._values[codes[np.searchsorted(middles, raw)]]
+        else:
+            decoded = raw.astype(object)
+        if mine.shape[-1] > 1:
+            decoded = np.where(mine[..., 1] > 0.5, None, decoded)
+        return decoded

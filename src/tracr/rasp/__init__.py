@@ -1,0 +1,1 @@
+"""RASP: the language, its interpreter and a library of programs."""

@@ -1,0 +1,120 @@
+"""Names and encodings attached to expressions.
+
+A *categorical* s-op is stored as one direction per value, a *numerical* one as the size of a single direction.
+Annotations are wishes the compiler honours; where there are none it picks the encoding itself.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tracr.errors import ExpressionError
+
+if TYPE_CHECKING:
+    from tracr.rasp.expressions import RASPExpr
+
+__all__ = [
+    "DEFAULT_ANNOTATORS",
+    "ENCODING",
+    "NAME",
+    "Annotations",
+    "Encoding",
+    "annotate",
+    "categorical",
+    "default_encoding",
+    "default_name",
+    "get_encoding",
+    "is_categorical",
+    "is_numerical",
+    "numerical",
+]
+
+NAME = "name"
+ENCODING = "encoding"
+E = TypeVar("E", bound="RASPExpr")
+
+
+class Encoding(enum.Enum):
+    """How an s-op lives in the residual stream."""
+
+    CATEGORICAL = "categorical"
+    NUMERICAL = "numerical"
+
+
+def default_name(expr: RASPExpr) -> str:
+    """A name for the kind of expression: `map`, `aggregate`, ..."""
+    return type(expr).default_name
+
+
+def default_encoding(expr: RASPExpr) -> Encoding:
+    """S-ops are categorical unless annotated."""
+    return Encoding.CATEGORICAL
+
+
+DEFAULT_ANNOTATORS: dict[str, Callable[[Any], Any]] = {NAME: default_name, ENCODING: default_encoding}
+
+
+class Annotations(Mapping[str, Any]):
+    """What was annotated (`explicit`), with defaults for the keys in `DEFAULT_ANNOTATORS`."""
+
+    __slots__ = ("_owner", "explicit")
+
+    def __init__(self, owner: RASPExpr, explicit: Mapping[str, Any] | None = None) -> None:
+        self._owner = owner
+        self.explicit: dict[str, Any] = dict(explicit or {})
+        encoding = self.explicit.get(ENCODING)
+        if encoding is not None and not isinstance(encoding, Encoding):
+            raise ExpressionError(
+                f"encoding must be Encoding.CATEGORICAL or Encoding.NUMERICAL, not {encoding!r}",
+                hint="use rasp.numerical(sop) or rasp.categorical(sop)",
+            )
+
+    def __getitem__(self, key: str) -> Any:
+        if key in self.explicit:
+            return self.explicit[key]
+        return DEFAULT_ANNOTATORS[key](self._owner)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.explicit or key in DEFAULT_ANNOTATORS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.explicit)
+
+    def __len__(self) -> int:
+        return len(self.explicit)
+
+    def __repr__(self) -> str:
+        return repr(self.explicit)
+
+
+def annotate(expr: E, **annotations: Any) -> E:
+    """A copy of `expr` with the annotations added."""
+    return expr.annotated(**annotations)
+
+
+def numerical(expr: E) -> E:
+    """A copy of `expr` to be stored as a number."""
+    return annotate(expr, encoding=Encoding.NUMERICAL)
+
+
+def categorical(expr: E) -> E:
+    """A copy of `expr` to be stored as a one-hot code."""
+    return annotate(expr, encoding=Encoding.CATEGORICAL)
+
+
+def get_encoding(expr: RASPExpr) -> Encoding:
+    """The annotated encoding, categorical by default."""
+    encoding: Encoding = expr.annotations[ENCODING]
+    return encoding
+
+
+def is_numerical(expr: RASPExpr) -> bool:
+    """Whether `expr` is annotated numerical."""
+    return get_encoding(expr) is Encoding.NUMERICAL
+
+
+def is_categorical(expr: RASPExpr) -> bool:
+    """Whether `expr` is annotated categorical, or not at all."""
+    return get_encoding(expr) is Encoding.CATEGORICAL

@@ -1,0 +1,18 @@
+"""Causal evaluation: every selector masked to key <= query (the path existing code imports)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracr.rasp import interpreter
+from tracr.rasp.expressions import RASPExpr
+from tracr.rasp.interpreter import CausalEvaluator
+from tracr.rasp.values import Value
+
+__all__ = ["CausalEvaluator", "evaluate"]
+
+
+def evaluate(expr: RASPExpr, xs: Sequence[Value]) -> Any:
+    """The value of `expr` on `xs` when no position sees a later one."""
+    return interpreter.evaluate(expr, xs, causal=True)

@@ -1,0 +1,147 @@
+"""Functions that know how to print themselves: operators, comparisons, and compositions of maps."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tracr.rasp.values import Value, as_value
+
+__all__ = ["BinaryOperator", "Comparison", "Composition", "ConstantOperator", "Function", "function_name"]
+
+Function = Callable[..., Any]
+
+OPERATORS: dict[str, Function] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "and": lambda x, y: x and y,
+    "or": lambda x, y: x or y,
+    "not": lambda x: not x,
+    "neg": operator.neg,
+}
+
+
+@dataclass(frozen=True)
+class BinaryOperator:
+    """An operator between two s-ops, elementwise: `x < y`."""
+
+    symbol: str
+
+    def __call__(self, x: Value, y: Value) -> Any:
+        """The operator's result on one pair of values."""
+        return OPERATORS[self.symbol](x, y)
+
+    def __str__(self) -> str:
+        return f"x {self.symbol} y"
+
+
+@dataclass(frozen=True)
+class UnaryOperator:
+    """`not x` and `-x`, elementwise."""
+
+    symbol: str
+
+    def __call__(self, x: Value) -> Any:
+        return OPERATORS[self.symbol](x)
+
+    def __str__(self) -> str:
+        return "-x" if self.symbol == "neg" else f"{self.symbol} x"
+
+
+@dataclass(frozen=True)
+class ConstantOperator:
+    """An operator between an s-op and a constant: `x < 3`, or `3 - x` when `reflected`."""
+
+    symbol: str
+    constant: Value
+    reflected: bool = False
+
+    def __call__(self, x: Value) -> Any:
+        """The operator's result on one value, the constant on its own side."""
+        apply = OPERATORS[self.symbol]
+        return apply(self.constant, x) if self.reflected else apply(x, self.constant)
+
+    def __str__(self) -> str:
+        return f"{self.constant!r} {self.symbol} x" if self.reflected else f"x {self.symbol} {self.constant!r}"
+
+
+class Composition:
+    """`f` after `inner`, stopping at `None`; a linked list, so ten thousand of them do not recurse."""
+
+    __slots__ = ("f", "inner")
+
+    def __init__(self, inner: Function, f: Function) -> None:
+        self.inner = inner
+        self.f = f
+
+    def functions(self) -> list[Function]:
+        """The composed functions, first applied first."""
+        found: list[Function] = []
+        link: Function = self
+        while isinstance(link, Composition):
+            found.append(link.f)
+            link = link.inner
+        return [link, *reversed(found)]
+
+    def __call__(self, x: Value) -> Any:
+        """Every function in turn; each result is checked as if its Map stood alone."""
+        value: Any = x
+        for function in self.functions():
+            if value is None:
+                return None
+            value = as_value(function(value), where="a result on the way")
+        return value
+
+    def __str__(self) -> str:
+        functions = self.functions()
+        names = [function_name(f) for f in functions[:3]]
+        return " then ".join(names) + (f" then {len(functions) - 3} more" if len(functions) > 3 else "")
+
+
+class Comparison(enum.Enum):
+    """The built-in predicates of `Select`; called as `predicate(key, query)`, they refuse `None`.
+
+    >>> Comparison.LT(1, 2)
+    True
+    """
+
+    EQ = "=="
+    NEQ = "!="
+    LT = "<"
+    LEQ = "<="
+    GT = ">"
+    GEQ = ">="
+    TRUE = "True"
+    FALSE = "False"
+
+    def __call__(self, key: Value, query: Value) -> bool:
+        """Whether the comparison holds; an error if either is `None`."""
+        if key is None or query is None:
+            raise ValueError(f"{self!s} got None (key={key!r}, query={query!r}); use a lambda that accepts it")
+        if self is Comparison.TRUE or self is Comparison.FALSE:
+            return self is Comparison.TRUE
+        return bool(OPERATORS[self.value](key, query))
+
+    def __str__(self) -> str:
+        return f"Comparison.{self.name}"
+
+
+def function_name(function: Function) -> str:
+    """How a function is called in messages: an operator's text, a def's name, or `<lambda>`."""
+    if isinstance(function, BinaryOperator | UnaryOperator | ConstantOperator | Composition | Comparison):
+        return str(function)
+    return getattr(function, "__name__", None) or repr(function)

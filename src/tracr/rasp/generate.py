@@ -1,0 +1,283 @@
+"""Random RASP programs: typed, so that they mean something, and seeded, so that they can be had again.
+
+A program grows step by step. Every step reads s-ops from the pool of those drawn before, so work is shared, and adds
+one. The pool knows of each s-op what kind of values it holds, whether it may be `None`, and roughly how many values
+it takes. That is enough never to draw a program the interpreter raises on, or one with hopelessly large tables.
+
+>>> random_program(7)("abca") == random_program(7)("abca")
+True
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracr.rasp import random_functions as fn
+from tracr.rasp.combine import selector_and, selector_not, selector_or
+from tracr.rasp.expressions import (
+    Aggregate,
+    LinearSequenceMap,
+    Map,
+    Select,
+    SelectorWidth,
+    SequenceMap,
+    SOp,
+    indices,
+    length,
+    tokens,
+)
+from tracr.rasp.functions import Comparison
+from tracr.rasp.random_functions import Kind, kind_of
+from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
+from tracr.rasp.values import Value
+
+__all__ = ["random_inputs", "random_program"]
+
+Operator = Callable[[Any, Any], Any]
+
+EQUALITY: list[Operator] = [operator.eq, operator.ne]
+ORDER: list[Operator] = [operator.lt, operator.le, operator.gt, operator.ge]
+LOGIC: list[Operator] = [operator.and_, operator.or_]
+ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
+DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
+NUMERIC: list[Operator] = [max, min, fn.distance]
+SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
+
+
+def random_program(
+    rng: np.random.Generator | int,
+    *,
+    max_ops: int = 6,
+    vocab: Sequence[Value] = ("a", "b", "c"),
+    max_seq_len: int = 5,
+    causal: bool = False,
+    composite: bool = False,
+    max_mean_depth: int = 2,
+    max_values: int = 500,
+) -> SOp:
+    """A program over `vocab` of at most `max_ops` s-ops, inputs, constants and selectors not counted.
+
+    Args:
+        rng: a generator, or the seed of one; the same seed gives the same program.
+        max_ops: how many s-ops are drawn at most; meant to be small (numbers may grow sixfold with each).
+        vocab: the tokens the program may meet: numbers, strings or a mixture.
+        max_seq_len: the longest input it may meet, which bounds the number of values a mean can have.
+        causal: whether it will be evaluated causally, so that it must not read `length`.
+        composite: whether boolean selectors may have operands over different inputs.
+        max_mean_depth: how deep means of means may nest.
+        max_values: nothing nonlinear reads more than roughly this many values, or pairs of values.
+
+    >>> program = random_program(4, vocab=[1, 2, 3], max_seq_len=4)
+    >>> [len(program(xs)) for xs in random_inputs(4, [1, 2, 3], max_seq_len=4, count=4)]
+    [4, 3, 2, 1]
+    """
+    limits = Limits(tuple(vocab), max_seq_len, composite, max_mean_depth, max_values)
+    drawing = _Drawing(np.random.default_rng(rng), limits)
+    return drawing.program(max_ops, [indices, tokens] if causal else [indices, length, tokens])
+
+
+def random_inputs(
+    rng: np.random.Generator | int, vocab: Sequence[Value], max_seq_len: int, count: int
+) -> list[list[Value]]:
+    """`count` inputs whose lengths run from `max_seq_len` down to 1, over and over; half of them repeat few tokens.
+
+    >>> [len(xs) for xs in random_inputs(0, "abc", max_seq_len=3, count=5)]
+    [3, 2, 1, 3, 2]
+    """
+    rng = np.random.default_rng(rng)
+    inputs = []
+    for number in range(count):
+        few = rng.permutation(len(vocab))[: 2 if rng.random() < 0.5 else None]
+        size = max_seq_len - number % max_seq_len
+        inputs.append([vocab[int(token)] for token in rng.choice(few, size)])
+    return inputs
+
+
+class _Drawing(Pool):
+    """A program while it is being drawn; every rule below adds one s-op to the pool."""
+
+    def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp:
+        """Draw up to `max_ops` s-ops and return the last; rarely there are none, and it is an input or a constant."""
+        for sop in inputs:
+            item = Item(sop, Kind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
+            if sop is tokens:
+                item = Item(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
+            self.items.append(self.annotated(item) if self.chance(0.2) else item)
+        if max_ops == 0 or self.chance(0.03):
+            return self.one_of([*self.items, self.constant()]).sop
+        rules = [self.map, self.infix, self.sequence_map, self.linear, self.width, self.aggregate, self.aggregate]
+        steps = int(self.rng.integers(1, max_ops + 1))
+        while steps:
+            try:
+                item = self.one_of(rules)()
+            except NothingFitsError:
+                continue
+            if self.chance(0.1) or self.varies(item):
+                self.items.append(self.annotated(item))
+                steps -= 1
+        return self.items[-1].sop
+
+    def varies(self, item: Item) -> bool:
+        """Whether a few inputs show more than one value; s-ops that do not are mostly drawn again."""
+        probes = random_inputs(0, self.limits.vocab, self.limits.max_seq_len, 6)
+        return len({value for xs in probes for value in item.sop(xs)}) > 1
+
+    # Elementwise s-ops.
+
+    def function(self, kind: Kind) -> tuple[Callable[[Any], Value], tuple[Value, ...]]:
+        """A function that takes every value of this kind, and the values it gives."""
+        to = self.one_of([Kind.NUMBER, Kind.NUMBER, Kind.STRING, Kind.BOOLEAN])
+        stepwise = kind.numeric and self.chance(0.6)
+        options = [self.value(kind), *(self.numbers if stepwise else self.limits.vocab)]
+        inputs: Any = list(dict.fromkeys(self.one_of(options) for _ in range(3)))
+        values = [self.value(to) for _ in range(len(inputs) + 1)]
+        if self.chance(0.2):
+            values[0] = None
+        if stepwise:
+            return fn.Steps(tuple(sorted(inputs)), tuple(values)), tuple(values)
+        return fn.Table(tuple(zip(inputs, values[1:], strict=True)), values[0]), tuple(values)
+
+    def map(self) -> Item:
+        """A table or a step function of anything, or a smooth function of a number."""
+        item = self.pick(self.small)
+        simplify = self.chance(0.7)
+        if item.kind.numeric and self.chance(0.25):
+            smooth = self.one_of(SMOOTH)
+            none = item.none or smooth is fn.reciprocal_or_none
+            return Item(Map(smooth, item.sop, simplify), Kind.NUMBER, item.size, none, item.means)
+        f, values = self.function(item.kind)
+        return Item(Map(f, item.sop, simplify), kind_of(values), len(values), item.none or None in values)
+
+    def operators(self, fst: Kind, snd: Kind) -> tuple[Operator, Kind]:
+        """An operator that never raises between these kinds, and the kind of its results."""
+        groups = [(EQUALITY, Kind.BOOLEAN)]
+        if fst.ordered_with(snd):
+            groups.append((ORDER, Kind.BOOLEAN))
+        if fst is snd is Kind.BOOLEAN:
+            groups.append((LOGIC, Kind.BOOLEAN))
+        if fst is snd is Kind.STRING:
+            groups.append(([operator.add], Kind.STRING))
+        if fst.numeric and snd.numeric:
+            groups += [(ARITHMETIC, Kind.NUMBER)] * 2
+        group, kind = self.one_of(groups)
+        return self.one_of(group), kind
+
+    def infix(self) -> Item:
+        """An operator between an s-op and a constant, on either side; division; `~` or a minus sign."""
+        item = self.pick(self.small)
+        if item.kind.numeric and self.chance(0.15):
+            boolean = item.kind is Kind.BOOLEAN
+            return replace(item, sop=~item.sop if boolean else -item.sop)
+        constant = self.value(item.kind)
+        if item.kind.numeric and constant and self.chance(0.2):
+            return replace(item, sop=self.one_of(DIVISION)(item.sop, constant), kind=Kind.NUMBER, distinct=False)
+        apply, kind = self.operators(item.kind, kind_of([constant]))
+        sop = apply(constant, item.sop) if self.chance(0.3) else apply(item.sop, constant)
+        if kind is Kind.BOOLEAN:
+            return Item(sop, kind, 2, item.none)
+        return replace(item, sop=sop, kind=kind, distinct=item.distinct and apply is not operator.mul)
+
+    def sequence_map(self) -> Item:
+        """An operator or a function of two s-ops."""
+        fst, snd = self.pair()
+        size, none, means = fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means)
+        if self.chance(0.25):
+            (f, us), (g, vs) = self.function(fst.kind), self.function(snd.kind)
+            kind, none = kind_of(us), none or None in us or None in vs
+            if kind.ordered_with(kind_of(vs)):
+                sop = SequenceMap(fn.Sum(f, g), fst.sop, snd.sop)
+                return Item(sop, Kind.NUMBER if kind.numeric else kind, len(us) * len(vs), none)
+        if snd.kind.numeric and self.chance(0.3):
+            otherwise = None if self.chance(0.2) else self.value(fst.kind)
+            sop = SequenceMap(fn.When(self.one_of(NUMBERS), otherwise), fst.sop, snd.sop)
+            return Item(sop, fst.kind, fst.size + 1, none or otherwise is None, fst.means)
+        if fst.kind.numeric and snd.kind.numeric and self.chance(0.3):
+            sop = SequenceMap(self.one_of(NUMERIC), fst.sop, snd.sop)
+            return Item(sop, Kind.NUMBER, size, none, means)
+        apply, kind = self.operators(fst.kind, snd.kind)
+        boolean = kind is Kind.BOOLEAN
+        return Item(apply(fst.sop, snd.sop), kind, 2 if boolean else size, none, 0 if boolean else means)
+
+    def linear(self) -> Item:
+        """A weighted sum of two s-ops; it is linear, so their tables may be of any size."""
+        fst, snd = (self.pick(lambda item: item.kind.numeric) for _ in range(2))
+        sop = LinearSequenceMap(fst.sop, snd.sop, self.one_of(NUMBERS), self.one_of(NUMBERS))
+        return Item(sop, Kind.NUMBER, fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means))
+
+    # Selectors and their readers.
+
+    def select(self, keys: Item, queries: Item) -> Choice:
+        """A predicate that does not raise on these keys and queries, `None` included."""
+        constant = self.value(keys.kind)
+        options: list[tuple[Operator, bool]] = [
+            (fn.same, keys.distinct),
+            (fn.differ, False),
+            (fn.KeyIs(constant), keys.distinct),
+            (fn.KeyIs(constant, negated=True), False),
+            (fn.Either((constant,), (self.value(queries.kind),)), False),
+        ]
+        if keys.kind.numeric and queries.kind.numeric:
+            offset = fn.Offset(self.one_of([-2, -1, 1, 2]))
+            options += [(offset, keys.distinct), (fn.Near(self.one_of([0.5, 1, 2])), False)]
+        if keys.none:
+            options.append((fn.key_is_none, False))
+        if not (keys.none or queries.none) and self.chance(0.7):
+            options = [(Comparison.EQ, keys.distinct), (Comparison.NEQ, False), (Comparison.TRUE, False)]
+            options.append((Comparison.FALSE, True))
+            if keys.kind.ordered_with(queries.kind):
+                options += [(order, False) for order in (Comparison.LT, Comparison.LEQ, Comparison.GT, Comparison.GEQ)]
+        predicate, single = self.one_of(options)
+        return Choice(Select(keys.sop, queries.sop, predicate), single)
+
+    def fetch(self) -> Choice:
+        """A selector of at most one key: an index equal to the query, or a step away from it."""
+        keys = self.pick(lambda item: item.distinct)
+        queries = self.pick(lambda item: item.kind.numeric and self.small(item))
+        options: list[Operator] = [fn.same, fn.Offset(self.one_of([-1, 1]))]
+        if not (keys.none or queries.none):
+            options += [Comparison.EQ] * 2
+        predicate = self.one_of(options)
+        return Choice(Select(keys.sop, queries.sop, predicate), single=True)
+
+    def choice(self) -> Choice:
+        """One of the selectors drawn before, or a new one, or a boolean combination."""
+        if self.choices and self.chance(0.2):
+            return self.one_of(self.choices)
+        keys, queries = self.pair()
+        chosen = self.fetch() if self.chance(0.3) else self.select(keys, queries)
+        if self.chance(0.3):
+            fst, simplify = self.select(keys, queries), self.chance(0.5)
+            snd = chosen if self.limits.composite else self.select(keys, queries)
+            chosen = self.one_of(
+                [
+                    Choice(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
+                    Choice(selector_or(fst.selector, snd.selector, simplify), False),
+                    Choice(selector_not(fst.selector, simplify), False),
+                    Choice(~(fst.selector & snd.selector) | fst.selector, False),
+                ]
+            )
+        self.choices.append(chosen)
+        return chosen
+
+    def width(self) -> Item:
+        return Item(SelectorWidth(self.choice().selector), Kind.NUMBER, self.limits.max_seq_len + 1)
+
+    def aggregate(self) -> Item:
+        """A mean of numbers, or any value where at most one is selected."""
+        choice, depth, n = self.choice(), self.limits.max_mean_depth, self.limits.max_seq_len
+        item = self.pick(lambda item: choice.single or (item.kind.numeric and not item.none and item.means < depth))
+        kind, size, means = item.kind, item.size + 1, item.means
+        if not choice.single:
+            kind, means = Kind.NUMBER, item.means + 1
+            size = item.size * (item.size if item.means else n * n // 2 + 1)
+        odd = size <= self.limits.max_values and self.chance(0.15)
+        default = None if self.chance(0.4) else self.value(self.one_of(list(Kind)) if odd else kind)
+        if default is not None:
+            kind = kind.joined(kind_of([default]))
+        sop = Aggregate(choice.selector, item.sop, default)
+        return Item(sop, kind, size, item.none or default is None, means)

@@ -1,0 +1,114 @@
+"""The pool a random program is drawn from: the s-ops made so far and the constants, with what readers must know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from tracr.rasp.annotations import categorical, numerical
+from tracr.rasp.expressions import Full, Selector, SOp
+from tracr.rasp.random_functions import Kind, kind_of
+from tracr.rasp.values import Number, Value, is_number
+
+__all__ = ["NUMBERS", "Choice", "Item", "Limits", "NothingFitsError", "Pool"]
+
+T = TypeVar("T")
+
+NUMBERS: tuple[Number, ...] = (-2, -1, 0, 1, 2, 3, -1.5, -0.5, 0.1, 0.25, 0.5)
+NAMES = ("a", "b", "out", "map_2", "tokens", "one", "x:1", "two words")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the inputs of a program are, and how far it may go; see `random_program`."""
+
+    vocab: tuple[Value, ...]
+    max_seq_len: int
+    composite: bool
+    max_mean_depth: int
+    max_values: int
+
+
+@dataclass(frozen=True)
+class Item:
+    """An s-op of the pool, and what its readers must know of it."""
+
+    sop: SOp
+    kind: Kind
+    size: int  # roughly how many values it takes
+    none: bool = False  # it may be None
+    means: int = 0  # how deep means of means are nested in it
+    distinct: bool = False  # no two positions hold the same value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A selector of the pool; `single` if every query selects at most one key."""
+
+    selector: Selector
+    single: bool
+
+
+class NothingFitsError(Exception):
+    """No s-op of the pool can be read by what was to be drawn; something else is drawn instead."""
+
+
+class Pool:
+    """The s-ops and selectors drawn so far, and the random choices among them."""
+
+    def __init__(self, rng: np.random.Generator, limits: Limits) -> None:
+        self.rng, self.limits = rng, limits
+        self.strings = (*(token for token in limits.vocab if isinstance(token, str)), "p", "q")
+        self.numbers = (*(token for token in limits.vocab if is_number(token)), *NUMBERS)
+        self.items: list[Item] = []
+        self.choices: list[Choice] = []
+
+    def chance(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def one_of(self, options: Sequence[T]) -> T:
+        return options[int(self.rng.integers(len(options)))]
+
+    def pick(self, fits: Callable[[Item], bool]) -> Item:
+        """An s-op to read: mostly the latest that fits, so that what is drawn gets used."""
+        options = [item for item in self.items if fits(item)]
+        if not options:
+            raise NothingFitsError
+        return options[-1] if self.chance(0.6) else self.one_of(options)
+
+    def small(self, item: Item) -> bool:
+        """Whether something nonlinear may read it."""
+        return item.size <= self.limits.max_values
+
+    def pair(self) -> tuple[Item, Item]:
+        """Two s-ops to tabulate together, mostly of one kind, sometimes one and the same, sometimes a constant."""
+        fst = self.pick(self.small)
+        alike = self.chance(0.7)
+        snd = self.pick(lambda item: not alike or item.kind.numeric == fst.kind.numeric)
+        snd = self.one_of([fst, self.constant()]) if self.chance(0.2) else snd
+        if fst.size * snd.size > self.limits.max_values:
+            raise NothingFitsError
+        return (fst, snd) if self.chance(0.5) else (snd, fst)
+
+    def value(self, kind: Kind) -> Value:
+        """A constant of this kind."""
+        if kind is Kind.BOOLEAN:
+            return self.chance(0.5)
+        options: list[Value] = [] if kind is Kind.STRING else list(self.numbers)
+        return self.one_of(options if kind is Kind.NUMBER else [*options, *self.strings])
+
+    def constant(self) -> Item:
+        fill = None if self.chance(0.05) else self.value(self.one_of(list(Kind)))
+        return Item(Full(fill), kind_of([fill]), 1, none=fill is None)
+
+    def annotated(self, item: Item) -> Item:
+        """With a name or an encoding, now and then."""
+        sop = item.sop.named(self.one_of(NAMES)) if self.chance(0.3) else item.sop
+        if item.kind.numeric and self.chance(0.25):
+            sop = numerical(sop)
+        elif self.small(item) and self.chance(0.15):
+            sop = categorical(sop)
+        return replace(item, sop=sop)

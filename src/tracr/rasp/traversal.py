@@ -1,0 +1,31 @@
+"""Visiting every sub-expression once, children first, without recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracr.rasp.expressions import RASPExpr
+
+__all__ = ["topological"]
+
+
+def topological(roots: Iterable[RASPExpr]) -> list[RASPExpr]:
+    """Every expression the roots are built from, once each, children before parents, left to right.
+
+    >>> from tracr.rasp import rasp
+    >>> [expr.name for expr in topological([rasp.tokens == rasp.indices])]
+    ['tokens', 'indices', 'sequence_map']
+    """
+    order: list[RASPExpr] = []
+    seen: set[RASPExpr] = set()
+    for root in roots:
+        stack: list[tuple[RASPExpr, bool]] = [(root, False)]
+        while stack:
+            expr, expanded = stack.pop()
+            if expanded:
+                order.append(expr)
+            elif expr not in seen:
+                seen.add(expr)
+                stack.append((expr, True))
+                stack.extend((child, False) for child in reversed(expr.children))
+    return order

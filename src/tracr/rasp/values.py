@@ -1,0 +1,106 @@
+"""The values RASP computes with: any hashable Python object.
+
+Values are compared with `==`, so `True`, `1` and `1.0` are one value. `docs/semantics.md` is the long form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from tracr.errors import ExpressionError
+
+__all__ = ["Number", "Program", "Value", "as_value", "exact_mean", "is_number", "sort_values"]
+
+Value = Hashable
+Number = int | float
+
+
+class Program:
+    """Marks what stands for a computation (every expression): hashable, yet never itself a value."""
+
+    __slots__ = ()
+
+
+def is_number(value: object) -> TypeGuard[Number]:
+    """Whether `value` can be averaged: an int, a float or a bool.
+
+    >>> is_number(True), is_number("1"), is_number(None)
+    (True, False, False)
+    """
+    return isinstance(value, int | float)
+
+
+def as_value(value: Any, *, where: str = "a RASP value") -> Value:
+    """`value` as RASP holds it: numpy scalars become Python's, inside tuples too; what cannot be a value is refused.
+
+    >>> import numpy as np
+    >>> as_value(np.float32(0.5))
+    0.5
+    """
+    if isinstance(value, np.generic):
+        item = value.item()
+        value = float(item) if isinstance(item, np.floating) else item  # longdouble's item() is itself
+    elif type(value) is tuple:
+        value = tuple(as_value(element, where=f"an element of {where}") for element in value)
+    elif isinstance(value, Program):
+        raise ExpressionError(
+            f"{where} is the expression {value!r}, which is a program, not a value",
+            hint="combine s-ops with operators or rasp.SequenceMap; a constant is a plain Python value",
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExpressionError(
+            f"{where} is {value!r}, which is not a number a transformer can hold",
+            hint="return None for 'no value', or a finite number",
+        )
+    try:
+        hash(value)
+    except TypeError:
+        raise ExpressionError(
+            f"{where} is {value!r}, which is not hashable", hint="use a tuple instead of a list or a set"
+        ) from None
+    return value  # type: ignore[no-any-return]
+
+
+def exact_mean(numbers: Sequence[Number]) -> float:
+    """The correctly rounded exact mean, whatever the order of the numbers.
+
+    >>> exact_mean([1e16, 1.0, -1e16])
+    0.3333333333333333
+    """
+    if all(isinstance(number, int) for number in numbers):
+        return sum(numbers) / len(numbers)
+    mean = sum(map(Fraction, numbers), Fraction(0)) / len(numbers)
+    return mean.numerator / mean.denominator
+
+
+def _type_rank(value: Value) -> int:
+    if value is None:
+        return 9
+    if is_number(value):
+        return 0
+    return {str: 1, bytes: 2, tuple: 3}.get(type(value), 4)
+
+
+def sort_values(values: Iterable[Value]) -> list[Value]:
+    """Sorted by (type rank, value): numbers, strings, tuples, others, `None` last; others keep their order.
+
+    >>> sort_values(["b", None, 2, "a", 1.5])
+    [1.5, 2, 'a', 'b', None]
+    """
+    ranks: dict[int, list[Value]] = {}
+    for value in values:
+        ranks.setdefault(_type_rank(value), []).append(value)
+    ordered: list[Value] = []
+    for rank in sorted(ranks):
+        group: list[Any] = ranks[rank]
+        try:
+            group = sorted(group)
+        except TypeError:  # not ordered among themselves (mixed tuples, say): by their text, which is stable
+            group = sorted(group, key=repr)
+        ordered += group
+    return ordered
