@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tracr.compiler.circuit import Component
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer, Schedule
+from tracr.compiler.trace import unique_labels
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
@@ -85,10 +86,11 @@ def construct(schedule: Schedule, options: Options) -> Construction:
         indices = indices or [Variable("indices", Encoding.CATEGORICAL, tuple(range(options.max_seq_len)))]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
+    places = [(variable, place) for variable in order for place in range(variable.size)]
+    labels = unique_labels([_label(variable, place, options) for variable, place in places])
     directions = tuple(
-        Direction(_label(variable, place, options), variable, variable.values[place], place)
-        for variable in order
-        for place in range(variable.size)
+        Direction(label, variable, variable.values[place], place)
+        for label, (variable, place) in zip(labels, places, strict=True)
     )
     whole = Construction(schedule, schedule.layers, directions)
     return whole if options.level == 0 else drop_unread(whole)

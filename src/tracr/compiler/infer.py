@@ -566,8 +566,6 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
             domain = _widen(domain, expr.default)
         inference.add(node.id, node.label, expr, op, domain, key=key)
         return
-    if defaults and not (expr.default is None or is_number(expr.default)):
-        raise _not_a_number(node, f"the default {expr.default!r}")
     exact = _exact_means(inference, select, source, expr.default)
     if exact is not None:
         domain, joint = exact
@@ -664,6 +662,8 @@ def _means(
         singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
         listed = finite([*(several.tolist() if len(several) else []), *singles, *defaults])
         return listed, _mean_groups(inference, select, domain, listed, by_count, defaults)
+    if any(default is not None and not is_number(default) for default in defaults):
+        raise _not_a_number(node, f"the default {defaults[0]!r}")
     size = f"more than {limit:,}" if by_count is None else f"{len(several):,}"
     maybe_none = domain.maybe_none or None in defaults
     gap = 0.0

@@ -36,9 +36,9 @@ from tracr.compiler.typed import (
     describe,
 )
 from tracr.craft.heads import Head, attend, selector_logits
-from tracr.craft.linear import BOS, LinearMap, NumberRead, read_code, read_none, read_number
+from tracr.craft.linear import BOS, LinearMap, NumberRead, read_code, read_number
 from tracr.craft.mlps import MLP, Gap, Units, interpolate, look_up, look_up_pairs, staircase, weighted_sum
-from tracr.craft.numerics import GAP, NUMBER_TOLERANCE, U, Noise, mean_error, share_error
+from tracr.craft.numerics import CLEAN, GAP, NUMBER_TOLERANCE, U, Noise, mean_error, share_error
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
@@ -122,13 +122,19 @@ class Translation:
 
     def write_mlp(self, space: Variable, units: Units, what: str) -> Variable:
         """Add an MLP that writes `space`; the result knows its noise."""
-        variable = _with_noise(space, units.noise)
+        noise = units.noise
+        if noise.error == 0.0 and space.numerical and space.node is not None:
+            noise = Noise(grid=self.grid(self.typed.sops[space.node]))
+        variable = _with_noise(space, noise)
         self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what))
         return variable
 
     def number(self, number: int) -> NumberRead:
-        """An s-op as a number."""
-        return read_number(self.variables[number])
+        """An s-op as a number; a rough one-hot code is cleaned first."""
+        variable = self.variables[number]
+        if not variable.numerical and max(variable.noise.error, variable.noise.cold) > CLEAN:
+            variable = self.cleaned(variable)
+        return read_number(variable)
 
     # one-hot views of s-ops ----------------------------------------------------------------------------------------
 
@@ -159,7 +165,7 @@ class Translation:
 
     def cleaned(self, variable: Variable) -> Variable:
         """The same one-hot code with its cold coordinates exactly zero, as attention over several keys needs it."""
-        if variable.noise.cold == 0.0:
+        if variable.noise.cold == 0.0 and variable.noise.error <= CLEAN:
             return variable
         if variable not in self._clean:
             label = self.fresh_label(f"{variable.label}_clean")
@@ -172,10 +178,9 @@ class Translation:
 
     def function_of_number(self, node: SOpNode, domain: Finite, read: NumberRead, table: Array) -> Units:
         """A staircase from the values of a numerical s-op to rows of `table` (one per code)."""
-        order = [code for code in np.argsort(domain.numbers, kind="stable") if domain.values[code] is not None]
-        none = table[domain.index[None]] if domain.maybe_none else None
+        order, others = _split(domain, table)
         try:
-            return staircase(read, domain.numbers[order], table[order], none)
+            return staircase(read, domain.numbers[order], table[order], others)
         except Gap as gap:
             raise CompileError(
                 f"must tell {gap.below!r} from {gap.above!r}, but {node.label} = {node.source} is only known "
@@ -216,12 +221,11 @@ class Translation:
     ) -> list[Units]:
         """The one-layer constructions for a numerical result."""
         candidates = []
-        reached = [code for code in np.argsort(domain.numbers, kind="stable") if domain.values[code] is not None]
-        none = table[domain.index[None]] if domain.maybe_none else None
-        if not space.maybe_none or not table[reached, space.index[None]].any():
-            points, numbers = _spread_out(domain.numbers[reached], table[reached, 0])
+        order, others = _split(domain, table)
+        if not space.maybe_none or not table[order, space.index[None]].any():
+            points, numbers = _spread_out(domain.numbers[order], table[order, 0])
             if points is not None:
-                candidates.append(interpolate(read, points, numbers, none, space.size))
+                candidates.append(interpolate(read, points, numbers, others, space.size))
         try:
             candidates.append(self.function_of_number(node, domain, read, table))
         except CompileError:
@@ -261,18 +265,16 @@ class Translation:
         chosen = selector.table == 1
         keys, key_class = self.one_hot(selector.keys, lambda domain: runs(domain, chosen.T.astype(np.int8))[0])
         queries, query_class = self.one_hot(selector.queries, lambda domain: runs(domain, chosen.astype(np.int8))[0])
-        if not selector.at_most_one:
-            keys, queries = self.cleaned(keys), self.cleaned(queries)
-        else:
-            keys, queries = self._quiet(keys, queries.size), self._quiet(queries, keys.size)
+        tolerance = 1 / 16 if selector.at_most_one else 0.0
+        keys, queries = self._quiet(keys, tolerance), self._quiet(queries, tolerance)
         selected = np.zeros((queries.size, keys.size), dtype=bool)
         selected[query_class[:, None], key_class[None, :]] = chosen
         query_map, key_map = selector_logits(selected)
         return read_code(queries).then(query_map), read_code(keys).then(key_map)
 
-    def _quiet(self, variable: Variable, others: int) -> Variable:
-        """With one key to find, cold coordinates may move logits a little; beyond an eighth of the gap they are cleaned."""
-        return variable if variable.noise.cold * max(variable.size, others) < 1 / 16 else self.cleaned(variable)
+    def _quiet(self, variable: Variable, tolerance: float) -> Variable:
+        """Cold coordinates of keys and queries shift logits: not at all among several keys, by GAP/16 before one."""
+        return variable if variable.noise.cold * variable.size <= tolerance else self.cleaned(variable)
 
     def head(
         self, selector: SelectorNode | None, bos_logit: float, value: LinearMap, space: Variable, what: str
@@ -318,6 +320,13 @@ def _with_noise(space: Variable, noise: Noise) -> Variable:
         space.node,
         space.scratch,
     )
+
+
+def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:
+    """The codes of the numbers in ascending order, and the rows of the other values."""
+    order = [code for code in np.argsort(domain.numbers, kind="stable").tolist() if is_number(domain.values[code])]
+    others = {value: table[code] for code, value in enumerate(domain.values) if not is_number(value)}
+    return order, others
 
 
 def _least(group: list[Value]) -> Value:
@@ -413,10 +422,10 @@ def _(op: Linear, translation: Translation, node: SOpNode) -> None:
         shifted = Finite(tuple(_minus(value, op.constant) for value in node.domain.values))
         translation.write_function(node, total, shifted, np.arange(len(shifted)))
         return
-    none = space.code(None) if space.maybe_none else None
-    units = weighted_sum(total, op.constant, none, space.size)
-    grid = total.noise.grid if float(op.constant).is_integer() and total.noise.grid else 0.0
-    units = Units(units.read, units.write, Noise(units.noise.error if not grid else 0.0, 0.0, grid))
+    others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
+    units = weighted_sum(total, op.constant, others, space.size)
+    if total.noise.grid and float(op.constant).is_integer():
+        units = Units(units.read, units.write, Noise())
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 
@@ -426,13 +435,13 @@ def _minus(value: Value, constant: float) -> Value:
 
 def combined(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
     """A weighted sum of numbers, read linearly; `None` if any of them is."""
-    number, none = LinearMap({}, 1), None
+    number = LinearMap({}, 1)
+    flags: list[tuple[Value, LinearMap]] = []
     error = low = high = 0.0
     grid = math.inf
     for read, factor in terms:
         number = number + read.number.then(np.array([[factor]]))
-        if read.none is not None:
-            none = read.none if none is None else none + read.none
+        flags += read.flags
         ends = sorted((factor * read.low, factor * read.high))
         low, high = low + ends[0], high + ends[1]
         error += abs(factor) * read.noise.error
@@ -441,7 +450,7 @@ def combined(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> Nu
     largest = max(abs(low), abs(high)) + abs(constant)
     if not (grid and largest / grid < 2**22):
         grid, error = 0.0, error + 4 * U * largest
-    return NumberRead(number, none, Noise(error, 0.0, grid), low, high)
+    return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)
 
 
 @_translate.register
@@ -532,14 +541,22 @@ def _write_pairs(translation: Translation, node: SOpNode, op: PairLookup, sides:
 def _(op: Aggregation, translation: Translation, node: SOpNode) -> None:
     selector = translation.typed.selectors[op.selector]
     space = translation.space(node)
-    source = translation.variables[op.value]
+    decoded = not op.copies and not space.numerical
+    if decoded:  # average as a number, then decode
+        assert isinstance(node.domain, Finite)
+        others = tuple(value for value in node.domain.values if not is_number(value))
+        label = translation.fresh_label(f"{node.label}_mean")
+        low, high = float(node.domain.numbers.min()), float(node.domain.numbers.max())
+        space = Variable(
+            label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=node.id, scratch=True
+        )
     longest = translation.typed.options.max_seq_len
     if space.numerical:
-        read = read_number(source)
+        read = translation.number(op.value)
         value = _place(read.number, space.size, 0)
-        nones = read_none(source)
-        if nones is not None and space.maybe_none:
-            value = value + _place(nones, space.size, space.index[None])
+        for held, flag in read.flags:
+            if held in space.index:
+                value = value + _place(flag, space.size, space.index[held])
         if selector.at_most_one:
             noise = Noise(read.noise.error + (0.0 if read.noise.grid else U * read.largest), 0.0, read.noise.grid)
         else:
@@ -563,7 +580,11 @@ def _(op: Aggregation, translation: Translation, node: SOpNode) -> None:
     )
     what = describe(translation.typed, node)
     translation.head(selector, -GAP / 2, value, variable, what)
-    translation.variables[node.id] = variable
+    if decoded:
+        assert isinstance(node.domain, Finite)
+        translation.write_function(node, read_number(variable), node.domain, np.arange(len(node.domain)))
+    else:
+        translation.variables[node.id] = variable
 
 
 def _place(column: LinearMap, width: int, at: int) -> LinearMap:

@@ -153,10 +153,11 @@ class _Run:
                 return table[None, :longest]
             case Lookup(inner=inner, table=table):
                 codes = self.codes[inner]
-                return np.where(codes < 0, ERROR, table[codes])
+                return np.where(codes < 0, ERROR, table[np.maximum(codes, 0)])
             case PairLookup(fst=fst, snd=snd, table=table):
                 first, second = self.codes[fst], self.codes[snd]
-                return np.where((first < 0) | (second < 0), ERROR, table[first, second])
+                cells = table[np.maximum(first, 0), np.maximum(second, 0)]
+                return np.where((first < 0) | (second < 0), ERROR, cells)
             case Linear():
                 return self.linear(node, node.op)
             case Width(selector=selector):
@@ -173,7 +174,7 @@ class _Run:
         table = domain.numbers.copy()
         if domain.maybe_none:
             table[domain.index[None]] = np.nan
-        return table[codes]
+        return table[np.maximum(codes, 0)]
 
     def linear(self, node: SOpNode, op: Linear) -> NDArray[Any]:
         total: Floats = np.full((1, 1), op.constant)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracr.craft.numerics import U, Noise, dyadic_grid
-from tracr.craft.variables import NUMBER, Array, Variable
+from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import is_number
+from tracr.rasp.values import Value, is_number
 
-__all__ = ["BOS", "ONE", "PAD", "LinearMap", "NumberRead", "present", "read_code", "read_none", "read_number"]
+__all__ = ["BOS", "ONE", "PAD", "LinearMap", "NumberRead", "present", "read_code", "read_flag", "read_number"]
 
 ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
 """1 at every position: the source of biases."""
@@ -82,10 +82,13 @@ def read_code(variable: Variable) -> LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class NumberRead:
-    """A number read linearly (0 at BOS and where it is `None`), with its error, grid and range."""
+    """A number read linearly (0 at BOS and where there is none), with its error, grid and range.
+
+    `flags` are the values that are not numbers (`None`, or a default), each with a map that is 1 where it holds.
+    """
 
     number: LinearMap
-    none: LinearMap | None
+    flags: tuple[tuple[Value, LinearMap], ...]
     noise: Noise
     low: float
     high: float
@@ -95,13 +98,18 @@ class NumberRead:
         """The largest size of the number."""
         return max(abs(self.low), abs(self.high))
 
+    def missing(self) -> LinearMap | None:
+        """1 where there is no number."""
+        total: LinearMap | None = None
+        for _, flag in self.flags:
+            total = flag if total is None else total + flag
+        return total
 
-def read_none(variable: Variable) -> LinearMap | None:
-    """1 where the variable is `None`."""
-    if not variable.maybe_none:
-        return None
+
+def read_flag(variable: Variable, value: Value) -> LinearMap:
+    """1 where the variable is `value`, which has a direction of its own."""
     column = np.zeros((variable.size, 1))
-    column[variable.index[None]] = 1.0
+    column[variable.index[value]] = 1.0
     return read_code(variable).then(column)
 
 
@@ -118,4 +126,9 @@ def read_number(variable: Variable) -> NumberRead:
         exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
         error = 0.0 if exact else largest * (noise.error + U) + total * noise.cold
         noise = Noise(error=error, grid=grid if exact else 0.0)
-    return NumberRead(read_code(variable).then(weights), read_none(variable), noise, low, high)
+    flags = tuple(
+        (value, read_flag(variable, value))
+        for value in variable.values
+        if not isinstance(value, Number) and not is_number(value)
+    )
+    return NumberRead(read_code(variable).then(weights), flags, noise, low, high)

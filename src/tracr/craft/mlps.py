@@ -6,6 +6,7 @@ heads which fall back to BOS find it clean.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,11 @@ import numpy as np
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present
 from tracr.craft.numerics import CLEAN, U, Noise, power_of_two_above
 from tracr.craft.variables import Array, Variable
+from tracr.rasp.values import Value
 
 __all__ = ["MLP", "Gap", "Units", "interpolate", "look_up", "look_up_pairs", "staircase", "weighted_sum"]
+
+Others = Mapping[Value, Array]  # rows for the values that are not numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,25 +120,25 @@ def look_up_pairs(
 def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array) -> LinearMap:
     """Switch neurons off at BOS and where the number is `None`; elsewhere nothing is added, so nothing is rounded."""
     gated = neurons + LinearMap.of(BOS, -ceiling[None, :])
-    return gated if read.none is None else gated + read.none.then(-ceiling[None, :])
+    missing = read.missing()
+    return gated if missing is None else gated + missing.then(-ceiling[None, :])
 
 
 def _constant(read: NumberRead, written: Array) -> Units:
     """A fixed row wherever there is a number: one neuron, relu(1 - bos - none)."""
-    source = present()
-    if read.none is not None:
-        source = source + read.none.then(np.array([[-1.0]]))
-    return Units(source, written[None, :], Noise(error=U * float(np.abs(written).max(initial=0.0))))
+    source, missing = present(), read.missing()
+    if missing is not None:
+        source = source + missing.then(np.array([[-1.0]]))
+    rounded = U * _inexact(written) * float(np.abs(written).max(initial=0.0))
+    return Units(source, written[None, :], Noise(error=rounded))
 
 
-def _none(read: NumberRead, none_code: Array | None) -> list[Units]:
-    """The code of `None` where the number is `None`."""
-    if read.none is None or none_code is None:
-        return []
-    return [Units(read.none, none_code[None, :], Noise())]
+def _others(read: NumberRead, rows: Others) -> list[Units]:
+    """A fixed row for each value that is not a number."""
+    return [Units(flag, rows[value][None, :], Noise()) for value, flag in read.flags if value in rows]
 
 
-def staircase(read: NumberRead, points: Array, table: Array, none_code: Array | None) -> Units:
+def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> Units:
     """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
 
     A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Equal
@@ -173,13 +177,12 @@ def staircase(read: NumberRead, points: Array, table: Array, none_code: Array | 
     wobble = float((np.abs(rises) * per_step[:, None]).sum(axis=0).max(initial=0.0))
     noise = Noise() if exact or not len(steps) else Noise(error=wobble, cold=wobble)
     parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
-    if table[0].any() or not parts:
-        base = _constant(read, table[0])
-        parts.append(Units(base.read, base.write, Noise() if exact else base.noise))
-    return _join(*parts, *_none(read, none_code))
+    if len(points) and (table[0].any() or not parts):
+        parts.append(_constant(read, table[0]))
+    return _join(*parts, *_others(read, others))
 
 
-def interpolate(read: NumberRead, points: Array, numbers: Array, none_code: Array | None, width: int) -> Units:
+def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others, width: int) -> Units:
     """The piecewise linear function through (points, numbers), one neuron per change of slope.
 
     f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). Input error is amplified by the steepest slope; rounding
@@ -192,7 +195,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, none_code: Arra
     write = np.zeros((len(turns), width))
     write[:, 0] = turns
     first = np.zeros(width)
-    first[0] = numbers[0]
+    first[:1] = numbers[:1]
     largest = read.largest + float(np.abs(points).max(initial=0.0)) + 1
     hidden = read.number.then(np.ones((1, len(places)))) + _bias(-places)
     hidden = _gate(read, hidden, np.full(len(places), 2 * largest))
@@ -202,19 +205,19 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, none_code: Arra
     parts = [Units(hidden, write, Noise(error=error))] if len(places) else []
     if first.any() or not parts:
         parts.append(_constant(read, first))
-    return _join(*parts, *_none(read, none_code))
+    return _join(*parts, *_others(read, others))
 
 
-def weighted_sum(read: NumberRead, constant: float, none_code: Array | None, width: int) -> Units:
+def weighted_sum(read: NumberRead, constant: float, others: Others, width: int) -> Units:
     """The number itself plus a constant: relu(z) - relu(-z), and a gated neuron for the constant."""
     write = np.zeros((2, width))
     write[:, 0] = [1.0, -1.0]
     pair = read.number.then(np.array([[1.0, -1.0]]))
-    if read.none is not None:
+    if read.flags:
         pair = _gate(read, pair, np.full(2, 2 * read.largest + 1))
     parts = [Units(pair, write, read.noise)]
     if constant:
         first = np.zeros(width)
         first[0] = constant
         parts.append(_constant(read, first))
-    return _join(*parts, *_none(read, none_code))
+    return _join(*parts, *_others(read, others))
