@@ -33,7 +33,7 @@ from tracr.compiler.means import means_by_count
 from tracr.compiler.options import Options
 from tracr.compiler.selectors import Table, Widths, combine, complement, masks, widths
 from tracr.compiler.share import share
-from tracr.compiler.tabulate import Caller, Reporter, tabulate, tabulate_pairs, tabulate_predicate
+from tracr.compiler.tabulate import Caller, Reporter, tabulate, tabulate_pairs, tabulate_predicate, tabulate_sum
 from tracr.compiler.trace import Graph, Node
 from tracr.compiler.typed import (
     ERROR,
@@ -403,8 +403,11 @@ def _add_pairs(
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
     aligned = align(*facts)
     exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
-    caller = Caller(repr(expr), f, inference.reporter, exact)
-    table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
+    if form is None:
+        caller = Caller(repr(expr), f, inference.reporter, exact)
+        table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
+    else:
+        table, values = tabulate_sum(*domains, pairs, form[0])
     leaves: tuple[int, ...] = ()
     joint = None
     if aligned is not None:

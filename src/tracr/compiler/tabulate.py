@@ -17,7 +17,7 @@ from tracr.errors import CompileError, Diagnostic, LimitError, TracrWarning
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import Value, as_value
 
-__all__ = ["Reporter", "tabulate", "tabulate_pairs", "tabulate_predicate"]
+__all__ = ["Caller", "Reporter", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
 PLAIN = {int, str, bool, type(None)}
@@ -179,6 +179,30 @@ def tabulate_pairs(
     where = [np.array([a for a, _ in cells], dtype=np.int32), np.array([b for _, b in cells], dtype=np.int32)]
     domains = () if keep_none else (fst, snd)
     return _table(caller, (len(fst), len(snd)), where, results, twins, list(pairs), domains)
+
+
+def tabulate_sum(
+    fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]
+) -> tuple[Codes, Finite]:
+    """The table of a weighted sum of two numbers, all pairs at once; float64 rounds as Python does.
+
+    A sum of integers with integer factors is an integer; a whole number that may be either becomes twins.
+    """
+    rows, columns = pairs
+    nones = np.array([value is None for value in fst.values])[rows] | np.array([v is None for v in snd.values])[columns]
+    rows, columns = rows[~nones], columns[~nones]
+    numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
+    kinds = [{type(r) is not float for c in range(len(d)) for r in d.representatives(c)} for d in (fst, snd)]
+    whole = all(True in kind for kind in kinds) and all(factor.is_integer() for factor in factors)
+    broken = any(False in kind for kind in kinds) or not all(factor.is_integer() for factor in factors)
+    values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
+    twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
+    domain = finite([*values, *twins, *([None] if nones.any() else [])])
+    table = np.full((len(fst), len(snd)), UNREACHED, dtype=np.int32)
+    if nones.any():
+        table[pairs] = domain.index[None]
+    table[rows, columns] = codes  # `finite` sorts numbers first, as `unique` does
+    return table, domain
 
 
 def _table(

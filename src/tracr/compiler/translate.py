@@ -35,6 +35,7 @@ from tracr.compiler.typed import (
     Width,
     describe,
 )
+from tracr.craft.grouping import group_rows
 from tracr.craft.heads import Head, attend, selector_logits
 from tracr.craft.linear import BOS, LinearMap, NumberRead, read_code, read_number
 from tracr.craft.mlps import MLP, Gap, Units, interpolate, look_up, look_up_pairs, staircase, weighted_sum
@@ -484,8 +485,8 @@ def _pair_classes(translation: Translation, op: PairLookup, first: Finite, secon
         if translation.variables[number].numerical:
             return runs(domain, rows)
         if translation.merge:
-            kept, classes = np.unique(rows, axis=0, return_inverse=True)
-            return classes.ravel(), kept
+            first_of, classes = group_rows(rows)
+            return classes, rows[first_of]
         return separate(domain), rows
 
     fst = side(op.fst, first, op.table)

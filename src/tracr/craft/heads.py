@@ -17,7 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP
 from tracr.craft.variables import Array, Variable
@@ -48,20 +50,20 @@ class Head:
         return max(self.query.width, self.value.width)
 
 
-def selector_logits(selected: Array) -> tuple[Array, Array]:
+def selector_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Factors Q [query values, r] and K [key values, r] with Q @ K.T = 0 where selected and -GAP elsewhere.
 
     Keys that all queries treat alike share a coordinate; so do queries that treat all keys alike; the smaller of the
     two factorisations is taken, and coordinates that are 0 for every query (selected by all) are left out.
     """
     logits = np.where(selected, 0.0, -GAP)
-    columns, key_class = np.unique(logits, axis=1, return_inverse=True)
-    rows, query_class = np.unique(logits, axis=0, return_inverse=True)
-    if columns.shape[1] <= rows.shape[0]:
-        queries, keys = columns, np.eye(columns.shape[1])[key_class.ravel()]
+    first_query, query_class = group_rows(selected)
+    first_key, key_class = group_rows(selected.T)
+    if len(first_key) <= len(first_query):
+        queries, keys = logits[:, first_key], np.eye(len(first_key))[key_class]
         used = queries.any(axis=0)
     else:
-        queries, keys = np.eye(rows.shape[0])[query_class.ravel()], rows.T
+        queries, keys = np.eye(len(first_query))[query_class], logits[first_query].T
         used = keys.any(axis=0)
     return queries[:, used], keys[:, used]
 

@@ -21,7 +21,7 @@ float32, so both -128 and -256 vanish exactly; powers of two survive any float f
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
 
-NUMBER_TOLERANCE = 2e-5
+NUMBER_TOLERANCE = 5e-5
 """How far an MLP may put a number off, times max(1, |number|)."""
 
 
