@@ -13,9 +13,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.pipeline import compile_program
+from tracr.compiler.trace import unique_labels
 from tracr.errors import (
     CompileError,
     EvaluationError,
@@ -82,12 +84,10 @@ def compile(
     if isinstance(program, Mapping):
         outputs = dict(program)
     elif isinstance(program, list | tuple):
-        from tracr.compiler.trace import unique_labels
-
         names = unique_labels([getattr(sop, "name", str(sop)) for sop in program])
         outputs = dict(zip(names, program, strict=True))
     else:
-        outputs = {getattr(program, "name", "output"): program}
+        outputs = {getattr(program, "name", "output"): cast(SOp, program)}
     if not outputs:
         raise ExpressionError("there is no program to compile", hint="pass an s-op, or a list or dict of s-ops")
     options = Options(

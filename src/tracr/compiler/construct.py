@@ -70,11 +70,6 @@ class Construction:
         return "residual stream: " + ", ".join(d.label for d in self.directions) + "\n" + self.schedule.show()
 
 
-def special(variable: Variable, name: Value) -> Variable:
-    """BOS or PAD under the name it was given."""
-    return Variable("tokens", Encoding.CATEGORICAL, (name,), node=variable.node)
-
-
 def construct(schedule: Schedule, options: Options) -> Construction:
     """Lay out the residual stream."""
     circuit = schedule.circuit
@@ -110,9 +105,9 @@ def drop_unread(construction: Construction) -> Construction:
     }
     layers: list[Layer] = []
     for layer in reversed(schedule.layers):
-        mlps = [kept for part in layer.mlps if (kept := _trim_mlp(part, read)) is not None]
+        mlps = [trimmed for part in layer.mlps if (trimmed := _trim_mlp(part, read)) is not None]
         _mark(read, [part.read for part in mlps])
-        heads = [kept for part in layer.heads if (kept := _trim_head(part, read)) is not None]
+        heads = [live for part in layer.heads if (live := _trim_head(part, read)) is not None]
         _mark(read, [linear for part in heads for linear in (part.query, part.key, part.value)])
         layers.append(Layer(tuple(heads), tuple(mlps)))
     kept = tuple(
@@ -162,5 +157,3 @@ def _trim_head(part: Head, read: dict[Variable, NDArray[np.bool_]]) -> Head | No
 def _columns(linear: LinearMap, used: NDArray[np.bool_]) -> LinearMap:
     blocks = {variable: block[:, used] for variable, block in linear.blocks.items()}
     return LinearMap(blocks, int(used.sum()))
-
-

@@ -44,6 +44,14 @@ class Finite:
         """Whether every value but `None` is a number."""
         return all(value is None or is_number(value) for value in self.values)
 
+    @cached_property
+    def ascending(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The codes of the numbers in ascending order, and the midpoints between neighbours."""
+        codes = np.array([code for code, value in enumerate(self.values) if is_number(value)], dtype=np.intp)
+        codes = codes[np.argsort(self.numbers[codes], kind="stable")]
+        numbers = self.numbers[codes]
+        return codes, (numbers[1:] + numbers[:-1]) / 2
+
     @property
     def maybe_none(self) -> bool:
         """Whether `None` is among the values."""

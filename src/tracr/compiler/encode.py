@@ -32,7 +32,7 @@ def choose_encodings(typed: Typed) -> Typed:
             case Linear(terms=terms):
                 for number, _ in terms:
                     wants_number[number].append(True)
-            case Aggregation(selector=selector, value=value):
+            case Aggregation(value=value):
                 wants_number[value].append(encoding is Encoding.NUMERICAL)
                 must_list[value] |= encoding is Encoding.CATEGORICAL
             case _:

@@ -38,7 +38,7 @@ class Schedule:
 
     def verify(self) -> None:
         """Raise if a component reads what is written in its own sub-layer or later."""
-        written = {variable: -1 for variable in (source.variable for source in self.circuit.embedded)}
+        written = dict.fromkeys((source.variable for source in self.circuit.embedded), -1)
         sublayers: list[tuple[Component, ...]] = []
         for layer in self.layers:
             sublayers += [layer.heads, layer.mlps]

@@ -1,7 +1,8 @@
 """Sharing: s-ops that compute the same become one, and what no output needs is dropped.
 
 Two s-ops are the same if they do the same operation with the same table on the same inputs; names, annotations and
-the identity of a lambda do not matter. At level 0 nothing is merged (one operation, one component), only dead code goes.
+the identity of a lambda do not matter. At level 0 nothing is merged (one operation, one component), only dead code
+goes.
 """
 
 from __future__ import annotations

@@ -99,7 +99,5 @@ def trace(outputs: Outputs) -> Graph:
     labels = dict(zip(others, unique_labels([expr.name for expr in others], RESERVED), strict=True))
     labels.update({expr: name for name, expr in first_of.items()})
     ids = {expr: number for number, expr in enumerate(exprs)}
-    nodes = tuple(
-        Node(ids[expr], labels[expr], expr, tuple(ids[child] for child in expr.children)) for expr in exprs
-    )
+    nodes = tuple(Node(ids[expr], labels[expr], expr, tuple(ids[child] for child in expr.children)) for expr in exprs)
     return Graph(nodes, tuple((name, ids[output]) for name, output in outputs.items()))

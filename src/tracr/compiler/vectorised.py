@@ -51,13 +51,13 @@ class Batch:
     def of(inputs: Sequence[Sequence[Value]], vocab: Sequence[Value]) -> Batch:
         """Encode inputs of any lengths."""
         index = {token: code for code, token in enumerate(vocab)}
-        codes = np.full((len(inputs), max(map(len, inputs), default=0)), ERROR, dtype=np.int32)
-        for row, tokens in enumerate(inputs):
-            try:
-                codes[row, : len(tokens)] = [index[token] for token in tokens]
-            except KeyError as error:
-                raise InputError(f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}") from None
-        return Batch(codes, np.array([len(tokens) for tokens in inputs], dtype=np.int32))
+        lengths = np.array([len(tokens) for tokens in inputs], dtype=np.int32)
+        batch = Batch(np.full((len(inputs), int(lengths.max(initial=0))), ERROR, dtype=np.int32), lengths)
+        try:
+            batch.codes[batch.valid] = [index[token] for tokens in inputs for token in tokens]
+        except KeyError as error:
+            raise InputError(f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}") from None
+        return batch
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -78,13 +78,14 @@ class Evaluation:
         """The values of one s-op, input by input."""
         domain = self.typed.sops[number].domain
         codes = np.broadcast_to(self.codes[number], self.batch.codes.shape)
-        rows = []
-        for row, length in zip(codes, self.batch.lengths, strict=True):
-            if isinstance(domain, Finite):
-                rows.append([domain.values[code] if code >= 0 else None for code in row[:length]])
-            else:
-                rows.append([None if np.isnan(number) else float(number) for number in row[:length]])
-        return rows
+        if isinstance(domain, Finite):
+            values = np.empty(len(domain) + 1, dtype=object)  # the last stands for ERROR and UNREACHED
+            for code, value in enumerate(domain.values):
+                values[code] = value
+            rows = values[np.maximum(codes, -1)].tolist()
+        else:
+            rows = [[None if np.isnan(x) else x for x in row] for row in codes.tolist()]
+        return [row[:length] for row, length in zip(rows, self.batch.lengths.tolist(), strict=True)]
 
     def outputs(self) -> dict[str, list[list[Value]]]:
         """The program's outputs, input by input; meaningless where `errors`."""
@@ -170,11 +171,11 @@ class _Run:
         domain = self.typed.sops[number].domain
         codes = self.codes[number]
         if not isinstance(domain, Finite):
-            return codes
+            return codes.astype(np.float64)
         table = domain.numbers.copy()
         if domain.maybe_none:
             table[domain.index[None]] = np.nan
-        return table[np.maximum(codes, 0)]
+        return np.asarray(table[np.maximum(codes, 0)])
 
     def linear(self, node: SOpNode, op: Linear) -> NDArray[Any]:
         total: Floats = np.full((1, 1), op.constant)
@@ -189,14 +190,14 @@ class _Run:
         """Numbers to the codes of the nearest values of the domain (NaN is `None`), or as they are for an interval."""
         if not isinstance(domain, Finite):
             return numbers
-        order = [code for code, value in enumerate(domain.values) if is_number(value)]
-        known = domain.numbers[order]
+        ordered, middles = domain.ascending
+        place = np.searchsorted(middles, numbers)  # NaN sorts last
+        codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
+        wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
+        if wrong.any():
+            codes = np.where(wrong, UNREACHED, codes)
         missing = np.isnan(numbers)
-        place = np.searchsorted((known[1:] + known[:-1]) / 2, np.where(missing, 0.0, numbers))
-        codes = np.array(order or [ERROR], dtype=np.int32)[place]
-        wrong = ~missing & (np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers)))
-        codes = np.where(wrong, UNREACHED, codes)
-        return np.where(missing, domain.index.get(None, ERROR), codes)
+        return np.where(missing, domain.index.get(None, ERROR), codes) if missing.any() else codes
 
     def total(self, selector: int, weights: Floats) -> Floats:
         """The sum of the weights of the selected keys, for every query: [batch or 1, query].
@@ -209,6 +210,9 @@ class _Run:
         weights = np.where(self.batch.valid & (keys >= 0), weights, 0.0)
         if self.typed.options.causal:
             return (self.causal_matrix(selector) @ weights[:, :, None])[:, :, 0]
+        if len(keys) == len(queries) == 1:  # no token influences the pattern
+            chosen = node.table[np.maximum(queries[0], 0)[:, None], np.maximum(keys, 0)] == 1
+            return np.asarray(weights @ chosen.astype(np.float64).T)
         by_code = self.by_code(np.maximum(keys, 0), weights, node.table.shape[1])
         by_query = by_code @ (node.table == 1).astype(np.float64).T
         return np.take_along_axis(by_query, np.broadcast_to(np.maximum(queries, 0), weights.shape), axis=1)
@@ -216,7 +220,13 @@ class _Run:
     def by_code(self, codes: Codes, weights: Floats, size: int) -> Floats:
         """The weights summed by code, [batch, code]."""
         rows = np.arange(len(weights))[:, None] * size
-        return np.bincount((rows + codes).ravel(), weights.ravel(), len(weights) * size).reshape(-1, size)
+        sums = np.bincount((rows + codes).ravel(), weights.ravel(), len(weights) * size)
+        return sums.astype(np.float64).reshape(-1, size)
+
+    def present(self, number: int, size: int) -> Floats:
+        """How often each code of an s-op occurs, [batch, code]."""
+        codes = self.codes[number]
+        return self.by_code(np.maximum(codes, 0), (self.batch.valid & (codes >= 0)).astype(np.float64), size)
 
     def causal_matrix(self, selector: int) -> Floats:
         """The selected keys of every query, [batch or 1, query, key], masked to key <= query."""
@@ -234,11 +244,8 @@ class _Run:
             self.widths[selector] = self.total(selector, np.ones_like(self.batch.codes, dtype=np.float64))
             failing = node.table == ERROR
             if failing.any():
-                held = [
-                    self.by_code(np.maximum(codes, 0), (self.batch.valid & (codes >= 0)).astype(np.float64), size)
-                    for codes, size in zip((self.codes[node.queries], self.codes[node.keys]), failing.shape, strict=True)
-                ]
-                self.errors |= ((held[0] @ failing) * held[1] > 0).any(axis=1)
+                queries, keys = self.present(node.queries, len(failing)), self.present(node.keys, failing.shape[1])
+                self.errors |= ((queries @ failing) * keys > 0).any(axis=1)
         return self.widths[selector]
 
     def aggregate(self, node: SOpNode, op: Aggregation) -> NDArray[Any]:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracr.craft.numerics import U, Noise, dyadic_grid
+from tracr.craft.numerics import Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number
 
-__all__ = ["BOS", "ONE", "PAD", "LinearMap", "NumberRead", "present", "read_code", "read_flag", "read_number"]
+__all__ = [
+    "BOS",
+    "ONE",
+    "PAD",
+    "LinearMap",
+    "NumberRead",
+    "present",
+    "read_code",
+    "read_flag",
+    "read_number",
+    "weighted",
+]
 
 ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
 """1 at every position: the source of biases."""
@@ -132,3 +144,23 @@ def read_number(variable: Variable) -> NumberRead:
         if not isinstance(value, Number) and not is_number(value)
     )
     return NumberRead(read_code(variable).then(weights), flags, noise, low, high)
+
+
+def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
+    """A weighted sum of numbers, read linearly; `None` if any of them is."""
+    number = LinearMap({}, 1)
+    flags: list[tuple[Value, LinearMap]] = []
+    error = low = high = 0.0
+    grid = math.inf
+    for read, factor in terms:
+        number = number + read.number.then(np.array([[factor]]))
+        flags += read.flags
+        ends = sorted((factor * read.low, factor * read.high))
+        low, high = low + ends[0], high + ends[1]
+        error += abs(factor) * read.noise.error
+        exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()
+        grid = min(grid, read.noise.grid) if exact else 0.0
+    largest = max(abs(low), abs(high)) + abs(constant)
+    if not (grid and largest / grid < 2**22):
+        grid, error = 0.0, error + 4 * U * largest
+    return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)

@@ -13,11 +13,11 @@ import numpy as np
 
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present
-from tracr.craft.numerics import CLEAN, U, Noise, power_of_two_above
+from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import Value
 
-__all__ = ["MLP", "Gap", "Units", "interpolate", "look_up", "look_up_pairs", "staircase", "weighted_sum"]
+__all__ = ["MLP", "Gap", "Units", "carry", "interpolate", "look_up", "look_up_pairs", "staircase"]
 
 Others = Mapping[Value, Array]  # rows for the values that are not numbers
 
@@ -143,8 +143,8 @@ def _others(read: NumberRead, rows: Others) -> list[Units]:
 def _sum_error(weights: Array, largest: float, span: float) -> Array:
     """Error of the sums over neurons of weights [neuron, output] times hidden values.
 
-    A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. A sum of
-    k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes.
+    A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. A sum
+    of k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes.
     """
     count = (weights != 0).sum(axis=0)
     total = weights.sum(axis=0)
@@ -155,14 +155,14 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
     """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
 
     A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Equal
-    neighbours need no step. With s a power of two between 2/gap and 4/gap the plateaus reach at least gap/4 around every
-    point, so errors below that are rounded away.
+    neighbours need no step. With s a power of two between 2/gap and 4/gap the plateaus reach at least gap/4 around
+    every point, so errors below that are rounded away.
 
     Exactness. Let x be a multiple of g, all steps have the same slope s <= 1/(2g), every t be a multiple of g, and
-    |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, sums of two of them need
-    no more than 24 bits, and so a coordinate with at most two steps (one up, one down) is exact on plateaus in float32, in
-    whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not cancel: see
-    `_sum_error`.
+    |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, sums of two of them
+    need no more than 24 bits, and so a coordinate with at most two steps (one up, one down) is exact on plateaus in
+    float32, in whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not
+    cancel: see `_sum_error`.
     """
     steps = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
     gaps = points[steps + 1] - points[steps]
@@ -200,8 +200,9 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
 def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others, width: int) -> Units:
     """The piecewise linear function through (points, numbers), one neuron per change of slope.
 
-    f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). Input error is amplified by the steepest slope; rounding
-    adds 4 U X times the total change of slope.
+    f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). Input error is amplified by the steepest slope, and
+    rounding adds `_sum_error`; but on a grid (x and x_i multiples of g, changes of slope multiples of h) nothing is
+    rounded as long as all partial sums, multiples of g*h, fit into 24 bits.
     """
     slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
     turns = np.diff(slopes, prepend=0.0)
@@ -217,13 +218,17 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     steepest = float(np.abs(slopes).max(initial=0.0))
     error = steepest * read.noise.error + 4 * U * float(np.abs(numbers).max(initial=0.0))
     error += float(_sum_error(np.abs(turns)[:, None], largest, read.high - read.low)[0])
+    steps = min(read.noise.grid, dyadic_grid(points.tolist())) * dyadic_grid([*turns.tolist(), *numbers[:1].tolist()])
+    reach = float(np.abs(turns).sum()) * (read.high - read.low) + float(np.abs(numbers[:1]).sum())
+    if steps and read.noise.error == 0.0 and reach / steps <= 2**24:
+        error = 0.0
     parts = [Units(hidden, write, Noise(error=error))] if len(places) else []
     if first.any() or not parts:
         parts.append(_constant(read, first))
     return _join(*parts, *_others(read, others))
 
 
-def weighted_sum(read: NumberRead, constant: float, others: Others, width: int) -> Units:
+def carry(read: NumberRead, constant: float, others: Others, width: int) -> Units:
     """The number itself plus a constant: relu(z) - relu(-z), and a gated neuron for the constant."""
     write = np.zeros((2, width))
     write[:, 0] = [1.0, -1.0]

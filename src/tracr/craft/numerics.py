@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["EXACT", "GAP", "U", "Noise", "dyadic_grid", "mean_error", "power_of_two_above", "share_error"]
+__all__ = ["EXACT", "GAP", "Noise", "U", "dyadic_grid", "mean_error", "power_of_two_above", "share_error"]
 
 U = 2.0**-24
 

@@ -157,7 +157,7 @@ class CompiledModel:
         for layer in self.parameters.layers:
             heads, d_head = layer.b_Q.shape
             per_row = max(per_row, heads * length * length, 3 * heads * d_head * length, layer.b_in.size * length)
-        return max(1, CHUNK // max(1, per_row))
+        return max(1, CHUNK // max(1, int(per_row)))
 
     def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
         """The program's output on `tokens` (no BOS); a list of sequences gives a list of outputs.

@@ -15,6 +15,7 @@ __all__ = ["Hook", "forward"]
 
 Tensor = Any
 Hook = Callable[[str, Tensor], Tensor | None]
+See = Callable[[str, Tensor], Tensor]
 
 
 def forward(parameters: Parameters, ids: Tensor, xp: Any, *, causal: bool, hook: Hook | None = None) -> Tensor:
@@ -44,7 +45,7 @@ def forward(parameters: Parameters, ids: Tensor, xp: Any, *, causal: bool, hook:
     return see("logits", residual @ parameters.W_U)
 
 
-def _attention(layer: LayerParameters, residual: Tensor, xp: Any, mask: Tensor, here: Hook) -> Tensor:
+def _attention(layer: LayerParameters, residual: Tensor, xp: Any, mask: Tensor, here: See) -> Tensor:
     heads, d_head = layer.b_Q.shape
     batch, length, width = residual.shape
 
@@ -65,7 +66,7 @@ def _attention(layer: LayerParameters, residual: Tensor, xp: Any, mask: Tensor, 
     return z.reshape(batch, length, heads * d_head) @ layer.W_O.reshape(heads * d_head, width) + layer.b_O
 
 
-def _mlp(layer: LayerParameters, residual: Tensor, xp: Any, here: Hook) -> Tensor:
+def _mlp(layer: LayerParameters, residual: Tensor, xp: Any, here: See) -> Tensor:
     pre = here("mlp.hook_pre", residual @ layer.W_in + layer.b_in)
     post = here("mlp.hook_post", xp.maximum(pre, 0))
     return post @ layer.W_out + layer.b_out

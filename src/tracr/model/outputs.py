@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Domain, Finite
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import is_number
 
 __all__ = ["Output"]
 
@@ -42,15 +41,6 @@ class Output:
             values[code] = value
         return values
 
-    @cached_property
-    def _numbers(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Codes of the numbers in ascending order, and the midpoints between them."""
-        assert isinstance(self.domain, Finite)
-        codes = np.array([code for code, value in enumerate(self.domain.values) if is_number(value)], dtype=np.intp)
-        codes = codes[np.argsort(self.domain.numbers[codes], kind="stable")]
-        numbers = self.domain.numbers[codes]
-        return codes, (numbers[1:] + numbers[:-1]) / 2
-
     def decode(self, logits: NDArray[Any]) -> NDArray[Any]:
         """Values (an object array) for logits [..., d_vocab_out]."""
         mine = logits[..., self.start : self.stop]
@@ -58,11 +48,11 @@ class Output:
             decoded: NDArray[Any] = self._values[mine.argmax(axis=-1)]
             return decoded
         raw = mine[..., 0].astype(np.float64)
-        if isinstance(self.domain, Finite) and self._numbers[0].size:
-            codes, middles = self._numbers
+        if isinstance(self.domain, Finite) and self.domain.ascending[0].size:
+            codes, middles = self.domain.ascending
             decoded = self._values[codes[np.searchsorted(middles, raw)]]
         else:
             decoded = raw.astype(object)
         if mine.shape[-1] > 1:
-            decoded = np.where(mine[..., 1] > 0.5, None, decoded)
+            decoded[mine[..., 1] > 0.5] = None
         return decoded

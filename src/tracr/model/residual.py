@@ -9,7 +9,7 @@ from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
 from tracr.craft.heads import Head
 from tracr.craft.linear import LinearMap
-from tracr.craft.variables import NUMBER, Variable
+from tracr.craft.variables import Number, Variable
 from tracr.errors import TracrError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -119,8 +119,8 @@ def residual_of(construction: Construction) -> Residual:
                 direction.label,
                 direction.variable.label.partition(":")[0] if special else direction.variable.label,
                 direction.variable.encoding,
-                None if direction.value is NUMBER else direction.value,  # type: ignore[arg-type]
-                direction.value is NUMBER,
+                None if isinstance(direction.value, Number) else direction.value,
+                isinstance(direction.value, Number),
                 writers.get(key, "embed" if special else ""),
                 tuple(readers.get(key, ())),
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.facts import SHAPE, Facts, Shape
+from tracr.compiler.inference.facts import SHAPE, Facts, Shape
 from tracr.compiler.typed import ERROR
 
 __all__ = ["Table", "Widths", "combine", "complement", "widths"]

@@ -126,9 +126,11 @@ def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes
         raise CompileError("the function raises on every value it can get", expression=caller.expression)
     domain = finite(itertools.chain(values, twins))
     index = domain.index
-    codes = [ERROR if isinstance(result, Failure) else index[result] for result in results] if failures else [
-        index[result] for result in results
-    ]
+    codes = (
+        [ERROR if isinstance(result, Failure) else index[result] for result in results]
+        if failures
+        else [index[result] for result in results]
+    )
     return np.array(codes, dtype=np.int32), domain
 
 

@@ -16,7 +16,9 @@ __all__ = ["means_by_count"]
 DENSE_BITS = 4_000_000
 
 
-def means_by_count(numbers: Sequence[Number], counts: Sequence[int], limit: int) -> dict[int, NDArray[np.float64]] | None:
+def means_by_count(
+    numbers: Sequence[Number], counts: Sequence[int], limit: int
+) -> dict[int, NDArray[np.float64]] | None:
     """For each count k, every mean of k of the numbers (with repetition), correctly rounded; `None` past `limit`.
 
     The sums of k numbers are found from the sums of k-1. On a common denominator the numbers are integers; sums of
@@ -75,9 +77,7 @@ def _sparse_sums(offsets: list[int], top: int, limit: int) -> list[list[int] | N
     return list(sums)
 
 
-def _divide(
-    sums: list[int] | NDArray[np.int64], step: int, shift: int, divisor: int
-) -> NDArray[np.float64]:
+def _divide(sums: list[int] | NDArray[np.int64], step: int, shift: int, divisor: int) -> NDArray[np.float64]:
     """(step * sum + shift) / divisor for every sum, correctly rounded."""
     biggest = abs(step) * int(sums[-1]) + abs(shift)
     if biggest < 2**53 and divisor < 2**53:  # both exact in float64, whose division rounds correctly

@@ -25,8 +25,7 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
     """
     classes = np.zeros(len(rows), dtype=np.int64)
     merged: list[NDArray[np.integer]] = []
-    order = [code for code in np.argsort(domain.numbers, kind="stable").tolist() if domain.values[code] is not None]
-    for code in order:
+    for code in domain.ascending[0].tolist():
         row = rows[code]
         if merged:
             last = merged[-1]

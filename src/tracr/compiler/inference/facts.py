@@ -1,6 +1,7 @@
 """What infer knows about an s-op besides its domain: which values occur together, and which positions differ.
 
-Domains alone treat s-ops as independent, which makes sets explode and reaches cells no input leads to. Three facts help:
+Domains alone treat s-ops as independent, which makes sets explode and reaches cells no input leads to. Three facts
+help:
 
 - An elementwise s-op is a function of its *leaves*: the tokens, the shape of the input (position and length), and
   s-ops computed by attention. `joint` tabulates that function while the table is small, so `length - indices` is

@@ -1,0 +1,167 @@
+"""Infer aggregates: what is copied, what is averaged, and which means can come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracr.compiler.domains import Codes, Domain, Finite, Interval, finite
+from tracr.compiler.inference.elementwise import ends
+from tracr.compiler.inference.facts import GROUP_CELLS, SHAPE, Groups
+from tracr.compiler.inference.means import means_by_count
+from tracr.compiler.inference.state import Inference, infer_node
+from tracr.compiler.inference.widths import masks
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import Aggregation, SelectorNode, SOpNode
+from tracr.errors import CompileError
+from tracr.rasp.expressions import Aggregate
+from tracr.rasp.values import is_number
+
+__all__: list[str] = []
+
+
+@infer_node.register
+def _(expr: Aggregate, inference: Inference, node: Node) -> None:
+    selector, value = node.children
+    select, source = inference.selectors[selector], inference.sops[value]
+    copies, assumed = _copies(inference, node, select, source)
+    op = Aggregation(selector, value, expr.default, copies, assumed)
+    key = (inference.canon[selector], inference.canon[value], repr(expr.default))
+    defaults = [] if select.always else [expr.default]
+    if copies:
+        domain: Domain = source.domain
+        if isinstance(domain, Finite):
+            members = [r for code in range(len(domain)) for r in domain.representatives(code)]
+            domain = finite([*members, *defaults])
+        elif defaults and not (expr.default is None or is_number(expr.default)):
+            raise _not_a_number(node, f"the default {expr.default!r}")
+        elif defaults:
+            domain = _widen(domain, expr.default)
+        inference.add(node.id, node.label, expr, op, domain, key=key)
+        return
+    exact = _exact_means(inference, select, source, expr.default)
+    if exact is not None:
+        domain, joint = exact
+        inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=joint)
+        return
+    domain, groups = _means(inference, node, select, source, defaults)
+    inference.add(node.id, node.label, expr, op, domain, key=key, groups=groups)
+
+
+def _not_a_number(node: Node, what: str) -> CompileError:
+    return CompileError(
+        f"averages numbers, but {what} is not one",
+        expression=repr(node.expr),
+        hint="use a number or None there, or select at most one position per query",
+    )
+
+
+def _widen(domain: Interval, default: object) -> Interval:
+    if default is None:
+        return Interval(domain.low, domain.high, domain.gap, True, domain.reason)
+    assert is_number(default)
+    low, high = min(domain.low, float(default)), max(domain.high, float(default))
+    return Interval(low, high, 0.0, domain.maybe_none, domain.reason)
+
+
+def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpNode) -> tuple[bool, bool]:
+    """Whether all values a query selects are equal, and whether that had to be assumed."""
+    single = select.at_most_one or (isinstance(source.domain, Finite) and len(source.domain) == 1)
+    one_key = bool(((select.table == 1).sum(axis=1) <= 1).all())
+    fixed = one_key and inference.facts[select.keys].fixes(inference.facts[source.id])
+    if source.domain.numeric:
+        return single or fixed, False
+    assert isinstance(source.domain, Finite)
+    if select.at_most_one:
+        return True, False
+    others = [value for value in source.domain.values if value is not None and not is_number(value)]
+    if len(others) < len(source.domain) - int(source.domain.maybe_none) and not fixed:
+        raise CompileError(
+            f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
+            expression=repr(node.expr),
+            hint="select at most one position per query, or map the values to numbers first",
+        )
+    if inference.options.strict:
+        raise CompileError(
+            f"may select several values that have no mean, such as {others[0]!r}",
+            expression=repr(node.expr),
+            hint="select at most one position per query (refused because strict=True)",
+        )
+    return True, True
+
+
+def _exact_means(
+    inference: Inference, select: SelectorNode, source: SOpNode, default: object
+) -> tuple[Finite, Codes] | None:
+    """The mean for every (position, length), where selector and integer values depend on nothing else."""
+    facts = inference.facts[source.id]
+    domain = source.domain
+    if not isinstance(domain, Finite) or facts.joint is None or not set(facts.leaves) <= {SHAPE}:
+        return None
+    if not all(isinstance(value, int) for value in domain.values) or np.abs(domain.numbers).max() > 2**40:
+        return None
+    keys, queries = inference.facts[select.keys], inference.facts[select.queries]
+    chosen = masks(select.table, keys, queries, inference.shape, inference.options.causal)
+    codes = np.broadcast_to(facts.joint, inference.shape.lengths.shape)
+    if chosen is None or codes.min(initial=0) < 0:
+        return None
+    values: list[Any] = []
+    start = 0
+    for mask in chosen:
+        here = domain.numbers[codes[start : start + len(mask)]]
+        held = [domain.values[code] for code in codes[start : start + len(mask)]]
+        start += len(mask)
+        totals, counts = mask @ here, mask.sum(axis=1)
+        for row, total, count in zip(mask, totals.tolist(), counts.tolist(), strict=True):
+            if count == 1:
+                values.append(held[int(row.argmax())])
+            else:
+                values.append(total / count if count else default)
+    found = finite(values)
+    return found, np.array([found.index[value] for value in values], dtype=np.int32)
+
+
+def _means(
+    inference: Inference, node: Node, select: SelectorNode, source: SOpNode, defaults: list[Any]
+) -> tuple[Domain, Groups | None]:
+    """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
+    domain, limit = source.domain, inference.options.max_values
+    counts = [count for count in select.counts if count > 0]
+    low, high = ends(domain)
+    numbers = [v for v in domain.values if is_number(v)] if isinstance(domain, Finite) else []
+    by_count = means_by_count(numbers, counts, limit) if numbers else None
+    averaged = [by_count[count] for count in counts if count > 1] if by_count else []
+    several: list[float] = np.unique(np.concatenate(averaged)).tolist() if averaged else []
+    if isinstance(domain, Finite) and by_count is not None and len(several) <= limit:
+        singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
+        listed = finite([*several, *singles, *defaults])
+        return listed, _mean_groups(inference, select, domain, listed, by_count, defaults)
+    if any(default is not None and not is_number(default) for default in defaults):
+        raise _not_a_number(node, f"the default {defaults[0]!r}")
+    size = f"more than {limit:,}" if by_count is None else f"{len(several):,}"
+    maybe_none = domain.maybe_none or None in defaults
+    gap = 0.0
+    interval = Interval(low, high, gap, maybe_none, f"which are {size} different means")
+    for default in defaults:
+        interval = _widen(interval, default)
+    return interval, None
+
+
+def _mean_groups(
+    inference: Inference,
+    select: SelectorNode,
+    domain: Finite,
+    listed: Finite,
+    by_count: dict[int, Any],
+    defaults: list[Any],
+) -> Groups | None:
+    if sum(len(means) for means in by_count.values()) > GROUP_CELLS:
+        return None
+    numbers = np.array([value for value in listed.values if is_number(value)], dtype=np.float64)
+    groups = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
+    if 1 in groups and domain.maybe_none:
+        groups[1] = np.append(groups[1], np.int32(listed.index[None]))
+    if defaults:
+        groups[0] = np.array([listed.index[defaults[0]]], dtype=np.int32)
+    return Groups(inference.canon[select.id], groups)

@@ -1,0 +1,162 @@
+"""Infer elementwise operations: tables over the values, and pairs of values, that can occur; weighted sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracr.compiler.domains import Codes, Domain, Interval
+from tracr.compiler.inference.facts import SHAPE, TOKENS, align, feasible_pairs
+from tracr.compiler.inference.linear import Form, linear_form
+from tracr.compiler.inference.state import Inference, infer_node
+from tracr.compiler.inference.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import ERROR, Aggregation, Linear, Lookup, PairLookup
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
+from tracr.rasp.values import is_number
+
+__all__ = ["add_pairs", "ends"]
+
+
+@infer_node.register
+def _(expr: Map, inference: Inference, node: Node) -> None:
+    (inner,) = node.children
+    form = _natural_linear(inference, node)
+    if form is not None and isinstance(inference.sops[inner].domain, Interval):
+        _add_linear_interval(inference, node, form)
+        return
+    domain = inference.listed(inner, expr)
+    facts = inference.facts[inner]
+    caller = inference.caller(node, expr.f, facts.exact)
+    table, values = tabulate(caller, domain, inference.occurring(inner, domain))
+    joint = None if facts.joint is None else np.where(facts.joint < 0, ERROR, table[facts.joint]).astype(np.int32)
+    kept = table[table >= 0]
+    injective = len(np.unique(kept)) == len(kept) and (table != ERROR).all()
+    inference.add(
+        node.id,
+        node.label,
+        expr,
+        Lookup(inner, table) if form is None else Linear(((inner, form[0][0]),), form[1]),
+        values,
+        key=(facts.canon, table.tobytes()),
+        leaves=facts.leaves,
+        joint=joint,
+        groups=inference.groups_of(table, inner),
+        distinct=facts.distinct and injective,
+        determines=facts.determines if injective else frozenset(),
+    )
+
+
+def _natural_linear(inference: Inference, node: Node) -> Form | None:
+    """The linear form of `node`, where its inputs are numbers by nature (means, sums) or asked to be."""
+    form = linear_form(node.expr)
+    if form is None:
+        return None
+    inputs = [inference.sops[child] for child in node.children]
+    if not all(source.domain.numeric for source in inputs):
+        return None
+    if any(isinstance(source.domain, Interval) for source in inputs) or isinstance(node.expr, LinearSequenceMap):
+        return form
+    natural = any(
+        isinstance(source.op, Linear)
+        or (isinstance(source.op, Aggregation) and not source.op.copies)
+        or source.wish is Encoding.NUMERICAL
+        for source in inputs
+    )
+    return form if natural and all(source.wish is not Encoding.CATEGORICAL for source in inputs) else None
+
+
+def _add_linear_interval(inference: Inference, node: Node, form: Form) -> None:
+    factors, constant = form
+    low = high = constant
+    maybe_none, reasons = False, []
+    for child, factor in zip(node.children, factors, strict=True):
+        domain = inference.sops[child].domain
+        bounds = ends(domain)
+        low += min(factor * end for end in bounds)
+        high += max(factor * end for end in bounds)
+        maybe_none |= domain.maybe_none
+        reasons += [domain.reason] if isinstance(domain, Interval) else []
+    terms = tuple(zip(node.children, factors, strict=True))
+    reason = reasons[0] if reasons else "which combines too many values to be listed"
+    inference.add(
+        node.id,
+        node.label,
+        node.expr,
+        Linear(terms, constant),
+        Interval(low, high, 0.0, maybe_none, reason),
+        key=(tuple((inference.facts[child].canon, factor) for child, factor in terms), constant),
+    )
+
+
+def ends(domain: Domain) -> tuple[float, float]:
+    """The smallest and the largest number."""
+    if isinstance(domain, Interval):
+        return domain.low, domain.high
+    numbers = [float(value) for value in domain.values if is_number(value)]
+    return min(numbers, default=0.0), max(numbers, default=0.0)
+
+
+@infer_node.register
+def _(expr: SequenceMap, inference: Inference, node: Node) -> None:
+    form = _natural_linear(inference, node)
+    fst, snd = node.children
+    if form is not None and any(isinstance(inference.sops[child].domain, Interval) for child in node.children):
+        _add_linear_interval(inference, node, form)
+        return
+    domains = inference.listed(fst, expr), inference.listed(snd, expr)
+    pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
+    if form is not None and len(pairs[0]) > inference.options.max_cells:
+        _add_linear_interval(inference, node, form)
+        return
+    add_pairs(inference, node.id, node.label, expr, expr.f, (fst, snd), pairs, form)
+
+
+def add_pairs(
+    inference: Inference,
+    number: int,
+    label: str,
+    expr: RASPExpr,
+    f: Callable[..., Any],
+    inputs: tuple[int, int],
+    pairs: tuple[Codes, Codes],
+    form: Form | None = None,
+    *,
+    keep_none: bool = False,
+) -> None:
+    """A function of two s-ops, tabulated on the pairs that can occur."""
+    fst, snd = inputs
+    facts = inference.facts[fst], inference.facts[snd]
+    domains = inference.listed(fst, expr), inference.listed(snd, expr)
+    aligned = align(*facts)
+    exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
+    if form is None:
+        caller = Caller(repr(expr), f, inference.reporter, exact)
+        table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
+    else:
+        table, values = tabulate_sum(*domains, pairs, form[0])
+    leaves: tuple[int, ...] = ()
+    joint = None
+    if aligned is not None:
+        leaves, first, second = aligned
+        reached = (first >= 0) & (second >= 0)
+        joint = np.where(reached, table[first, second], ERROR).astype(np.int32)
+    kept = table[table >= 0]
+    injective = len(np.unique(kept)) == len(kept) and (table != ERROR).all()
+    terms = None if form is None else tuple(zip(inputs, form[0], strict=True))
+    inference.add(
+        number,
+        label,
+        expr,
+        PairLookup(fst, snd, table) if terms is None or form is None else Linear(terms, form[1]),
+        values,
+        key=(facts[0].canon, facts[1].canon, table.tobytes()),
+        leaves=leaves,
+        joint=joint,
+        groups=inference.groups_of(table, fst, snd),
+        distinct=injective and (facts[0].distinct or facts[1].distinct),
+        determines=facts[0].determines | facts[1].determines if injective else frozenset(),
+    )

@@ -1,0 +1,92 @@
+"""Infer what does not depend on other s-ops: tokens, indices, length and constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracr.compiler.domains import finite
+from tracr.compiler.inference.facts import JOINT_CELLS, SHAPE, TOKENS
+from tracr.compiler.inference.state import Inference, infer_node
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
+from tracr.errors import CompileError
+from tracr.rasp.expressions import ConstantSOp, Full, Indices, Length, Tokens
+
+__all__: list[str] = []
+
+
+@infer_node.register
+def _(expr: Tokens, inference: Inference, node: Node) -> None:
+    domain = finite(inference.options.vocab, ordered=True)
+    joint = np.arange(len(domain), dtype=np.int32)
+    inference.add(
+        node.id,
+        node.label,
+        expr,
+        TokensOp(),
+        domain,
+        key=None,
+        leaves=(TOKENS,),
+        joint=joint,
+        determines=frozenset({TOKENS}),
+    )
+
+
+@infer_node.register
+def _(expr: Indices, inference: Inference, node: Node) -> None:
+    domain = finite(range(inference.options.max_seq_len), ordered=True)
+    positions = inference.shape.positions
+    small = len(positions) <= JOINT_CELLS
+    inference.add(
+        node.id,
+        node.label,
+        expr,
+        IndicesOp(),
+        domain,
+        key=None,
+        leaves=(SHAPE,) if small else (),
+        joint=positions if small else None,
+        distinct=True,
+    )
+
+
+@infer_node.register
+def _(expr: Length, inference: Inference, node: Node) -> None:
+    if inference.options.causal:
+        raise CompileError(
+            "the length of the input depends on the future, which a causal model does not see",
+            expression=repr(expr),
+            hint="rasp.indices + 1 is the number of tokens so far",
+        )
+    shortest, longest = inference.lengths
+    domain = finite(range(shortest, longest + 1), ordered=True)
+    codes = (inference.shape.lengths - shortest).astype(np.int32)
+    small = len(codes) <= JOINT_CELLS
+    inference.add(
+        node.id,
+        node.label,
+        expr,
+        LengthOp(),
+        domain,
+        key=None,
+        leaves=(SHAPE,) if small else (),
+        joint=codes if small else None,
+    )
+
+
+@infer_node.register
+def _(expr: Full, inference: Inference, node: Node) -> None:
+    joint = np.zeros((), dtype=np.int32)
+    inference.add(node.id, node.label, expr, Constant(), finite([expr.fill]), key=None, joint=joint)
+
+
+@infer_node.register
+def _(expr: ConstantSOp, inference: Inference, node: Node) -> None:
+    domain = finite(expr.value)
+    table = np.full(inference.options.max_seq_len, ERROR, dtype=np.int32)
+    longest = min(len(table), len(expr.value))
+    table[:longest] = [domain.index[value] for value in expr.value[:longest]]
+    joint = table[inference.shape.positions]
+    inference.add(
+        node.id, node.label, expr, Positions(table), domain, key=table.tobytes(), leaves=(SHAPE,), joint=joint
+    )

@@ -1,0 +1,129 @@
+"""What has been inferred so far. The rules that extend it are in the files beside this one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracr.compiler.domains import Codes, Domain, Finite, Interval
+from tracr.compiler.inference.facts import GROUP_CELLS, JOINT_CELLS, Facts, Groups, Shape, is_distinct
+from tracr.compiler.inference.tabulate import Caller, Reporter
+from tracr.compiler.inference.widths import Widths
+from tracr.compiler.options import Options
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import Op, SelectorNode, SOpNode
+from tracr.errors import ExpressionError, LimitError
+from tracr.rasp.annotations import ENCODING, Encoding
+from tracr.rasp.expressions import RASPExpr
+
+__all__ = ["Inference", "infer_node"]
+
+
+class Inference:
+    """What has been inferred so far, and the rules that extend it."""
+
+    def __init__(self, options: Options, lengths: tuple[int, int], nodes: int) -> None:
+        self.options = options
+        self.lengths = lengths
+        self.shape = Shape.of(*self.lengths)
+        self.reporter = Reporter(options.strict, [])
+        self.sops: dict[int, SOpNode] = {}
+        self.selectors: dict[int, SelectorNode] = {}
+        self.widths: dict[int, Widths] = {}
+        self.facts: dict[int, Facts] = {}
+        self.canon: dict[int, int] = {}
+        self._numbering: dict[object, int] = {}
+        self._next_id = nodes
+
+    def caller(self, node: Node, f: Callable[..., Any], reachable: bool) -> Caller:
+        """The user's function, ready to be tabulated for `node`."""
+        return Caller(repr(node.expr), f, self.reporter, reachable)
+
+    def fresh_id(self) -> int:
+        """An id for a node the graph does not have."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def canonical(self, number: int, key: object) -> int:
+        """The first node that computes the same: value numbering."""
+        self.canon[number] = self._numbering.setdefault(key, number)
+        return self.canon[number]
+
+    def add(
+        self,
+        number: int,
+        label: str,
+        expr: RASPExpr,
+        op: Op,
+        domain: Domain,
+        *,
+        key: object,
+        leaves: tuple[int, ...] = (),
+        joint: Codes | None = None,
+        groups: Groups | None = None,
+        distinct: bool = False,
+        determines: frozenset[int] = frozenset(),
+    ) -> None:
+        """Record an s-op; one without a small `joint` table becomes a leaf itself."""
+        wish = expr.annotations.explicit.get(ENCODING)
+        canon = self.canonical(number, (type(op).__name__, key, domain.key()))
+        if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
+            leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
+        distinct = distinct or is_distinct(leaves, joint, self.shape)
+        facts = Facts(canon, leaves, joint, groups, distinct, determines | {canon})
+        self.facts[number] = facts
+        self.sops[number] = SOpNode(number, label, repr(expr), op, domain, wish, wish or Encoding.CATEGORICAL)
+
+    def listed(self, number: int, reader: RASPExpr) -> Finite:
+        """The finite domain of a node, which a nonlinear reader needs."""
+        node = self.sops[number]
+        if isinstance(node.domain, Interval):
+            raise LimitError(
+                f"needs every value of {node.label} = {node.source}, {node.domain.reason}",
+                expression=repr(reader),
+                hint=f"raise max_values (now {self.options.max_values:,}), shorten max_seq_len, "
+                "or apply only linear operations (+, -, * constant) to it",
+            )
+        return node.domain
+
+    def occurring(self, number: int, domain: Finite) -> Codes:
+        """The codes that can occur."""
+        joint = self.facts[number].joint
+        if joint is None or len(joint) == len(domain):
+            return np.arange(len(domain), dtype=np.int32)
+        codes = np.unique(joint)
+        return codes[codes >= 0].astype(np.int32)
+
+    def groups_of(self, table: Codes, *inputs: int) -> Groups | None:
+        """Groups of a tabulated function: those of its inputs, mapped through the table."""
+        known = [(self.facts[number].groups, self.sops[number].domain) for number in inputs]
+        selectors = {groups.selector for groups, _ in known if groups is not None}
+        if len(selectors) != 1:
+            return None
+        (selector,) = selectors
+        counts = [set(groups.by_count) for groups, _ in known if groups is not None]
+        by_count, cells = {}, 0
+        for count in sorted(set.intersection(*counts)):
+            axes = [
+                groups.by_count[count] if groups is not None else np.arange(_size(domain), dtype=np.int32)
+                for groups, domain in known
+            ]
+            cells += int(np.prod([len(axis) for axis in axes]))
+            if cells > GROUP_CELLS:
+                return None
+            codes = np.unique(table[np.ix_(*axes)])
+            by_count[count] = codes[codes >= 0].astype(np.int32)
+        return Groups(selector, by_count)
+
+
+def _size(domain: Domain) -> int:
+    return len(domain) if isinstance(domain, Finite) else 0
+
+
+@functools.singledispatch
+def infer_node(expr: RASPExpr, inference: Inference, node: Node) -> None:
+    """Infer one expression: dispatched on its type."""
+    raise ExpressionError(f"{expr!r} is not an expression the compiler knows", hint="use the classes of tracr.rasp")
