@@ -19,11 +19,11 @@ __all__ = [
     "PAD",
     "LinearMap",
     "NumberRead",
+    "linear_combination",
     "present",
     "read_code",
     "read_flag",
     "read_number",
-    "weighted",
 ]
 
 ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
