@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tracr.compiler.domains import Finite, Interval
 from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
 from tracr.errors import CompileError, LimitError
@@ -61,8 +63,14 @@ def _choose(node: SOpNode, wants_number: list[bool], must_list: bool) -> Encodin
     if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
         return Encoding.CATEGORICAL
     every_reader = bool(wants_number) and all(wants_number)
-    many = len(node.domain) > MANY_VALUES and not must_list
-    return Encoding.NUMERICAL if every_reader or many else Encoding.CATEGORICAL
+    unlisted = not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain))
+    return Encoding.NUMERICAL if every_reader or unlisted else Encoding.CATEGORICAL
+
+
+def _nearly_equal(domain: Finite) -> bool:
+    """Whether some values differ by rounding only (1/3 and 1 - 2/3), which no one-hot code can be told to separate."""
+    numbers = np.sort(domain.numbers)
+    return bool(((np.diff(numbers) > 0) & (np.diff(numbers) < 1e-9 * np.maximum(1.0, np.abs(numbers[1:])))).any())
 
 
 def _check(node: SOpNode) -> None:

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.inference import Inference, infer_node
+from tracr.compiler.inference.linear import linear_form
 from tracr.compiler.options import Options
 from tracr.compiler.share import share
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
-from tracr.rasp.expressions import ConstantSelector, ConstantSOp
+from tracr.rasp.annotations import ENCODING, Encoding
+from tracr.rasp.expressions import Aggregate, ConstantSelector, ConstantSOp
 
 __all__ = ["infer"]
 
 
 def infer(graph: Graph, options: Options) -> Typed:
     """Domains, tables and encodings for everything in the graph."""
-    inference = Inference(options, accepted_lengths(graph, options.max_seq_len), len(graph.nodes))
+    lengths = accepted_lengths(graph, options.max_seq_len)
+    inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
     for node in graph.nodes:
         infer_node(node.expr, inference, node)
     typed = Typed(
@@ -33,6 +36,18 @@ def infer(graph: Graph, options: Options) -> Typed:
         tuple(inference.reporter.found),
     )
     return choose_encodings(share(typed, inference.canon if options.level >= 1 else {}))
+
+
+def read_nonlinearly(graph: Graph) -> frozenset[int]:
+    """The nodes whose values must be listed: a nonlinear operation, a selector or a one-hot code depends on them."""
+    needed: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.expr.annotations.explicit.get(ENCODING) is Encoding.CATEGORICAL:
+            needed.add(node.id)
+        linear = linear_form(node.expr) is not None or isinstance(node.expr, Aggregate)
+        if not linear or node.id in needed:
+            needed.update(node.children)
+    return frozenset(needed)
 
 
 def accepted_lengths(graph: Graph, longest: int) -> tuple[int, int]:

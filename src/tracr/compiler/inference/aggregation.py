@@ -126,7 +126,7 @@ def _means(
     inference: Inference, node: Node, select: SelectorNode, source: SOpNode, defaults: list[Any]
 ) -> tuple[Domain, Groups | None]:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
-    domain, limit = source.domain, inference.options.max_values
+    domain, limit = source.domain, inference.most_values(node.id)
     counts = [count for count in select.counts if count > 0]
     low, high = ends(domain)
     numbers = [v for v in domain.values if is_number(v)] if isinstance(domain, Finite) else []

@@ -109,7 +109,8 @@ def _(expr: SequenceMap, inference: Inference, node: Node) -> None:
         return
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
     pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
-    if form is not None and len(pairs[0]) > inference.options.max_cells:
+    most = 20 * inference.most_values(node.id)
+    if form is not None and len(pairs[0]) > min(most, inference.options.max_cells):
         _add_linear_interval(inference, node, form)
         return
     add_pairs(inference, node.id, node.label, expr, expr.f, (fst, snd), pairs, form)

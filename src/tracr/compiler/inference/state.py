@@ -21,12 +21,17 @@ from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["Inference", "infer_node"]
 
+LISTED_TO_DECODE = 10_000  # values listed only so that outputs can be rounded to the nearest one
+
 
 class Inference:
     """What has been inferred so far, and the rules that extend it."""
 
-    def __init__(self, options: Options, lengths: tuple[int, int], nodes: int) -> None:
+    def __init__(
+        self, options: Options, lengths: tuple[int, int], nodes: int, read_nonlinearly: frozenset[int]
+    ) -> None:
         self.options = options
+        self.read_nonlinearly = read_nonlinearly
         self.lengths = lengths
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, [])
@@ -76,6 +81,11 @@ class Inference:
         facts = Facts(canon, leaves, joint, groups, distinct, determines | {canon})
         self.facts[number] = facts
         self.sops[number] = SOpNode(number, label, repr(expr), op, domain, wish, wish or Encoding.CATEGORICAL)
+
+    def most_values(self, number: int) -> int:
+        """How many values of a node to list: up to the limit where a nonlinear reader needs them, else a few."""
+        limit = self.options.max_values
+        return limit if number in self.read_nonlinearly else min(limit, LISTED_TO_DECODE)
 
     def listed(self, number: int, reader: RASPExpr) -> Finite:
         """The finite domain of a node, which a nonlinear reader needs."""
