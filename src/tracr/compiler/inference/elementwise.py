@@ -46,6 +46,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         joint=joint,
         groups=inference.groups_of(table, inner),
         distinct=facts.distinct and injective,
+        root=facts.root if injective else None,
         determines=facts.determines if injective else frozenset(),
     )
 

@@ -8,7 +8,8 @@ help:
   known to be positive, and `f(x, g(x))` is tabulated on the pairs that occur.
 - Aggregates over one selector share their number of selected keys: `groups` lists the codes for each count.
 - `distinct`: no two positions of an input hold the same value. `determines`: where two positions of an input agree on
-  this s-op, they agree on those leaves too.
+  this s-op, they agree on those leaves and s-ops too. An injective map tells positions apart just as its input does,
+  which is its `root`.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Facts:
     """See the module's docstring. `joint` has one axis for each leaf, in the order of `leaves`."""
 
     canon: int
+    root: int
     leaves: tuple[int, ...]
     joint: Codes | None
     groups: Groups | None
@@ -71,7 +73,7 @@ class Facts:
 
     def fixes(self, other: Facts) -> bool:
         """Whether positions that agree on this s-op agree on `other`."""
-        if self.distinct or other.canon in self.determines:
+        if self.distinct or other.root in self.determines:
             return True
         return other.joint is not None and set(other.leaves) <= self.determines
 

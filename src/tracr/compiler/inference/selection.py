@@ -12,7 +12,7 @@ from tracr.compiler.inference.elementwise import add_pairs
 from tracr.compiler.inference.facts import SHAPE, Groups, feasible_pairs, strict_order
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import tabulate_predicate
-from tracr.compiler.inference.widths import Table, combine, complement, widths
+from tracr.compiler.inference.widths import Table, combine, complement, surely_met, widths
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, SelectorNode, Width
 from tracr.errors import LimitError
@@ -44,8 +44,12 @@ def _add_selector(inference: Inference, node: Node, keys: int, queries: int, tab
 def _(expr: Select, inference: Inference, node: Node) -> None:
     keys, queries = node.children
     domains = inference.listed(keys, expr), inference.listed(queries, expr)
+    facts = inference.facts[keys], inference.facts[queries]
     table = tabulate_predicate(
-        inference.caller(node, expr.predicate, reachable=False), *domains, inference.options.max_cells
+        inference.caller(node, expr.predicate, reachable=False),
+        *domains,
+        lambda: surely_met(*facts, (len(domains[1]), len(domains[0])), inference.shape),
+        inference.options.max_cells,
     )
     _add_selector(inference, node, keys, queries, table)
 

@@ -70,6 +70,7 @@ class Inference:
         joint: Codes | None = None,
         groups: Groups | None = None,
         distinct: bool = False,
+        root: int | None = None,
         determines: frozenset[int] = frozenset(),
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
@@ -78,7 +79,8 @@ class Inference:
         if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
             leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
         distinct = distinct or is_distinct(leaves, joint, self.shape)
-        facts = Facts(canon, leaves, joint, groups, distinct, determines | {canon})
+        own = frozenset() if root is not None else frozenset({canon})
+        facts = Facts(canon, canon if root is None else root, leaves, joint, groups, distinct, determines | own)
         self.facts[number] = facts
         self.sops[number] = SOpNode(number, label, repr(expr), op, domain, wish, wish or Encoding.CATEGORICAL)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -229,8 +229,13 @@ def _table(
     return table, domain
 
 
-def tabulate_predicate(caller: Caller, keys: Finite, queries: Finite, limit: int) -> NDArray[np.int8]:
-    """`table[query, key]`: 1 selected, 0 not, ERROR where the predicate raises. `None` is passed on."""
+def tabulate_predicate(
+    caller: Caller, keys: Finite, queries: Finite, met: Callable[[], NDArray[np.bool_]], limit: int
+) -> NDArray[np.int8]:
+    """`table[query, key]`: 1 selected, 0 not, ERROR where the predicate raises. `None` is passed on.
+
+    Raising is an error on the cells that some input has surely `met`.
+    """
     if len(keys) * len(queries) > limit:
         raise LimitError(
             f"compares {len(keys):,} keys with {len(queries):,} queries",
@@ -252,7 +257,11 @@ def tabulate_predicate(caller: Caller, keys: Finite, queries: Finite, limit: int
                 chosen = [other if isinstance(other, Failure) else bool(other) for other in caller(every)]
                 own = results[q * width + k]
                 caller.agree([own if isinstance(own, Failure) else bool(own), *chosen], [every[0], *every])
-    caller.report([result for result in results if isinstance(result, Failure)])
+    failures = [(place, result) for place, result in enumerate(results) if isinstance(result, Failure)]
+    if failures:
+        surely = met().ravel()
+        replace(caller, reachable=True).report([failure for place, failure in failures if surely[place]])
+        caller.report([failure for _, failure in failures])
     cells = [ERROR if isinstance(result, Failure) else int(bool(result)) for result in results]
     return np.array(cells, dtype=np.int8).reshape(len(queries), len(keys))
 

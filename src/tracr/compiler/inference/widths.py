@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.compiler.inference.facts import SHAPE, Facts, Shape
 from tracr.compiler.typed import ERROR
 
-__all__ = ["Table", "Widths", "combine", "complement", "widths"]
+__all__ = ["Table", "Widths", "combine", "complement", "masks", "surely_met", "widths"]
 
 Table = NDArray[np.int8]
 LONGEST_ENUMERATED = 256
@@ -56,6 +56,28 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
             return None
         found.append(np.tril(chosen) if causal else chosen)
     return found
+
+
+def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape) -> NDArray[np.bool_]:
+    """Which (query, key) cells some input leads to for sure.
+
+    Tokens are free, so any value of a function of tokens meets any other (at another position, if both are one);
+    functions of the shape meet where they do for some length.
+    """
+    met = np.zeros(sizes, dtype=bool)
+    if not (keys.exact and queries.exact):
+        return met
+    assert keys.joint is not None and queries.joint is not None
+    shaped = [SHAPE in facts.leaves for facts in (queries, keys)]
+    if not all(shaped):
+        if any(shaped) or int(shape.lengths.max(initial=0)) > 1:
+            codes = [np.unique(facts.joint[facts.joint >= 0]) for facts in (queries, keys) if facts.joint is not None]
+            met[np.ix_(*codes)] = True
+    elif keys.leaves == queries.leaves == (SHAPE,):
+        for length in np.unique(shape.lengths):
+            here = shape.lengths == length
+            met[np.ix_(np.maximum(queries.joint[here], 0), np.maximum(keys.joint[here], 0))] = True
+    return met
 
 
 def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths:

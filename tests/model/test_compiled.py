@@ -1,0 +1,156 @@
+"""The compiled model: activations, labels, precision, batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tracr
+from tests.agreement import some_inputs
+from tracr.model.threads import _controls, blas_threads
+from tracr.rasp import programs, rasp
+
+
+@pytest.fixture(scope="module")
+def reverse() -> tracr.CompiledModel:
+    """A model with several layers."""
+    return tracr.compile(programs.make_reverse(rasp.tokens), "abc", 5)
+
+
+def test_activations_have_transformer_lens_names_and_shapes(reverse: tracr.CompiledModel) -> None:
+    """Every activation of a forward pass, batch axis first."""
+    run = reverse.run([["a", "b"], ["c", "b", "a"]])
+    batch, length, width = 2, 4, reverse.d_model
+    assert run["hook_embed"].shape == run["hook_pos_embed"].shape == (batch, length, width)
+    for number, layer in enumerate(reverse.parameters.layers):
+        heads, d_head = layer.b_Q.shape
+        block = f"blocks.{number}"
+        for name in ("hook_resid_pre", "hook_attn_out", "hook_resid_mid", "hook_mlp_out", "hook_resid_post"):
+            assert run[f"{block}.{name}"].shape == (batch, length, width)
+        if heads:
+            for name in ("hook_q", "hook_k", "hook_v", "hook_z"):
+                assert run[f"{block}.attn.{name}"].shape == (batch, length, heads, d_head)
+            for name in ("hook_attn_scores", "hook_pattern"):
+                assert run[f"{block}.attn.{name}"].shape == (batch, heads, length, length)
+        if layer.b_in.size:
+            assert run[f"{block}.mlp.hook_pre"].shape == run[f"{block}.mlp.hook_post"].shape
+            assert run[f"{block}.mlp.hook_pre"].shape == (batch, length, layer.b_in.size)
+    assert run.logits.shape == (batch, length, reverse.outputs[0].stop)
+    assert run.decoded == [["b", "a"], ["a", "b", "c"]]
+    assert run.tokens[0] == ["bos", "a", "b", "pad"]
+
+
+def test_the_residual_stream_is_the_sum_of_what_is_written(reverse: tracr.CompiledModel) -> None:
+    """resid_mid = resid_pre + attn_out, and so on."""
+    run = reverse.run("abc")
+    for number in range(reverse.n_layers):
+        pre, mid, post = (run[f"blocks.{number}.hook_resid_{part}"] for part in ("pre", "mid", "post"))
+        assert np.array_equal(mid, pre + run[f"blocks.{number}.hook_attn_out"])
+        assert np.array_equal(post, mid + run[f"blocks.{number}.hook_mlp_out"])
+
+
+def test_a_hook_changes_the_computation(reverse: tracr.CompiledModel) -> None:
+    """What a hook returns takes the activation's place."""
+    ids, _, _ = reverse.vocabulary.encode(["abc"])
+
+    def silence(name: str, tensor: np.ndarray) -> np.ndarray | None:
+        return np.zeros_like(tensor) if name == f"blocks.{reverse.n_layers - 1}.hook_attn_out" else None
+
+    assert reverse.logits(ids).any()
+    assert not reverse.logits(ids, hook=silence).any()
+
+
+def test_dimensions_know_variable_value_writer_and_readers() -> None:
+    """`model.residual` maps dimension, variable, value, writer and readers to each other."""
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5, level=0)
+    dimension = model.residual["tokens:x"]
+    assert (dimension.variable, dimension.value, dimension.writer) == ("tokens", "x", "embed")
+    assert dimension.readers == ("blocks.0.mlp",)
+    assert model.residual["is_x"].writer == "blocks.0.mlp"
+    assert model.residual["is_x"].is_number
+    assert model.residual["is_x"].readers == ("blocks.1.attn.0.v",)
+    assert model.residual["frac_prevs"].writer == "blocks.1.attn.0"
+    assert model.residual["frac_prevs"].readers == ("unembed",)
+    assert [dimension.value for dimension in model.residual.of("indices")] == [0, 1, 2, 3, 4]
+    assert model.residual["tokens:bos"].variable == "tokens"
+    assert model.residual[0].label == "tokens:a"
+
+
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize("level", [0, 1])
+def test_labels_tell_the_truth(name: str, level: int) -> None:
+    """At every position every variable's directions hold the code of the interpreter's value."""
+    example = programs.EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+    from tracr.compiler.vectorised import evaluate_batch
+
+    inputs = some_inputs(example.vocab, example.max_seq_len, 20)
+    evaluation = evaluate_batch(model.typed, inputs)
+    run = model.run(inputs)
+    final = run[f"blocks.{model.n_layers - 1}.hook_resid_post"]
+    checked = 0
+    for variable, slots in model.construction.slots.items():
+        if variable.node is None or variable.scratch or variable.label != model.typed.sops[variable.node].label:
+            continue
+        values = evaluation.values(variable.node)
+        for row, tokens in enumerate(inputs):
+            if evaluation.errors[row]:
+                continue
+            for position in range(len(tokens)):
+                code = variable.code(values[row][position])
+                held = final[row, position + 1, slots[slots >= 0]]
+                assert held == pytest.approx(code[slots >= 0], abs=1e-3), (variable.label, tokens, position)
+                checked += 1
+    assert checked
+
+
+def test_float64_agrees_with_float32(reverse: tracr.CompiledModel) -> None:
+    """Master weights are float64; the default run is float32."""
+    ids, _, _ = reverse.vocabulary.encode(["abcab"])
+    assert reverse.parameters.W_E.dtype == np.float64
+    assert reverse.logits(ids).dtype == np.float32
+    assert reverse.logits(ids, dtype=np.float64) == pytest.approx(reverse.logits(ids), abs=1e-5)
+
+
+def test_large_batches_are_run_in_parts(reverse: tracr.CompiledModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory stays bounded, results do not change."""
+    inputs = some_inputs("abc", 5, 100)
+    expected = reverse(inputs)
+    monkeypatch.setattr("tracr.model.compiled.CHUNK", 2000)
+    assert reverse(inputs) == expected
+
+
+def test_a_tuple_in_the_vocabulary_is_a_token_not_a_sequence() -> None:
+    """Batches are told from sequences by the vocabulary."""
+    model = tracr.compile(rasp.tokens, [("a", 1), "b"], 3)
+    assert model([("a", 1), "b"]) == [("a", 1), "b"]
+    assert model([[("a", 1)], ["b", "b"]]) == [[("a", 1)], ["b", "b"]]
+
+
+def test_blas_threads_are_set_and_restored() -> None:
+    """With numpy's own OpenBLAS the number of threads is under control."""
+    controls = _controls()
+    assert controls is not None
+    before = controls[0]()
+    with blas_threads(1):
+        assert controls[0]() == 1
+    assert controls[0]() == before
+
+
+def test_weights_have_their_state_dict_names(reverse: tracr.CompiledModel) -> None:
+    """Names and shapes as TransformerLens has them."""
+    shapes = {name: array.shape for name, array in reverse.parameters.named()}
+    assert shapes["embed.W_E"] == (5, reverse.d_model)
+    assert shapes["pos_embed.W_pos"] == (6, reverse.d_model)
+    heads, width, d_head = shapes["blocks.0.attn.W_Q"]
+    assert shapes["blocks.0.attn.W_O"] == (heads, d_head, width)
+    assert shapes["blocks.0.mlp.W_in"] == shapes["blocks.0.mlp.W_out"][::-1]
+    assert shapes["unembed.W_U"] == (reverse.d_model, 3)
+
+
+def test_stages_are_there_and_show_themselves(reverse: tracr.CompiledModel) -> None:
+    """Every stage has text; the shape of each weight is in the last."""
+    for stage in ("trace", "infer", "translate", "schedule", "construct", "assemble"):
+        assert reverse.show(stage)
+    assert "reverse = copy of tokens" in reverse.typed.show()
+    assert "blocks.0.attn.W_Q" in reverse.show()

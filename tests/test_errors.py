@@ -1,0 +1,131 @@
+"""Bad input: each a typed error that says what, where and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tracr.rasp import programs, rasp
+from tracr.rasp.rasp import Comparison
+
+HIST = programs.make_hist()
+SAME = rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)
+
+
+def nan_for_b(x: str) -> float:
+    """A function that returns NaN."""
+    return float("nan") if x == "b" else 1.0
+
+
+def broken(key: Any, query: Any) -> bool:
+    """A predicate that raises."""
+    raise RuntimeError("out of order")
+
+
+CASES: dict[str, tuple[Callable[[], Any], type[tracr.TracrError], str]] = {
+    "unknown token": (lambda: tracr.compile(HIST, "ab", 3)("abz"), tracr.InputError, r"'z' at position 2.*'a', 'b'"),
+    "unhashable token": (
+        lambda: tracr.compile(HIST, "ab", 3)(["a", ["b"]]),
+        tracr.InputError,
+        r"\['b'\] at position 1",
+    ),
+    "too long": (lambda: tracr.compile(HIST, "ab", 3)("abab"), tracr.InputError, r"4 tokens.*at most 3.*max_seq_len"),
+    "BOS typed": (lambda: tracr.compile(HIST, "ab", 3)(["bos", "a"]), tracr.InputError, "the model adds it"),
+    "PAD inside": (lambda: tracr.compile(HIST, "ab", 3)(["pad", "a"]), tracr.InputError, "to the right"),
+    "not a sequence": (lambda: tracr.compile(HIST, "ab", 3)(7), tracr.InputError, "sequence of tokens"),
+    "BOS in the vocabulary": (lambda: tracr.compile(HIST, ["a", "bos"], 3), tracr.VocabularyError, r"BOS.*bos='<bos>'"),
+    "PAD in the vocabulary": (lambda: tracr.compile(HIST, ["a", "pad"], 3), tracr.VocabularyError, r"PAD.*pad='<pad>'"),
+    "BOS is PAD": (lambda: tracr.compile(HIST, "ab", 3, bos="x", pad="x"), tracr.VocabularyError, "different names"),
+    "empty vocabulary": (lambda: tracr.compile(HIST, "", 3), tracr.VocabularyError, "empty"),
+    "no vocabulary": (lambda: tracr.compile(HIST, 7, 3), tracr.VocabularyError, "string, a list or a set"),  # type: ignore[arg-type]
+    "unhashable vocabulary": (lambda: tracr.compile(HIST, [["a"]], 3), tracr.VocabularyError, "not hashable"),  # type: ignore[list-item]
+    "no length": (lambda: tracr.compile(HIST, "ab", 0), tracr.CompileError, "positive integer"),
+    "no such level": (lambda: tracr.compile(HIST, "ab", 3, level=7), tracr.CompileError, "levels are"),
+    "a selector as program": (lambda: tracr.compile(SAME, "ab", 3), tracr.ExpressionError, "SelectorWidth"),  # type: ignore[arg-type]
+    "a foreign program": (lambda: tracr.compile(print, "ab", 3), tracr.ExpressionError, "tracr.rasp"),  # type: ignore[arg-type]
+    "no program": (lambda: tracr.compile([], "ab", 3), tracr.ExpressionError, "no program"),
+    "a foreign child": (lambda: rasp.Map(len, 3), tracr.ExpressionError, "must be an s-op"),  # type: ignore[arg-type]
+    "unhashable result": (
+        lambda: tracr.compile(rasp.Map(lambda x: [x], rasp.tokens), "ab", 3),
+        tracr.CompileError,
+        r"\('a'\).*not hashable",
+    ),
+    "NaN": (lambda: tracr.compile(rasp.Map(nan_for_b, rasp.tokens), "ab", 3), tracr.CompileError, r"nan_for_b\('b'\)"),
+    "a predicate that raises": (
+        lambda: tracr.compile(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, broken)), "ab", 3),
+        tracr.CompileError,
+        r"broken\('a', 'a'\): RuntimeError",
+    ),
+    "numerical strings": (
+        lambda: tracr.compile(rasp.numerical(rasp.Map(lambda x: x + "!", rasp.tokens)), "ab", 3),
+        tracr.CompileError,
+        "not numbers.*categorical",
+    ),
+    "an average of strings and numbers": (
+        lambda: tracr.compile(rasp.Aggregate(rasp.Select(1, 1, Comparison.EQ), rasp.tokens), ["a", 1, 2], 3),
+        tracr.CompileError,
+        "at most one position",
+    ),
+    "an average of strings, strictly": (
+        lambda: tracr.compile(rasp.Aggregate(SAME, rasp.tokens), "ab", 3, strict=True),
+        tracr.CompileError,
+        "have no mean",
+    ),
+    "integers beyond float32": (
+        lambda: tracr.compile(rasp.numerical(rasp.Map(lambda x: 2**24 + 1, rasp.tokens)), "ab", 3),
+        tracr.CompileError,
+        "16777217.*scale it down",
+    ),
+    "length in a causal model": (
+        lambda: tracr.compile(rasp.length, "ab", 3, causal=True),
+        tracr.CompileError,
+        r"indices \+ 1",
+    ),
+    "no common length": (
+        lambda: tracr.compile(rasp.ConstantSOp([1, 2]) + rasp.ConstantSOp([1, 2, 3]), "ab", 5),
+        tracr.CompileError,
+        "constants",
+    ),
+    "no such stage": (lambda: tracr.compile(HIST, "ab", 3).show("magic"), tracr.TracrError, "stages are trace"),
+    "no such activation": (lambda: tracr.compile(HIST, "ab", 3).run("ab")["hook_magic"], tracr.TracrError, "there are"),
+    "no such dimension": (lambda: tracr.compile(HIST, "ab", 3).residual["magic"], tracr.TracrError, "it has tokens:a"),
+    "no such variable": (lambda: tracr.compile(HIST, "ab", 3).residual.of("magic"), tracr.TracrError, "it has tokens"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore::tracr.TracrWarning")
+def test_bad_input_is_refused_with_advice(name: str) -> None:
+    """The error has the right type, names the culprit and says what to do."""
+    action, kind, message = CASES[name]
+    with pytest.raises(kind) as refusal:
+        action()
+    import re
+
+    assert re.search(message, str(refusal.value), re.DOTALL), str(refusal.value)
+    assert isinstance(refusal.value, tracr.TracrError)
+
+
+def test_interpreter_errors_name_expression_position_and_values() -> None:
+    """An average of strings, told where it happens."""
+    program = rasp.Aggregate(SAME, rasp.tokens).named("copy")
+    with pytest.raises(tracr.EvaluationError, match=r"copy.*position 0.*'a', 'a'"):
+        program("aa")
+
+
+def test_numpy_tokens_are_fine() -> None:
+    """Numpy scalars and arrays are accepted as input."""
+    model = tracr.compile(HIST, [1, 2], 4)
+    assert model(np.array([1, 2, 1])) == [2, 1, 2]
+
+
+def test_no_input_no_output() -> None:
+    """An empty input gives an empty output."""
+    model = tracr.compile(HIST, "ab", 3)
+    assert model([]) == []
+    assert model("") == []
+    assert model([[], ["a"]]) == [[], [1]]
