@@ -7,8 +7,8 @@ import pytest
 
 import tracr
 from tests.agreement import some_inputs
-from tracr.model.threads import _controls, blas_threads
 from tracr.rasp import programs, rasp
+from tracr.threads import _controls, blas_threads
 
 
 @pytest.fixture(scope="module")

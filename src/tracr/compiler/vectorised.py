@@ -33,6 +33,7 @@ from tracr.compiler.typed import (
 )
 from tracr.errors import InputError, TracrError
 from tracr.rasp.values import Value, is_number
+from tracr.threads import blas_threads
 
 __all__ = ["Batch", "Evaluation", "evaluate_batch"]
 
@@ -97,12 +98,13 @@ def evaluate_batch(typed: Typed, inputs: Sequence[Sequence[Value]] | Batch) -> E
     batch = inputs if isinstance(inputs, Batch) else Batch.of(inputs, typed.options.vocab)
     size, longest = batch.codes.shape
     rows = max(1, CELLS // max(1, longest * longest))
-    if size <= rows:
-        return _Run(typed, batch).evaluate()
-    parts = [
-        _Run(typed, Batch(batch.codes[start : start + rows], batch.lengths[start : start + rows])).evaluate()
-        for start in range(0, size, rows)
-    ]
+    with blas_threads(1):
+        if size <= rows:
+            return _Run(typed, batch).evaluate()
+        parts = [
+            _Run(typed, Batch(batch.codes[start : start + rows], batch.lengths[start : start + rows])).evaluate()
+            for start in range(0, size, rows)
+        ]
     codes = {
         number: np.concatenate([np.broadcast_to(part.codes[number], part.batch.codes.shape) for part in parts])
         for number in typed.sops

@@ -21,9 +21,9 @@ from tracr.model.forward import Hook, forward
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
-from tracr.model.threads import blas_threads
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
+from tracr.threads import blas_threads
 
 __all__ = ["CompiledModel", "Run"]
 
