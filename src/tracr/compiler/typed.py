@@ -71,19 +71,21 @@ class Positions:
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """A function of one s-op: `table[code]`."""
+    """A function of one s-op: `table[code]`; `function` is its text."""
 
     inner: int
     table: Codes
+    function: str
 
 
 @dataclass(frozen=True, eq=False)
 class PairLookup:
-    """A function of two s-ops: `table[first code, second code]`."""
+    """A function of two s-ops: `table[first code, second code]`; `function` is its text."""
 
     fst: int
     snd: int
     table: Codes
+    function: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,10 +237,10 @@ def describe(typed: Typed, node: SOpNode) -> str:
         return typed.sops[number].label
 
     match node.op:
-        case Lookup(inner=inner):
-            return f"table of {label(inner)}"
-        case PairLookup(fst=fst, snd=snd):
-            return f"table of {label(fst)} and {label(snd)}"
+        case Lookup(inner=inner, function=function):
+            return f"table of {label(inner)} ({function})"
+        case PairLookup(fst=fst, snd=snd, function=function):
+            return f"table of {label(fst)} and {label(snd)} ({function})"
         case Linear(terms=terms, constant=constant):
             text = " + ".join(f"{factor:g}*{label(term)}" for term, factor in terms)
             return f"{text} + {constant:g}" if constant else text
@@ -249,6 +251,8 @@ def describe(typed: Typed, node: SOpNode) -> str:
             return f"number of keys where {describe_selector(typed, selector)}"
         case Constant() | Positions():
             return "constant"
+        case LengthOp():
+            return "number of tokens"
         case _:
             return "input"
 

@@ -16,6 +16,7 @@ from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
+from tracr.rasp.functions import function_name
 from tracr.rasp.values import is_number
 
 __all__ = ["add_pairs", "ends"]
@@ -39,7 +40,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         node.id,
         node.label,
         expr,
-        Lookup(inner, table) if form is None else Linear(((inner, form[0][0]),), form[1]),
+        Lookup(inner, table, function_name(expr.f)) if form is None else Linear(((inner, form[0][0]),), form[1]),
         values,
         key=(facts.canon, table.tobytes()),
         leaves=facts.leaves,
@@ -153,7 +154,7 @@ def add_pairs(
         number,
         label,
         expr,
-        PairLookup(fst, snd, table) if terms is None or form is None else Linear(terms, form[1]),
+        PairLookup(fst, snd, table, function_name(f)) if terms is None or form is None else Linear(terms, form[1]),
         values,
         key=(facts[0].canon, facts[1].canon, table.tobytes()),
         leaves=leaves,

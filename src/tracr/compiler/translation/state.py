@@ -18,7 +18,7 @@ from tracr.compiler.typed import (
     describe,
 )
 from tracr.craft.heads import Head, attend, selector_logits
-from tracr.craft.linear import BOS, LinearMap, NumberRead, read_code, read_number
+from tracr.craft.linear import BOS, LinearMap, NumberRead, present, read_code, read_number
 from tracr.craft.mlps import MLP, Gap, Units, interpolate, look_up, staircase
 from tracr.craft.numerics import CLEAN, NUMBER_TOLERANCE, Noise, U, share_error
 from tracr.craft.variables import NUMBER, Array, Number, Variable
@@ -239,7 +239,11 @@ class Translation:
         selected = np.zeros((queries.size, keys.size), dtype=bool)
         selected[query_class[:, None], key_class[None, :]] = chosen
         query_map, key_map = selector_logits(selected)
-        return read_code(queries).then(query_map), read_code(keys).then(key_map)
+        return self._read_selected(queries).then(query_map), self._read_selected(keys).then(key_map)
+
+    def _read_selected(self, variable: Variable) -> LinearMap:
+        """The code of keys or queries; from level 1 on a constant needs no direction to be read from."""
+        return present() if variable.size == 1 and self.merge else read_code(variable)
 
     def _quiet(self, variable: Variable, tolerance: float) -> Variable:
         """Cold coordinates of keys and queries shift logits: not at all among several keys, by GAP/16 before one."""
