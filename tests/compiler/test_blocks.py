@@ -94,6 +94,17 @@ def test_linear_sequence_map(fst: str, snd: str, factors: tuple[float, float]) -
     check(rasp.categorical(rasp.LinearSequenceMap(first, rasp.indices, *factors)), NUMBERS)
 
 
+def test_sums_of_two_nones_are_one_none() -> None:
+    """Where both terms are None the sum is None once, so that its readers still see a one-hot code."""
+    maybe = rasp.numerical(rasp.Map(half_or_none, rasp.tokens))
+    other = rasp.numerical(rasp.Map(lambda x: None if x > 2 else x * 3, rasp.tokens))
+    total = rasp.LinearSequenceMap(maybe, other, 1, 1)
+    check(rasp.SequenceMap(lambda x, y: (x, y), rasp.categorical(total), rasp.indices), NUMBERS)
+    check(rasp.SelectorWidth(rasp.Select(total, total, lambda k, q: k == q)), NUMBERS)
+    check(rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, Comparison.EQ), total), NUMBERS)
+    check(rasp.categorical(maybe - maybe), NUMBERS)
+
+
 def prevs(comparison: Comparison = Comparison.LEQ) -> rasp.Selector:
     """Earlier positions."""
     return rasp.Select(rasp.indices, rasp.indices, comparison)

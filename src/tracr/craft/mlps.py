@@ -136,8 +136,20 @@ def _constant(read: NumberRead, written: Array) -> Units:
 
 
 def _others(read: NumberRead, rows: Others) -> list[Units]:
-    """A fixed row for each value that is not a number."""
-    return [Units(flag, rows[value][None, :], Noise()) for value, flag in read.flags if value in rows]
+    """A fixed row for each value that is not a number; where several flags stand for one value, at most once."""
+    flags: dict[Value, list[LinearMap]] = {}
+    for value, flag in read.flags:
+        if value in rows:
+            flags.setdefault(value, []).append(flag)
+    units = []
+    for value, maps in flags.items():
+        total, written = maps[0], rows[value][None, :]
+        for flag in maps[1:]:
+            total = total + flag
+        units.append(Units(total, written, Noise()))
+        if len(maps) > 1:  # min(1, total) = relu(total) - relu(total - 1), as long as there are two
+            units.append(Units(total + _bias(np.array([-1.0])), -written, Noise()))
+    return units
 
 
 def _sum_error(weights: Array, largest: float, span: float) -> Array:

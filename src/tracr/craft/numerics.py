@@ -21,6 +21,9 @@ float32, so both -128 and -256 vanish exactly; powers of two survive any float f
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
 
+ROUGH = 0.2
+"""A one-hot code farther off than this cannot be cleaned any more."""
+
 NUMBER_TOLERANCE = 5e-5
 """How far an MLP may put a number off, times max(1, |number|)."""
 

@@ -12,7 +12,7 @@ from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number
 
-__all__ = ["NUMBER", "Array", "Number", "Variable", "is_numerical_code"]
+__all__ = ["NUMBER", "Array", "Number", "Variable"]
 
 Array = NDArray[np.float64]
 
@@ -80,8 +80,3 @@ class Variable:
     def bos_code(self) -> Array:
         """The coordinates at the BOS position."""
         return np.array(self.at_bos) if self.at_bos else np.zeros(self.size)
-
-
-def is_numerical_code(encoding: Encoding) -> bool:
-    """Whether an encoding stores the number itself."""
-    return encoding is Encoding.NUMERICAL

@@ -1,0 +1,159 @@
+"""Functions of numbers: staircases and interpolations, chosen by their float32 error; one-hot views of numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.translation.classes import Classes, runs, separate
+from tracr.compiler.translation.state import Translation
+from tracr.compiler.typed import SOpNode, describe
+from tracr.craft.linear import NumberRead, read_code
+from tracr.craft.mlps import Gap, Units, interpolate, look_up, staircase
+from tracr.craft.numerics import NUMBER_TOLERANCE, ROUGH
+from tracr.craft.variables import Array, Variable
+from tracr.errors import CompileError
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value, is_number
+
+__all__ = ["FunctionOfNumber", "one_hot", "write_function"]
+
+
+class FunctionOfNumber:
+    """An s-op (`node`) that is a function of a number: `codes[i]` is its value's code where the number is `points[i]`.
+
+    Points that no input leads to, or on which the user's function raises, have no say.
+    """
+
+    def __init__(
+        self, translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: NDArray[np.integer]
+    ) -> None:
+        if (codes < 0).any():
+            points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
+            codes = codes[codes >= 0]
+        self.node, self.read, self.points, self.codes = node, read, points, codes
+        self.space = translation.space(node)
+        self.table = translation.rows(node, self.space, codes)
+
+    def direct(self) -> Units | None:
+        """One layer of neurons that is precise enough: the smallest of those possible."""
+        if not self.space.numerical:
+            units = steps(self.node, self.read, self.points, self.table)
+            return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
+        precise = [units for units in self._candidates() if _precise(units, self.table)]
+        return min(precise, key=lambda units: units.count, default=None)
+
+    def _candidates(self) -> list[Units]:
+        """The one-layer constructions for a numerical result."""
+        candidates = []
+        order, others = _split(self.points, self.table)
+        if not self.space.maybe_none or not self.table[order, self.space.index[None]].any():
+            points, numbers = _spread_out(self.points.numbers[order], self.table[order, 0])
+            if points is not None:
+                candidates.append(interpolate(self.read, points, numbers, others, self.space.size))
+        try:
+            candidates.append(steps(self.node, self.read, self.points, self.table))
+        except CompileError:
+            if not candidates:
+                raise
+        return candidates
+
+    def write_through_runs(self, translation: Translation) -> Variable:
+        """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
+        classes, _ = runs(self.points, self.codes[:, None])
+        first = np.array([int(np.flatnonzero(classes == group)[0]) for group in range(int(classes.max()) + 1)])
+        units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
+        if max(units.noise.error, units.noise.cold) >= ROUGH:
+            raise CompileError(
+                f"needs {units.count:,} neurons whose float32 error, {units.noise.error:.2g}, is too large",
+                expression=self.node.source,
+                hint="use fewer or coarser values: a shorter max_seq_len, or rounding before this operation",
+            )
+        label = translation.fresh_label(f"{self.node.label}_runs")
+        space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
+        stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
+        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.merge)
+        return translation.write_mlp(self.space, values, describe(translation.typed, self.node))
+
+
+def write_function(
+    translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: NDArray[np.integer]
+) -> None:
+    """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
+    function = FunctionOfNumber(translation, node, read, points, codes)
+    units = function.direct()
+    if units is None:
+        translation.variables[node.id] = function.write_through_runs(translation)
+    else:
+        what = describe(translation.typed, node)
+        translation.variables[node.id] = translation.write_mlp(function.space, units, what)
+
+
+def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
+    """A staircase from the points to the rows of `table`, or a refusal that names the points too close."""
+    order, others = _split(points, table)
+    try:
+        return staircase(read, points.numbers[order], table[order], others)
+    except Gap as gap:
+        raise CompileError(
+            f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
+            f"is only known to {gap.error:.1g} in float32",
+            expression=node.label,
+            hint="use fewer or coarser values (a shorter max_seq_len, rounding), or a comparison that does not "
+            "separate neighbouring values",
+        ) from None
+
+
+def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Variable, Classes]:
+    """A variable with a direction for each class of values of an s-op, and the direction of each code.
+
+    The s-op's own directions if it is categorical (every value is a class then); a conversion MLP if it is a number.
+    """
+    node, variable = translation.typed.sops[number], translation.variables[number]
+    assert isinstance(node.domain, Finite)
+    if not variable.numerical:
+        return variable, separate(node.domain)
+    key = (number, classes.tobytes())
+    if key not in translation.views:
+        members: list[list[Value]] = [[] for _ in range(int(classes.max()) + 1)]
+        for code, group in enumerate(classes.tolist()):
+            members[group].append(node.domain.values[code])
+        label = translation.fresh_label(f"{node.label}_onehot")
+        space = Variable(label, Encoding.CATEGORICAL, tuple(map(_class_name, members)), node=node.id)
+        units = steps(node, translation.number(number), node.domain, np.eye(len(members))[classes])
+        translation.views[key] = translation.write_mlp(space, units, f"one-hot code of {node.label}")
+    return translation.views[key], classes
+
+
+def _class_name(members: list[Value]) -> Value:
+    """The value itself, or the range of several numbers."""
+    numbers = [value for value in members if is_number(value)]
+    return members[0] if len(members) == 1 else f"{min(numbers)}..{max(numbers)}"
+
+
+def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:
+    """The codes of the numbers in ascending order, and the rows of the other values."""
+    order = domain.ascending[0].tolist()
+    others = {value: table[code] for code, value in enumerate(domain.values) if not is_number(value)}
+    return order, others
+
+
+def _precise(units: Units, table: Array) -> bool:
+    """Whether a number comes out within tolerance, relative to the smallest number it has to be right for."""
+    smallest = float(np.abs(table[:, 0]).min(initial=np.inf))
+    return units.noise.error <= NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
+
+
+def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[None, Array]:
+    """Points without near-duplicates (1/3 and 1 - 2/3), or None where such a pair has different results."""
+    if len(points) < 2:
+        return points, numbers
+    close = np.diff(points) < 1e-9 * np.maximum(1.0, np.abs(points[1:]))
+    jumps = np.abs(np.diff(numbers)) > 1e-9 * np.maximum(1.0, np.abs(numbers[1:]))
+    if (close & jumps).any():
+        return None, numbers
+    kept = np.concatenate([[True], ~close])
+    return points[kept], numbers[kept]

@@ -1,0 +1,123 @@
+"""Functions of two s-ops: a neuron per pair of values, or fewer where only the sum or the difference matters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.translation.classes import Classes, runs, separate
+from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot, write_function
+from tracr.compiler.translation.state import Translation
+from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
+from tracr.craft.grouping import group_rows
+from tracr.craft.linear import linear_combination, read_code
+from tracr.craft.mlps import look_up_pairs
+from tracr.craft.numerics import EXACT
+from tracr.errors import CompileError
+
+__all__ = ["write_pairs"]
+
+MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given up for something less exact
+
+
+def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None:
+    """The cheapest construction: a function of x + y or x - y if the table is one, else the table of pairs.
+
+    One-hot inputs of moderate size keep the table unless the sum is decoded exactly in one layer; at level 0 always.
+    """
+    first, second = (translation.typed.sops[number].domain for number in (op.fst, op.snd))
+    assert isinstance(first, Finite) and isinstance(second, Finite)
+    sides = _pair_classes(translation, op, first, second)
+    neurons = int((sides[1][1] >= 0).sum())
+    numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
+    for sign in (1.0, -1.0) if translation.merge or numerical or neurons > MANY_PAIRS else ():
+        form = _sum_form(op, first, second, sign)
+        if form is None or 2 * (len(form[1]) + 1) >= neurons:
+            continue
+        if _write_sum(translation, node, op, sign, form, must_be_exact=not numerical and neurons <= MANY_PAIRS):
+            return
+    _write_table(translation, node, op, sides)
+
+
+Form = tuple[Finite, NDArray[np.integer]]
+
+
+def _write_sum(
+    translation: Translation, node: SOpNode, op: PairLookup, sign: float, form: Form, *, must_be_exact: bool
+) -> bool:
+    """Try to write the s-op as a function of the sum or difference; says whether that worked."""
+    points, codes = form
+    if must_be_exact and any(translation.variables[n].noise.error > 0 for n in (op.fst, op.snd)):
+        return False
+    read = linear_combination([(translation.number(op.fst), 1.0), (translation.number(op.snd), sign)])
+    try:
+        if must_be_exact:
+            units = FunctionOfNumber(translation, node, read, points, codes).direct()
+            if units is None or units.noise != EXACT:
+                return False
+        write_function(translation, node, read, points, codes)
+    except CompileError:
+        return False
+    return True
+
+
+Side = tuple[Classes, NDArray[np.integer]]
+
+
+def _pair_classes(translation: Translation, op: PairLookup, first: Finite, second: Finite) -> tuple[Side, Side]:
+    """For each input, the class of every value; the second comes with the merged table, [its classes, the first's]."""
+
+    def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
+        if translation.variables[number].numerical:
+            return runs(domain, rows)
+        if translation.merge:
+            first_of, classes = group_rows(rows)
+            return classes, rows[first_of]
+        return separate(domain), rows
+
+    fst = side(op.fst, first, op.table)
+    return fst, side(op.snd, second, fst[1].T)
+
+
+def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> Form | None:
+    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each."""
+    if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
+        return None
+    rows, columns = np.nonzero(op.table != UNREACHED)
+    sums = first.numbers[rows] + sign * second.numbers[columns]
+    codes = op.table[rows, columns]
+    order = np.argsort(sums, kind="stable")
+    sums, codes = sums[order], codes[order]
+    apart = np.concatenate([[True], np.diff(sums) > 1e-9 * np.maximum(1.0, np.abs(sums[1:]))])
+    group = np.cumsum(apart) - 1
+    if (codes != codes[apart][group]).any():
+        return None
+    return Finite(tuple(sums[apart].tolist())), codes[apart]
+
+
+def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides: tuple[Side, Side]) -> None:
+    """The lookup over pairs of classes."""
+    inputs = []
+    for number, (classes, _) in zip((op.fst, op.snd), sides, strict=True):
+        view, place = one_hot(translation, number, classes)
+        members = np.zeros((view.size, int(classes.max()) + 1))
+        members[place, classes] = 1.0
+        inputs.append((view, members))
+    merged = sides[1][1].T
+    space = translation.space(node)
+    cells = np.argwhere(merged >= 0)
+    written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
+    if translation.merge:
+        kept = written.any(axis=1)
+        cells, written = cells[kept], written[kept]
+    (fst, fst_members), (snd, snd_members) = inputs
+    units = look_up_pairs(
+        read_code(fst),
+        read_code(snd),
+        fst_members[:, cells[:, 0]],
+        snd_members[:, cells[:, 1]],
+        written,
+        (fst.noise, snd.noise),
+    )
+    translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
