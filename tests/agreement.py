@@ -24,7 +24,7 @@ def same(got: Any, expected: Any, tolerance: float = ROUNDING) -> bool:
     """Equal, None only to None, numbers up to rounding."""
     if got is None or expected is None or isinstance(expected, str | tuple) or isinstance(got, str | tuple):
         return type(got) is type(expected) and bool(got == expected)
-    return bool(abs(got - expected) <= tolerance * max(1, abs(expected)))
+    return bool(got == expected or abs(got - expected) <= tolerance * max(1, abs(expected)))
 
 
 def compile_quietly(program: Any, vocab: Iterable[Value], max_seq_len: int, **options: Any) -> CompiledModel:

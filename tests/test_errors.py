@@ -36,19 +36,45 @@ CASES: dict[str, tuple[Callable[[], Any], type[tracr.TracrError], str]] = {
     "too long": (lambda: tracr.compile(HIST, "ab", 3)("abab"), tracr.InputError, r"4 tokens.*at most 3.*max_seq_len"),
     "BOS typed": (lambda: tracr.compile(HIST, "ab", 3)(["bos", "a"]), tracr.InputError, "the model adds it"),
     "PAD inside": (lambda: tracr.compile(HIST, "ab", 3)(["pad", "a"]), tracr.InputError, "to the right"),
+    "an array as token": (
+        lambda: tracr.compile(HIST, "ab", 3)(["a", np.array([1, 2])]),
+        tracr.InputError,
+        "position 1",
+    ),
+    "a program as token": (
+        lambda: tracr.compile(HIST, "ab", 3)([rasp.tokens]),
+        tracr.InputError,
+        "not in the vocabulary",
+    ),
+    "a set as input": (lambda: tracr.compile(HIST, "ab", 3)({"a"}), tracr.InputError, "sequence of tokens"),
+    "strings as batch": (lambda: tracr.compile(HIST, "ab", 3)(["ab", "a"]), tracr.InputError, "list of lists"),
+    "a single value as input": (lambda: tracr.compile(HIST, "ab", 3)(np.array("a")), tracr.InputError, "sequence"),
+    "unhashable BOS": (lambda: tracr.compile(HIST, "ab", 3, bos=[]), tracr.ExpressionError, "BOS token"),
+    "a limit that is no number": (
+        lambda: tracr.compile(HIST, "ab", 3, max_cells=None),
+        tracr.CompileError,
+        "max_cells",
+    ),
+    "causal is no number": (lambda: tracr.compile(HIST, "ab", 3, causal="yes"), tracr.CompileError, "True or False"),
+    "a constant of no values": (lambda: rasp.ConstantSOp(3), tracr.ExpressionError, "list of values"),
+    "a predicate of one argument": (
+        lambda: tracr.compile(rasp.SelectorWidth(rasp.Select(HIST, HIST, lambda key: key)), "ab", 3),
+        tracr.CompileError,
+        "positional argument",
+    ),
     "not a sequence": (lambda: tracr.compile(HIST, "ab", 3)(7), tracr.InputError, "sequence of tokens"),
     "BOS in the vocabulary": (lambda: tracr.compile(HIST, ["a", "bos"], 3), tracr.VocabularyError, r"BOS.*bos='<bos>'"),
     "PAD in the vocabulary": (lambda: tracr.compile(HIST, ["a", "pad"], 3), tracr.VocabularyError, r"PAD.*pad='<pad>'"),
     "BOS is PAD": (lambda: tracr.compile(HIST, "ab", 3, bos="x", pad="x"), tracr.VocabularyError, "different names"),
     "empty vocabulary": (lambda: tracr.compile(HIST, "", 3), tracr.VocabularyError, "empty"),
-    "no vocabulary": (lambda: tracr.compile(HIST, 7, 3), tracr.VocabularyError, "string, a list or a set"),  # type: ignore[arg-type]
-    "unhashable vocabulary": (lambda: tracr.compile(HIST, [["a"]], 3), tracr.VocabularyError, "not hashable"),  # type: ignore[list-item]
+    "no vocabulary": (lambda: tracr.compile(HIST, 7, 3), tracr.VocabularyError, "string, a list or a set"),
+    "unhashable vocabulary": (lambda: tracr.compile(HIST, [["a"]], 3), tracr.VocabularyError, "not hashable"),
     "no length": (lambda: tracr.compile(HIST, "ab", 0), tracr.CompileError, "positive integer"),
     "no such level": (lambda: tracr.compile(HIST, "ab", 3, level=7), tracr.CompileError, "levels are"),
-    "a selector as program": (lambda: tracr.compile(SAME, "ab", 3), tracr.ExpressionError, "SelectorWidth"),  # type: ignore[arg-type]
-    "a foreign program": (lambda: tracr.compile(print, "ab", 3), tracr.ExpressionError, "tracr.rasp"),  # type: ignore[arg-type]
+    "a selector as program": (lambda: tracr.compile(SAME, "ab", 3), tracr.ExpressionError, "SelectorWidth"),
+    "a foreign program": (lambda: tracr.compile(print, "ab", 3), tracr.ExpressionError, "tracr.rasp"),
     "no program": (lambda: tracr.compile([], "ab", 3), tracr.ExpressionError, "no program"),
-    "a foreign child": (lambda: rasp.Map(len, 3), tracr.ExpressionError, "must be an s-op"),  # type: ignore[arg-type]
+    "a foreign child": (lambda: rasp.Map(len, 3), tracr.ExpressionError, "must be an s-op"),
     "unhashable result": (
         lambda: tracr.compile(rasp.Map(lambda x: [x], rasp.tokens), "ab", 3),
         tracr.CompileError,
@@ -118,8 +144,8 @@ def test_interpreter_errors_name_expression_position_and_values() -> None:
 
 
 def test_numpy_tokens_are_fine() -> None:
-    """Numpy scalars and arrays are accepted as input."""
-    model = tracr.compile(HIST, [1, 2], 4)
+    """Numpy scalars and arrays are accepted as input, numpy integers as lengths."""
+    model = tracr.compile(HIST, [1, 2], np.int64(4))
     assert model(np.array([1, 2, 1])) == [2, 1, 2]
 
 

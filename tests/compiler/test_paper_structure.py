@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 import tracr
@@ -55,9 +58,35 @@ def test_frac_prevs_residual_stream_is_figure_1() -> None:
     assert (mlp_2 == attn_2).all()
 
 
+def changes(model: tracr.CompiledModel, tokens: Sequence[rasp.Value]) -> list[set[str]]:
+    """The variables each sub-layer changes on an input: the red borders of the paper's figures."""
+    run = model.run(tokens)
+    names = [f"blocks.{i}.hook_resid_{place}" for i in range(model.n_layers) for place in ("pre", "mid")]
+    stages = [run[name][0] for name in (*names, f"blocks.{model.n_layers - 1}.hook_resid_post")]
+    return [
+        {model.residual[int(i)].variable for i in (after != before).any(axis=0).nonzero()[0]}
+        for before, after in pairwise(stages)
+    ]
+
+
+def held(model: tracr.CompiledModel, tokens: Sequence[rasp.Value], variable: str) -> list[list[float]]:
+    """What the final residual stream holds of a variable, a row for each token."""
+    final = model.run(tokens)[f"blocks.{model.n_layers - 1}.hook_resid_post"][0]
+    slots = [model.residual.labels.index(dimension.label) for dimension in model.residual.of(variable)]
+    return final[1:, slots].astype(float).round(4).tolist()
+
+
+def one_hot(index: int, size: int) -> list[float]:
+    """1 at an index, 0 elsewhere."""
+    return [float(i == index) for i in range(size)]
+
+
 def test_sort_unique_is_figure_4() -> None:
     """Attn 1 and MLP 1 compute target_pos, attn 2 moves the tokens, MLP 2 is a no-op."""
     model = tracr.compile(programs.make_sort_unique(rasp.tokens, rasp.tokens), (1, 2, 3), 3, level=0)
+    assert changes(model, [3, 1, 2]) == [{"target_pos_share"}, {"target_pos"}, {"sort"}, set()]
+    assert held(model, [3, 1, 2], "target_pos") == [one_hot(i, 4) for i in (2, 0, 1)]
+    assert held(model, [3, 1, 2], "sort") == [one_hot(i, 4) for i in (0, 1, 2)]
     assert model.show("schedule").splitlines() == [
         "attn 1: target_pos_share",
         "mlp 1: target_pos",
@@ -75,6 +104,71 @@ def test_pair_balance_computes_both_fractions_in_parallel() -> None:
         "attn 2: opens, closes",
         "mlp 2: pair_balance",
     ]
+
+
+def test_pair_balance_figure() -> None:
+    """As many layers as frac_prevs; the sub-layers change both fractions, then their difference."""
+    model = tracr.compile(programs.make_pair_balance(rasp.tokens, "(", ")"), "()a", 4, level=0)
+    assert model.n_layers == tracr.compile(frac_prevs(True), "abcx", 5, level=0).n_layers
+    assert changes(model, "())(") == [set(), {"bools_open", "bools_close"}, {"opens", "closes"}, {"pair_balance"}]
+    assert held(model, "())(", "pair_balance") == [[1], [0], [-0.3333], [0]]
+
+
+def test_sort_figure() -> None:
+    """Attn 1 is a no-op, MLP 1 makes the keys distinct, and the rest is sort_unique."""
+    program = programs.make_sort(rasp.tokens, rasp.tokens, max_seq_len=4, min_key=1)
+    model = tracr.compile(program, (1, 2, 3), 4, level=0)
+    unique = tracr.compile(programs.make_sort_unique(rasp.tokens, rasp.tokens), (1, 2, 3), 4, level=0)
+    of_sort, of_unique = model.show("schedule").splitlines(), unique.show("schedule").splitlines()
+    assert of_sort[:2] == ["attn 1: no-op", "mlp 1: distinct_keys"]
+    assert [line.split(": ")[1] for line in of_sort[2:]] == [line.split(": ")[1] for line in of_unique]
+    assert changes(model, [2, 1, 2]) == [set(), {"distinct_keys"}, *changes(unique, [2, 1, 3])]
+    keys = [dimension.value for dimension in model.residual.of("distinct_keys")]
+    assert held(model, [2, 1, 2], "distinct_keys") == [one_hot(keys.index(key), len(keys)) for key in (2, 1.25, 2.5)]
+    assert held(model, [2, 1, 2], "sort") == [one_hot(i, 4) for i in (0, 1, 1)]
+
+
+DYCK_2 = {
+    "attn 1": ["length_share"],
+    "mlp 1": ["length", "bools_open", "bools_close", "bools_open_2", "bools_close_2"],
+    "attn 2": ["opens", "closes", "opens_2", "closes_2"],
+    "mlp 2": ["map", "balance_()", "balance_{}"],  # map is length - 1
+    "attn 3": ["no-op"],
+    "mlp 3": ["map_2", "map_3", "map_4", "map_5"],  # each balance == 0, each balance < 0
+    "attn 4": ["no-op"],
+    "mlp 4": ["all_zero", "any_negative"],
+    "attn 5": ["last_zero", "has_neg"],
+    "mlp 5": ["map_6"],  # not has_neg
+    "attn 6": ["no-op"],
+    "mlp 6": ["shuffle_dyck2"],
+}
+
+
+def test_dyck_2_follows_the_papers_program() -> None:
+    """Both pairs side by side up to their balances, then signs, conjunctions, both aggregates, the answer."""
+    model = tracr.compile(programs.make_shuffle_dyck2(), "(){}", 4, level=0)
+    assert model.show("schedule").splitlines() == [f"{place}: {', '.join(names)}" for place, names in DYCK_2.items()]
+    balance = tracr.compile(programs.make_pair_balance(rasp.tokens, "(", ")"), "(){}", 4, level=0)
+    assert [len(layer.W_Q) for layer in model.parameters.layers] == [
+        1,
+        2 * len(balance.parameters.layers[1].W_Q),
+        0,
+        0,
+        2,
+        0,
+    ]
+
+
+def test_dyck_2_figure() -> None:
+    """A sub-layer changes what it computes and nothing else; `())(` closes too early, `({)}` does not."""
+    model = tracr.compile(programs.make_shuffle_dyck2(), "(){}", 4, level=0)
+    changed = [set().union(*parts) for parts in zip(*(changes(model, xs) for xs in ("({)}", "())(")), strict=True)]
+    assert changed == [set(names) - {"no-op"} for names in DYCK_2.values()]
+    assert held(model, "())(", "balance_()") == [[1], [0], [-0.3333], [0]]
+    assert held(model, "())(", "has_neg") == [[0.25]] * 4
+    assert held(model, "())(", "shuffle_dyck2") == [one_hot(0, 2)] * 4
+    assert held(model, "({)}", "has_neg") == [[0]] * 4
+    assert held(model, "({)}", "shuffle_dyck2") == [one_hot(1, 2)] * 4
 
 
 def test_level_1_merges_heads_with_one_pattern() -> None:

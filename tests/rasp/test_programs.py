@@ -45,6 +45,36 @@ def test_hist(xs: list[str]) -> None:
     assert lib.make_hist()(xs) == [counts[x] for x in xs]
 
 
+@given(letters)
+def test_hist_bos(xs: list[str]) -> None:
+    """The histogram of what comes after the BOS, which itself gets 0."""
+    counts = Counter(xs)
+    assert lib.make_hist_bos()(["^", *xs]) == [0, *(counts[x] for x in xs)]
+
+
+@given(letters)
+def test_hist_bos_without_a_bos(xs: list[str]) -> None:
+    """The first token is taken for the BOS, and its own occurrences come out one short."""
+    counts = Counter(xs)
+    assert lib.make_hist_bos()(xs) == [counts[x] - (x == xs[0]) for x in xs]
+
+
+@given(letters)
+def test_hist2(xs: list[str]) -> None:
+    """How many different tokens have the frequency of this one."""
+    counts = Counter(xs)
+    of_frequency = Counter(counts.values())
+    assert lib.make_hist2()(xs) == [of_frequency[counts[x]] for x in xs]
+
+
+@given(st.lists(st.sampled_from(["a", "b", None]), max_size=8))
+def test_has_prev(xs: list[Any]) -> None:
+    """Whether the value stands further left, `None` too; the same causally."""
+    expected = [x in xs[:i] for i, x in enumerate(xs)]
+    assert lib.make_has_prev(rasp.tokens)(xs) == expected
+    assert causal_eval.evaluate(lib.make_has_prev(rasp.tokens), xs) == expected
+
+
 @given(letters, st.sampled_from("abcd"))
 def test_count(xs: list[str], token: str) -> None:
     """How often the token occurs, at every position, 0 for one that never does."""
@@ -101,6 +131,20 @@ def test_detect_pattern_needs_a_pattern() -> None:
         lib.detect_pattern(rasp.tokens, "")
 
 
+@given(letters)
+def test_induction(xs: list[str]) -> None:
+    """What stood behind the last earlier occurrence of the same token; the same causally."""
+    expected: list[str | None] = []
+    followers: dict[str, str] = {}
+    for i, x in enumerate(xs):
+        if i:
+            followers[xs[i - 1]] = x
+        # "aa": at the second position the token that followed the first is the second itself.
+        expected.append(followers.get(x))
+    assert lib.make_induction()(xs) == expected
+    assert causal_eval.evaluate(lib.make_induction(), xs) == expected
+
+
 @given(st.lists(st.integers(-50, 50), unique=True, max_size=8))
 def test_sort_unique(xs: list[int]) -> None:
     """Different keys put the values in order, keys and values from different s-ops too."""
@@ -134,6 +178,21 @@ def test_sort_freq(xs: list[str]) -> None:
     """Most frequent first, equally frequent ones in the order of their positions."""
     counts = Counter(xs)
     assert lib.make_sort_freq(8)(xs) == sorted(xs, key=lambda x: -counts[x])
+
+
+@given(st.lists(st.text("ab", max_size=2), max_size=8))
+def test_sort_composite(xs: list[str]) -> None:
+    """Keys of any type that has an order; equal ones keep the order of their positions."""
+    assert lib.make_sort_composite(rasp.tokens, rasp.tokens)(xs) == sorted(xs)
+    by_token = sorted(range(len(xs)), key=lambda i: xs[i])
+    assert lib.make_sort_composite(rasp.indices, rasp.tokens)(xs) == by_token
+
+
+@given(letters, st.sampled_from([None, "-"]))
+def test_most_freq(xs: list[str], filler: str | None) -> None:
+    """Every token once, by falling frequency, then by first occurrence; the rest is filled up."""
+    expected = [token for token, _ in Counter(xs).most_common()]
+    assert lib.make_most_freq(filler)(xs) == expected + [filler] * (len(xs) - len(expected))
 
 
 @given(st.lists(st.sampled_from("()a"), max_size=12))
@@ -175,6 +234,83 @@ def test_shuffle_dyck_needs_pairs(pairs: list[str]) -> None:
         lib.make_shuffle_dyck(pairs)
 
 
+def dyck(xs: list[str], pairs: list[str]) -> list[str]:
+    """T, P or F for every prefix, with a stack."""
+    opener_of = {closed: opened for opened, closed in pairs}
+    stack: list[str] = []
+    dead = False
+    answers = []
+    for x in xs:
+        if x in opener_of.values():
+            stack.append(x)
+        elif x in opener_of and not dead:
+            dead = not stack or stack.pop() != opener_of[x]
+        answers.append("F" if dead else "P" if stack else "T")
+    return answers
+
+
+@st.composite
+def nearly_balanced(draw: st.DrawFn) -> list[str]:
+    """Balanced brackets with other tokens between them, and perhaps one token changed: chance alone gives few."""
+    xs: list[str] = []
+    for _ in range(draw(st.integers(0, 5))):
+        place = draw(st.integers(0, len(xs)))
+        inside = draw(st.integers(place, len(xs)))
+        opened, closed = draw(st.sampled_from(["()", "{}"]))
+        balanced = [*xs[:place], opened, *xs[place:inside], closed, *xs[inside:]]
+        # Around a whole stretch only, so that pairs nest.
+        xs = balanced if dyck(xs[place:inside], ["()", "{}"])[-1:] in ([], ["T"]) else [*xs, opened, closed]
+        if draw(st.booleans()):
+            xs.insert(draw(st.integers(0, len(xs))), "a")
+    if xs and draw(st.booleans()):
+        xs[draw(st.integers(0, len(xs) - 1))] = draw(st.sampled_from("(){}a"))
+    return xs
+
+
+@given(st.lists(st.sampled_from("(){}a"), max_size=10) | nearly_balanced())
+def test_dyck(xs: list[str]) -> None:
+    """T where a stack is empty, P where it is not, F from the first mismatch on; the same causally."""
+    for pairs in (["()"], ["()", "{}"], ["{}", "()", "[]"]):
+        program = lib.make_dyck(pairs)
+        assert program(xs) == dyck(xs, pairs)
+        assert causal_eval.evaluate(program, xs) == dyck(xs, pairs)
+    assert lib.make_dyck2()(xs) == dyck(xs, ["()", "{}"])
+
+
+@given(st.lists(st.sampled_from("()a"), max_size=12) | nearly_balanced())
+def test_dyck1(xs: list[str]) -> None:
+    """One pair, whatever its tokens are; others do not matter."""
+    for pair in ("()", "{}"):
+        assert lib.make_dyck1(pair)(xs) == dyck(xs, [pair])
+        assert causal_eval.evaluate(lib.make_dyck1(pair), xs) == dyck(xs, [pair])
+
+
+def test_nesting_tells_dyck_from_shuffle_dyck() -> None:
+    """Crossing pairs are balanced each by itself, but do not nest."""
+    assert lib.make_shuffle_dyck2()("({)}")[-1] is True
+    assert lib.make_dyck2()("({)}")[-1] == "F"
+
+
+@pytest.mark.parametrize("pairs", [[], ["("], ["()", "[]x"]])
+def test_dyck_needs_pairs(pairs: list[str]) -> None:
+    """Anything but one or more pairs is refused."""
+    with pytest.raises(ExpressionError, match="at least one pair"):
+        lib.make_dyck(pairs)
+
+
+def test_dyck1_needs_a_pair() -> None:
+    """One pair of two tokens."""
+    with pytest.raises(ExpressionError, match="make_dyck1 needs at least one pair"):
+        lib.make_dyck1("(")
+
+
+@pytest.mark.parametrize("pairs", [["(("], ["()", "(]"], ["()", ")("]])
+def test_dyck_needs_different_tokens(pairs: list[str]) -> None:
+    """A token that opens and closes, or belongs to two pairs, has no level."""
+    with pytest.raises(ExpressionError, match="each token in one place of one pair"):
+        lib.make_dyck(pairs)
+
+
 @given(integers, st.integers(1, 6))
 def test_nary_sequencemap(xs: list[int], n: int) -> None:
     """f of n values at the same position, in the order given."""
@@ -209,6 +345,7 @@ def test_nary_sequencemap_needs_an_s_op() -> None:
             {"bools_open", "bools_close", "opens", "closes", "pair_balance"},
         ),
         (lib.make_shuffle_dyck2(), {"any_negative", "has_neg", "all_zero", "last_zero", "shuffle_dyck2"}),
+        (lib.make_hist2(), {"hist", "first", "same_count_reprs", "hist2"}),
     ],
 )
 def test_programs_use_the_paper_s_names(program: rasp.SOp, names: set[str]) -> None:
@@ -241,3 +378,12 @@ def test_the_library_is_one_list_under_two_paths() -> None:
     functions = [name for name in programs.__all__ if name not in ("EXAMPLES", "Example")]
     assert sorted(lib.__all__) == sorted(functions)
     assert all(getattr(lib, name) is getattr(programs, name) for name in functions)
+
+
+def test_every_program_has_an_example() -> None:
+    """Each maker of the library has its entry in EXAMPLES, so a vocabulary, a length and a description.
+
+    `make_dyck` is there as dyck1 and dyck2.
+    """
+    made = {name.removeprefix("make_") for name in lib.__all__} - {"dyck"}
+    assert made == set(EXAMPLES)

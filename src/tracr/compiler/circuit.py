@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.typed import Typed
 from tracr.craft.heads import Head
@@ -36,6 +38,12 @@ class Circuit:
     variables: tuple[Variable, ...]
     components: tuple[Component, ...]
     outputs: tuple[tuple[str, Variable], ...]
+    read: Mapping[Variable, NDArray[np.bool_]] | None = None
+    """Which directions are read, once the rest is pruned."""
+
+    def keeps(self, variable: Variable, place: int) -> bool:
+        """Whether a direction of a variable is part of the model."""
+        return self.read is None or (variable in self.read and bool(self.read[variable][place]))
 
     def verify(self) -> None:
         """Raise if a component reads what is not yet written, or its matrices do not fit their variables."""
@@ -44,12 +52,11 @@ class Circuit:
             for variable in component.reads:
                 if variable not in written:
                     raise CompileError(f"{component.label} reads {variable.label} before it is written")
-            maps = [component.read] if isinstance(component, MLP) else [component.query, component.key, component.value]
-            for linear in maps:
+            for linear in component.maps:
                 for variable, block in linear.blocks.items():
                     if block.shape != (variable.size, linear.width):
                         raise CompileError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
-            width = maps[-1].width
+            width = component.maps[-1].width
             for variable, matrix in component.writes:
                 if matrix.shape != (width, variable.size) or not np.isfinite(matrix).all():
                     raise CompileError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")

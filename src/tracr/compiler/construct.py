@@ -1,8 +1,8 @@
 """Step 5: construct the model: the residual stream as the direct sum of the variables' spaces.
 
 Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written. At level 0 all of
-them are kept, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
-nothing reads are dropped, with the neurons that only write them.
+them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
+nothing reads (`prune.py`) are left out.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.circuit import Component
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
-from tracr.craft.heads import Head
-from tracr.craft.linear import BOS, ONE, PAD, LinearMap
-from tracr.craft.mlps import MLP
-from tracr.craft.variables import Array, Number, Variable
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.variables import Number, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -43,8 +40,12 @@ class Construction:
     """The stacked layers and the labelled directions they read and write."""
 
     schedule: Schedule
-    layers: tuple[Layer, ...]
     directions: tuple[Direction, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The blocks of the transformer."""
+        return self.schedule.layers
 
     @cached_property
     def slots(self) -> dict[Variable, NDArray[np.intp]]:
@@ -81,79 +82,18 @@ def construct(schedule: Schedule, options: Options) -> Construction:
         indices = indices or [Variable("indices", Encoding.CATEGORICAL, tuple(range(options.max_seq_len)))]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
-    places = [(variable, place) for variable in order for place in range(variable.size)]
+    places = [
+        (variable, place) for variable in order for place in range(variable.size) if circuit.keeps(variable, place)
+    ]
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
     directions = tuple(
         Direction(label, variable, variable.values[place], place)
         for label, (variable, place) in zip(labels, places, strict=True)
     )
-    whole = Construction(schedule, schedule.layers, directions)
-    return whole if options.level == 0 else drop_unread(whole)
+    return Construction(schedule, directions)
 
 
 def _label(variable: Variable, place: int, options: Options) -> str:
     if variable is BOS or variable is PAD:
         return f"tokens:{options.bos if variable is BOS else options.pad}"
     return variable.labels()[place]
-
-
-def drop_unread(construction: Construction) -> Construction:
-    """Remove directions nothing reads, and neurons and values that only write them; from the last layer backwards."""
-    schedule = construction.schedule
-    read: dict[Variable, NDArray[np.bool_]] = {
-        variable: np.ones(variable.size, dtype=bool) for _, variable in schedule.circuit.outputs
-    }
-    layers: list[Layer] = []
-    for layer in reversed(schedule.layers):
-        mlps = [trimmed for part in layer.mlps if (trimmed := _trim_mlp(part, read)) is not None]
-        _mark(read, [part.read for part in mlps])
-        heads = [live for part in layer.heads if (live := _trim_head(part, read)) is not None]
-        _mark(read, [linear for part in heads for linear in (part.query, part.key, part.value)])
-        layers.append(Layer(tuple(heads), tuple(mlps)))
-    kept = tuple(
-        direction
-        for direction in construction.directions
-        if direction.variable in read and read[direction.variable][direction.place]
-    )
-    return Construction(schedule, tuple(reversed(layers)), kept)
-
-
-def _mark(read: dict[Variable, NDArray[np.bool_]], maps: list[LinearMap]) -> None:
-    for linear in maps:
-        for variable, block in linear.blocks.items():
-            rows = read.setdefault(variable, np.zeros(variable.size, dtype=bool))
-            rows |= block.any(axis=1)
-
-
-def _live_writes(part: Component, read: dict[Variable, NDArray[np.bool_]]) -> list[tuple[Variable, Array]]:
-    """What a component writes into directions that are read."""
-    return [
-        (variable, np.where(read[variable], matrix, 0.0))
-        for variable, matrix in part.writes
-        if variable in read and read[variable].any()
-    ]
-
-
-def _trim_mlp(part: MLP, read: dict[Variable, NDArray[np.bool_]]) -> MLP | None:
-    writes = _live_writes(part, read)
-    if not writes:
-        return None
-    used = np.any([matrix.any(axis=1) for _, matrix in writes], axis=0)
-    return MLP(
-        part.label, _columns(part.read, used), tuple((variable, matrix[used]) for variable, matrix in writes), part.what
-    )
-
-
-def _trim_head(part: Head, read: dict[Variable, NDArray[np.bool_]]) -> Head | None:
-    writes = _live_writes(part, read)
-    if not writes:
-        return None
-    used = np.any([matrix.any(axis=1) for _, matrix in writes], axis=0)
-    value = _columns(part.value, used)
-    kept = tuple((variable, matrix[used]) for variable, matrix in writes)
-    return Head(part.label, part.query, part.key, value, kept, part.selector, part.what)
-
-
-def _columns(linear: LinearMap, used: NDArray[np.bool_]) -> LinearMap:
-    blocks = {variable: block[:, used] for variable, block in linear.blocks.items()}
-    return LinearMap(blocks, int(used.sum()))

@@ -6,6 +6,7 @@ the other representatives that can occur, so that a function which tells them ap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,12 +38,23 @@ class Finite:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The values as numbers, `None` as 0."""
-        return np.array([float(value) if is_number(value) else 0.0 for value in self.values])
+        return np.array([_as_float(value) for value in self.values])
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest number (0 where there is none)."""
+        numbers = self.numbers[self.ascending[0]]
+        return (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
+
+    @property
+    def codes(self) -> Codes:
+        """All codes."""
+        return np.arange(len(self.values), dtype=np.int32)
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether every value but `None` is a number."""
-        return all(value is None or is_number(value) for value in self.values)
+        """Whether every value but `None` is a number that a float can hold."""
+        return all(value is None or is_number(value) for value in self.values) and bool(np.isfinite(self.numbers).all())
 
     @cached_property
     def ascending(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -114,6 +126,14 @@ def finite(representatives: Iterable[Value], *, ordered: bool = False) -> Finite
     values: Sequence[Value] = list(groups) if ordered else sort_values(groups)
     twins = {code: tuple(groups[value][1:]) for code, value in enumerate(values) if len(groups[value]) > 1}
     return Finite(tuple(values), MappingProxyType(twins))
+
+
+def _as_float(value: Value) -> float:
+    """A number as a float (infinite if it is too large for one); 0 for anything else."""
+    try:
+        return float(value) if is_number(value) else 0.0
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def differ(first: Value, second: Value) -> bool:

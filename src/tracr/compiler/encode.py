@@ -12,12 +12,14 @@ import numpy as np
 
 from tracr.compiler.domains import Finite, Interval
 from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
+from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["choose_encodings"]
 
 MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
+SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must stay far from float32's limits
 LARGEST_INTEGER = 2**24  # float32 has no odd integers above
 
 
@@ -47,7 +49,7 @@ def choose_encodings(typed: Typed) -> Typed:
                 must_list[number] = True
     sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
     for node in sops.values():
-        _check(node)
+        _check(node, typed.options.max_parameters)
     return replace(typed, sops=sops)
 
 
@@ -70,11 +72,20 @@ def _choose(node: SOpNode, wants_number: list[bool], must_list: bool) -> Encodin
 def _nearly_equal(domain: Finite) -> bool:
     """Whether some values differ by rounding only (1/3 and 1 - 2/3), which no one-hot code can be told to separate."""
     numbers = np.sort(domain.numbers)
-    return bool(((np.diff(numbers) > 0) & (np.diff(numbers) < 1e-9 * np.maximum(1.0, np.abs(numbers[1:])))).any())
+    return bool(
+        ((np.diff(numbers) > 0) & (np.diff(numbers) < NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:])))).any()
+    )
 
 
-def _check(node: SOpNode) -> None:
+def _check(node: SOpNode, most: int) -> None:
     if node.encoding is Encoding.CATEGORICAL:
+        if isinstance(node.domain, Finite) and len(node.domain) ** 2 > most:
+            raise LimitError(
+                f"has {len(node.domain):,} values, each a direction of the model: that alone is more than "
+                f"{len(node.domain) ** 2:,} parameters",
+                expression=node.source,
+                hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {most:,})",
+            )
         if isinstance(node.domain, Interval):
             raise LimitError(
                 f"is annotated categorical but its values, {node.domain.reason}, are too many to list",
@@ -90,6 +101,13 @@ def _check(node: SOpNode) -> None:
         )
     ends = node.domain.numbers.tolist() if isinstance(node.domain, Finite) else [node.domain.low, node.domain.high]
     largest = max(ends, key=abs, default=0.0)
+    tiny = next((number for number in ends if 0 < abs(number) < SMALLEST_NUMBER), None)
+    if tiny is not None:
+        raise CompileError(
+            f"holds the number {tiny!r}, closer to zero than float32 can work with",
+            expression=node.source,
+            hint="scale it up, or annotate it rasp.categorical",
+        )
     if abs(largest) > LARGEST_INTEGER:
         raise CompileError(
             f"holds the number {largest!r}, beyond 2**24, where float32 no longer tells integers apart",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,11 +48,18 @@ class Options:
     def __post_init__(self) -> None:
         if not self.vocab:
             raise VocabularyError("the vocabulary is empty", hint='pass the tokens inputs are made of, as vocab="abc"')
-        if isinstance(self.max_seq_len, bool) or not isinstance(self.max_seq_len, int) or self.max_seq_len < 1:
-            raise CompileError(f"max_seq_len must be a positive integer, not {self.max_seq_len!r}")
-        if self.level not in LEVELS:
+        for name in ("max_seq_len", "max_values", "max_cells", "max_parameters"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not hasattr(number, "__index__") or operator.index(number) < 1:
+                raise CompileError(f"{name} must be a positive integer, not {number!r}")
+            object.__setattr__(self, name, operator.index(number))
+        for name in ("causal", "strict"):
+            if not isinstance(getattr(self, name), bool):
+                raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        if isinstance(self.level, bool) or self.level not in LEVELS:
             raise CompileError(f"there is no optimisation level {self.level!r}", hint=f"levels are {LEVELS}")
         for name, token in (("bos", self.bos), ("pad", self.pad)):
+            as_value(token, where=f"the {name.upper()} token")
             if token in self.vocab:
                 raise VocabularyError(
                     f"the {name.upper()} token {token!r} is also in the vocabulary",
@@ -59,6 +67,3 @@ class Options:
                 )
         if self.bos == self.pad:
             raise VocabularyError(f"BOS and PAD are both {self.bos!r}", hint="give them different names")
-        for name in ("max_values", "max_cells", "max_parameters"):
-            if getattr(self, name) < 1:
-                raise CompileError(f"{name} must be positive, not {getattr(self, name)!r}")

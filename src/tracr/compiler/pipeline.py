@@ -3,7 +3,7 @@
     step                     from          to             file
     1 trace                  SOp           Graph          trace.py
     2 infer                  Graph         Typed          infer.py
-    3 translate              Typed         Circuit        translate.py
+    3 translate              Typed         Circuit        translate.py; from level 1 on then pruned, prune.py
     4 assign to layers       Circuit       Schedule       schedule.py
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
@@ -17,6 +17,7 @@ from tracr.compiler.assemble import assemble
 from tracr.compiler.construct import construct
 from tracr.compiler.infer import infer
 from tracr.compiler.options import Options
+from tracr.compiler.prune import prune
 from tracr.compiler.schedule import assign_to_layers
 from tracr.compiler.trace import Outputs, trace
 from tracr.compiler.translate import translate
@@ -33,6 +34,9 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     typed.verify()
     circuit = translate(typed)
     circuit.verify()
+    if options.level >= 1:
+        circuit = prune(circuit)
+        circuit.verify()
     schedule = assign_to_layers(circuit, merge_heads=options.level >= 1)
     schedule.verify()
     construction = construct(schedule, options)

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.domains import Finite
+from tracr.compiler.domains import Finite, Interval
 from tracr.compiler.translation.attention import write_aggregate, write_width
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.pairs import write_pairs
@@ -35,8 +35,8 @@ from tracr.compiler.typed import (
 )
 from tracr.craft.linear import linear_combination, read_code, read_number
 from tracr.craft.mlps import Units, carry, look_up
-from tracr.craft.numerics import Noise
-from tracr.craft.variables import Array
+from tracr.craft.numerics import OUTPUT_TOLERANCE, Noise
+from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.rasp.values import Value, is_number
 
@@ -49,8 +49,32 @@ def translate(typed: Typed) -> Circuit:
     for node in typed.sops.values():
         _translate(node.op, translation, node)
     outputs = tuple((name, translation.variables[output]) for name, output in typed.outputs)
+    for _, output in typed.outputs:
+        check_precision(typed, typed.sops[output], translation.variables[output])
     written = dict.fromkeys(variable for part in translation.components for variable, _ in part.writes)
     return Circuit(typed, tuple(translation.embedded), tuple(written), tuple(translation.components), outputs)
+
+
+def check_precision(typed: Typed, node: SOpNode, variable: Variable) -> None:
+    """Refuse an output that float32 cannot hold: large numbers that cancel leave only their rounding errors.
+
+    Means of numbers of one sign cannot cancel: their error is relative.
+    """
+    if not variable.numerical:
+        return
+    smallest = 0.0 if isinstance(node.domain, Interval) else float(np.abs(node.domain.numbers).min())
+    if isinstance(node.op, Aggregation):
+        source = typed.sops[node.op.value].domain
+        low, high = (source.low, source.high) if isinstance(source, Interval) else source.ends
+        if low >= 0 or high <= 0:
+            smallest = max(abs(low), abs(high))
+    if variable.noise.error > OUTPUT_TOLERANCE * max(1.0, smallest):
+        raise CompileError(
+            f"its numbers, up to {max(abs(variable.low), abs(variable.high)):g}, may be off by "
+            f"{variable.noise.error:.2g} in float32",
+            expression=node.source,
+            hint="use numbers of more equal size, or smaller factors",
+        )
 
 
 @functools.singledispatch
@@ -115,7 +139,7 @@ def _(op: Linear, translation: Translation, node: SOpNode) -> None:
     if not space.numerical:
         assert isinstance(node.domain, Finite)
         shifted = Finite(tuple(_minus(value, op.constant) for value in node.domain.values))
-        write_function(translation, node, total, shifted, np.arange(len(shifted)))
+        write_function(translation, node, total, shifted, shifted.codes)
         return
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
     units = carry(total, op.constant, others, space.size)

@@ -254,11 +254,17 @@ class _Run:
         source, count = self.typed.sops[op.value], self.counts(op.selector)
         if isinstance(source.domain, Finite) and not source.domain.numeric:
             assert isinstance(node.domain, Finite)
-            self.flag(count > 1)
-            target = node.domain.index
+            target, held = node.domain.index, np.maximum(self.codes[op.value], 0)
             moved = np.array([target[value] for value in source.domain.values], dtype=np.float64)
-            chosen = self.total(op.selector, moved[np.maximum(self.codes[op.value], 0)]).astype(np.int32)
-            return np.where(count == 0, target.get(op.default, ERROR), np.where(count == 1, chosen, ERROR))
+            chosen = self.total(op.selector, moved[held]).astype(np.int32)
+            several = np.full_like(chosen, ERROR)
+            numbers = np.array([is_number(value) for value in source.domain.values])
+            if numbers.any():  # several numbers among other values: equal ones, or infer would have refused
+                means = self.total(op.selector, source.domain.numbers[held]) / np.maximum(count, 1)
+                others = self.total(op.selector, (~numbers[held]).astype(np.float64))
+                several = np.where(others > 0, ERROR, self.snap(node.domain, means))
+            codes = np.where(count == 1, chosen, several)
+            return np.where(count == 0, target.get(op.default, ERROR), codes)
         numbers = self.numbers(op.value)
         missing = np.isnan(numbers)
         sums = self.total(op.selector, np.where(missing, 0.0, numbers))

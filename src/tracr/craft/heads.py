@@ -40,9 +40,14 @@ class Head:
     what: str
 
     @property
+    def maps(self) -> tuple[LinearMap, ...]:
+        """Everything the head reads the residual stream with; the values last."""
+        return (self.query, self.key, self.value)
+
+    @property
     def reads(self) -> tuple[Variable, ...]:
         """Every variable the head reads."""
-        return tuple(dict.fromkeys([*self.query.variables, *self.key.variables, *self.value.variables]))
+        return tuple(dict.fromkeys(variable for linear in self.maps for variable in linear.blocks))
 
     @property
     def rank(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.craft.numerics import Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
@@ -56,6 +57,11 @@ class LinearMap:
             blocks[variable] = blocks[variable] + block if variable in blocks else block
         return LinearMap(blocks, self.width)
 
+    def columns(self, used: NDArray[np.bool_]) -> LinearMap:
+        """Only these outputs, reading only what they depend on."""
+        blocks = {variable: block[:, used] for variable, block in self.blocks.items()}
+        return LinearMap({variable: block for variable, block in blocks.items() if block.any()}, int(used.sum()))
+
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""
         width = self.width + other.width
@@ -65,11 +71,6 @@ class LinearMap:
                 target = blocks.setdefault(variable, np.zeros((variable.size, width)))
                 target[:, start : start + source.width] += block
         return LinearMap(blocks, width)
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables that are read."""
-        return tuple(self.blocks)
 
 
 def _row(variable: Variable, *weights: float) -> LinearMap:

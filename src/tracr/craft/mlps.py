@@ -32,9 +32,14 @@ class MLP:
     what: str
 
     @property
+    def maps(self) -> tuple[LinearMap, ...]:
+        """What the neurons read the residual stream with."""
+        return (self.read,)
+
+    @property
     def reads(self) -> tuple[Variable, ...]:
         """Every variable the neurons read."""
-        return self.read.variables
+        return tuple(self.read.blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +201,10 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
             middles = np.round(middles / grid) * grid
     read_steps = read.number.then(np.concatenate([slopes, slopes])[None, :])
     bias = np.concatenate([0.5 - slopes * middles, -0.5 - slopes * middles])
-    largest = read.largest + float(np.abs(points).max(initial=0.0)) + 1
-    ceiling = np.concatenate([slopes, slopes]) * 2 * largest + 1
+    largest = read.largest + float(np.abs(points).max(initial=0.0))
+    ceiling = np.concatenate([slopes, slopes]) * 2 * largest + 2
     hidden = _gate(read, read_steps + _bias(bias), ceiling)
-    span = read.high - read.low + 1 / float(slopes.min(initial=1.0))
+    span = read.high - read.low + float((1 / slopes).max(initial=0.0))
     weights = np.abs(rises) * slopes[:, None]
     wobble = float(_sum_error(2 * weights, largest, span).max(initial=0.0))
     noise = Noise() if exact or not len(steps) else Noise(error=wobble, cold=wobble)
@@ -224,9 +229,9 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     write[:, 0] = turns
     first = np.zeros(width)
     first[:1] = numbers[:1]
-    largest = read.largest + float(np.abs(points).max(initial=0.0)) + 1
+    largest = read.largest + float(np.abs(points).max(initial=0.0))
     hidden = read.number.then(np.ones((1, len(places)))) + _bias(-places)
-    hidden = _gate(read, hidden, np.full(len(places), 2 * largest))
+    hidden = _gate(read, hidden, np.full(len(places), 2 * largest + 1))
     steepest = float(np.abs(slopes).max(initial=0.0))
     error = steepest * read.noise.error + 4 * U * float(np.abs(numbers).max(initial=0.0))
     error += float(_sum_error(np.abs(turns)[:, None], largest, read.high - read.low)[0])

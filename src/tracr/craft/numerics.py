@@ -21,6 +21,12 @@ float32, so both -128 and -256 vanish exactly; powers of two survive any float f
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
 
+OUTPUT_TOLERANCE = 1e-3
+"""How far an output number may be off by its error bound, times max(1, |number|). True errors stay far below."""
+
+NEARLY_EQUAL = 1e-9
+"""Numbers closer than this, times max(1, |number|), differ by rounding only (1/3 and 1 - 2/3)."""
+
 ROUGH = 0.2
 """A one-hot code farther off than this cannot be cleaned any more."""
 
@@ -62,6 +68,8 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
     grid, largest = 1.0, 1.0
     for number in numbers:
         denominator = float(number).as_integer_ratio()[1]
+        if denominator > 2**40:
+            return 0.0
         grid, largest = min(grid, 1.0 / denominator), max(largest, abs(number))
     return grid if largest / grid < 2**22 else 0.0
 
@@ -69,9 +77,11 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
 def mean_error(keys: int, largest: float, error: float) -> float:
     """Error of a mean over up to `keys` numbers of size `largest`, each off by `error`.
 
-    The weights 1/w carry 3 roundings, their products with the values one more, and adding up w terms at most w.
+    The weights 1/w carry 3 roundings, their products with the values one more. Adding up: a partial sum S in a binade
+    whose spacing is d is off by at most d/2 a step. Over n equal terms, half of the steps are in the last binade, a
+    quarter in the one before, at half the spacing, and so on: n U/4 (1 + 1/4 + ...) = n U/3 in all, times S.
     """
-    return error + (keys + 8) * U * largest
+    return error + (keys / 3 + 8) * U * largest
 
 
 def share_error(keys: int) -> float:

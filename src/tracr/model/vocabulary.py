@@ -45,14 +45,18 @@ class Vocabulary:
 
     def known(self, token: object) -> bool:
         """Whether `token` is in the vocabulary (or is PAD)."""
+        return self.id_of(token) not in (None, self.bos_id)
+
+    def id_of(self, token: object) -> int | None:
+        """The id of a token, of BOS or of PAD; `None` for anything else."""
         try:
-            return token in self.ids and token != self.bos
+            return self.ids.get(token)
         except TypeError:  # unhashable
-            return False
+            return None
 
     def is_batch(self, tokens: Sequence[Any]) -> bool:
         """Whether `tokens` is a list of sequences rather than of tokens."""
-        nested = isinstance(tokens, list | tuple | np.ndarray)
+        nested = isinstance(tokens, list | tuple) or (isinstance(tokens, np.ndarray) and tokens.ndim > 0)
         return (
             nested
             and len(tokens) > 0
@@ -62,17 +66,20 @@ class Vocabulary:
     def encode_one(self, tokens: Sequence[Value]) -> tuple[list[int], int]:
         """The ids of one sequence without BOS, and how many of them come before the padding."""
         try:
+            if isinstance(tokens, set | frozenset | dict):
+                raise TypeError("it has no order")
             given = [token.item() if isinstance(token, np.generic) else token for token in tokens]
         except TypeError:
             raise InputError(
                 f"the input must be a sequence of tokens, not {tokens!r}", hint="pass a list of tokens, or a string"
             ) from None
+        ids = [self.id_of(token) for token in given]
         real = len(given)
-        while real and given[real - 1] == self.pad:
+        while real and ids[real - 1] == self.pad_id:
             real -= 1
-        for position, token in enumerate(given[:real]):
-            if not self.known(token) or token == self.pad:
-                raise self._wrong_token(position, token)
+        for position, number in enumerate(ids[:real]):
+            if number is None or number >= self.bos_id:
+                raise self._wrong_token(position, given[position], number)
         if real and not self.shortest <= real <= self.longest:
             wanted = f"exactly {self.longest}" if self.shortest == self.longest else f"at most {self.longest}"
             raise InputError(
@@ -81,23 +88,22 @@ class Vocabulary:
             )
         if len(given) > self.longest:
             raise InputError(f"with its padding the input has {len(given)} tokens, the model takes {self.longest}")
-        return [self.ids[token] for token in given], real
+        return [number for number in ids if number is not None], real
 
-    def _wrong_token(self, position: int, token: object) -> InputError:
-        if token == self.bos:
+    def _wrong_token(self, position: int, token: object, number: int | None) -> InputError:
+        if number == self.bos_id:
             return InputError(
                 f"the input has the BOS token {token!r} at position {position}", hint="leave it out: the model adds it"
             )
-        if token == self.pad:
+        if number == self.pad_id:
             return InputError(
                 f"the input has the PAD token {token!r} at position {position}, before the end",
                 hint="padding goes to the right of all tokens",
             )
         shown = ", ".join(map(repr, self.tokens[:12])) + (", ..." if len(self.tokens) > 12 else "")
-        return InputError(
-            f"token {token!r} at position {position} is not in the vocabulary",
-            hint=f"the vocabulary is {shown}",
-        )
+        batch = isinstance(token, str | list | tuple) and len(token) > 1 and all(map(self.known, token))
+        hint = "a batch is a list of lists of tokens" if batch else f"the vocabulary is {shown}"
+        return InputError(f"token {token!r} at position {position} is not in the vocabulary", hint=hint)
 
     def encode(self, sequences: Sequence[Sequence[Value]]) -> tuple[Ids, list[int], list[int]]:
         """Ids [batch, 1 + longest] with BOS in front and PAD behind; and each sequence's given and real length."""

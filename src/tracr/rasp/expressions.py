@@ -144,6 +144,13 @@ def _checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
     raise ExpressionError(f"{role} of {owner} must be {wanted}, not {expr!r}", hint=hint)
 
 
+def _items(value: Any, owner: str) -> list[Any]:
+    try:
+        return list(value)
+    except TypeError:
+        raise ExpressionError(f"{owner} needs a list of values, not {value!r}") from None
+
+
 def _function(f: object, owner: str) -> Function:
     if not callable(f):
         raise ExpressionError(f"the function of {owner} must be callable, not {f!r}", hint="pass a lambda")
@@ -306,7 +313,7 @@ class ConstantSOp(SOp):
     check_length: bool
 
     def __init__(self, value: Sequence[Value], check_length: bool = True) -> None:
-        values = tuple(as_value(v, where="a value of ConstantSOp") for v in value)
+        values = tuple(as_value(v, where="a value of ConstantSOp") for v in _items(value, "ConstantSOp"))
         self._set(value=values, check_length=check_length)
 
     def _details(self) -> list[str]:
@@ -440,7 +447,8 @@ class ConstantSelector(Selector):
     check_length: bool
 
     def __init__(self, value: Sequence[Sequence[bool]], check_length: bool = True) -> None:
-        rows = tuple(tuple(bool(cell) for cell in row) for row in value)
+        owner = "ConstantSelector"
+        rows = tuple(tuple(bool(cell) for cell in _items(row, owner)) for row in _items(value, owner))
         if any(len(row) != len(rows) for row in rows):
             raise ExpressionError(f"ConstantSelector needs a square matrix, got rows of {[len(r) for r in rows]}")
         self._set(value=rows, check_length=check_length)

@@ -55,7 +55,7 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError(
             f"{where} is {value!r}, which is not a number a transformer can hold",
-            hint="return None for 'no value', or a finite number",
+            hint="use None for 'no value', or a finite number",
         )
     try:
         hash(value)

@@ -17,7 +17,6 @@ from tracr.compiler.typed import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import function_name
-from tracr.rasp.values import is_number
 
 __all__ = ["add_pairs", "ends"]
 
@@ -98,8 +97,7 @@ def ends(domain: Domain) -> tuple[float, float]:
     """The smallest and the largest number."""
     if isinstance(domain, Interval):
         return domain.low, domain.high
-    numbers = [float(value) for value in domain.values if is_number(value)]
-    return min(numbers, default=0.0), max(numbers, default=0.0)
+    return domain.ends
 
 
 @infer_node.register

@@ -32,18 +32,28 @@ Pairs = tuple[Codes, Codes]
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """All (position, length) combinations of the inputs a program accepts."""
+    """All (position, length) combinations of the inputs a program accepts; none are listed where they are too many."""
 
+    shortest: int
+    longest: int
     positions: Codes
     lengths: Codes
+
+    @property
+    def listed(self) -> bool:
+        """Whether the combinations are listed."""
+        return len(self.positions) > 0
 
     @staticmethod
     def of(shortest: int, longest: int) -> Shape:
         """Every position of every length between the two."""
         spans = range(shortest, longest + 1)
+        if sum(spans) > JOINT_CELLS:
+            nothing = np.zeros(0, dtype=np.int32)
+            return Shape(shortest, longest, nothing, nothing)
         positions = np.concatenate([np.arange(length, dtype=np.int32) for length in spans])
         lengths = np.concatenate([np.full(length, length, dtype=np.int32) for length in spans])
-        return Shape(positions, lengths)
+        return Shape(shortest, longest, positions, lengths)
 
 
 @dataclass(frozen=True, eq=False)

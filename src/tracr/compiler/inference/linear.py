@@ -18,6 +18,13 @@ def linear_form(expr: RASPExpr) -> Form | None:
     >>> linear_form(3 - rasp.indices / 2), linear_form(rasp.indices - rasp.length), linear_form(rasp.indices ** 2)
     (((-0.5,), 3.0), ((1.0, -1.0), 0.0), None)
     """
+    try:
+        return _form(expr)
+    except OverflowError:  # a constant too large for a float
+        return None
+
+
+def _form(expr: RASPExpr) -> Form | None:
     match expr:
         case LinearSequenceMap():
             return (float(expr.fst_fac), float(expr.snd_fac)), 0.0

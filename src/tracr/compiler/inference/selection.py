@@ -112,6 +112,10 @@ def _common(inference: Inference, node: Node, side: str, fst: int, snd: int) -> 
     if len(domains[0]) == 1:
         return snd, (np.zeros_like(codes[1]), codes[1])
     pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
+    for number, own in ((fst, 0), (snd, 1)):
+        if len(pairs[0]) == len(domains[own]) and len(np.unique(pairs[own])) == len(domains[own]):
+            order = np.argsort(pairs[own])  # the other is a function of this one
+            return number, (pairs[0][order], pairs[1][order])
     number = inference.fresh_id()
     label = f"{node.label}_{side}"
     expr = SequenceMap(_pair, Indices(), Indices())  # stands for the pair in messages

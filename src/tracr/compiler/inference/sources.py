@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracr.compiler.domains import finite
-from tracr.compiler.inference.facts import JOINT_CELLS, SHAPE, TOKENS
+from tracr.compiler.inference.facts import SHAPE, TOKENS
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
@@ -36,7 +36,7 @@ def _(expr: Tokens, inference: Inference, node: Node) -> None:
 def _(expr: Indices, inference: Inference, node: Node) -> None:
     domain = finite(range(inference.options.max_seq_len), ordered=True)
     positions = inference.shape.positions
-    small = len(positions) <= JOINT_CELLS
+    small = inference.shape.listed
     inference.add(
         node.id,
         node.label,
@@ -61,7 +61,7 @@ def _(expr: Length, inference: Inference, node: Node) -> None:
     shortest, longest = inference.lengths
     domain = finite(range(shortest, longest + 1), ordered=True)
     codes = (inference.shape.lengths - shortest).astype(np.int32)
-    small = len(codes) <= JOINT_CELLS
+    small = inference.shape.listed
     inference.add(
         node.id,
         node.label,
@@ -86,7 +86,7 @@ def _(expr: ConstantSOp, inference: Inference, node: Node) -> None:
     table = np.full(inference.options.max_seq_len, ERROR, dtype=np.int32)
     longest = min(len(table), len(expr.value))
     table[:longest] = [domain.index[value] for value in expr.value[:longest]]
-    joint = table[inference.shape.positions]
+    joint = table[inference.shape.positions] if inference.shape.listed else None
     inference.add(
         node.id, node.label, expr, Positions(table), domain, key=table.tobytes(), leaves=(SHAPE,), joint=joint
     )

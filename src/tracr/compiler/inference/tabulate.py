@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes, Finite, finite
 from tracr.compiler.typed import ERROR, UNREACHED
-from tracr.errors import CompileError, Diagnostic, LimitError, TracrWarning
+from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import Value, as_value
 
@@ -32,7 +32,8 @@ class Failure:
 
     def __str__(self) -> str:
         shown = ", ".join(map(repr, self.arguments))
-        return f"({shown}): {type(self.error).__name__}: {self.error}"
+        why = self.error.diagnostic.what if isinstance(self.error, TracrError) else self.error
+        return f"({shown}): {type(self.error).__name__}: {why}"
 
 
 @dataclass
@@ -259,7 +260,7 @@ def tabulate_predicate(
                 caller.agree([own if isinstance(own, Failure) else bool(own), *chosen], [every[0], *every])
     failures = [(place, result) for place, result in enumerate(results) if isinstance(result, Failure)]
     if failures:
-        surely = met().ravel()
+        surely = met().ravel() | (len(failures) == len(results))
         replace(caller, reachable=True).report([failure for place, failure in failures if surely[place]])
         caller.report([failure for _, failure in failures])
     cells = [ERROR if isinstance(result, Failure) else int(bool(result)) for result in results]

@@ -40,8 +40,7 @@ def complement(table: Table) -> Table:
 def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> list[Table] | None:
     """The selection matrix for each length, where keys and queries depend on the shape of the input only."""
     functions = all(f.joint is not None and set(f.leaves) <= {SHAPE} for f in (keys, queries))
-    longest = int(shape.lengths.max(initial=0))
-    if not functions or longest > LONGEST_ENUMERATED:
+    if not functions or not shape.listed or shape.longest > LONGEST_ENUMERATED:
         return None
     assert keys.joint is not None and queries.joint is not None
     key_codes = np.broadcast_to(keys.joint, shape.lengths.shape)
@@ -49,7 +48,7 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
     if min(key_codes.min(initial=0), query_codes.min(initial=0)) < 0:
         return None
     found = []
-    for length in range(int(shape.lengths.min(initial=1)), longest + 1):
+    for length in range(shape.shortest, shape.longest + 1):
         here = shape.lengths == length
         chosen = table[query_codes[here]][:, key_codes[here]]
         if (chosen == ERROR).any():
@@ -70,7 +69,7 @@ def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape
     assert keys.joint is not None and queries.joint is not None
     shaped = [SHAPE in facts.leaves for facts in (queries, keys)]
     if not all(shaped):
-        if any(shaped) or int(shape.lengths.max(initial=0)) > 1:
+        if any(shaped) or shape.longest > 1:
             codes = [np.unique(facts.joint[facts.joint >= 0]) for facts in (queries, keys) if facts.joint is not None]
             met[np.ix_(*codes)] = True
     elif keys.leaves == queries.leaves == (SHAPE,):
@@ -91,7 +90,7 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
     if exact is not None:
         by_shape = np.concatenate([mask.sum(axis=1, dtype=np.int32) for mask in exact])
         return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
-    most = int(shape.lengths.max(initial=0))
+    most = shape.longest
     chosen = table == 1
     if not chosen.any():
         return Widths((0,), None)
@@ -99,10 +98,10 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
         most = min(most, int(chosen.sum(axis=1).max()))
     least = 0
     if chosen.all():
-        least = 1 if causal else int(shape.lengths.min(initial=1))
+        least = 1 if causal else shape.shortest
     elif keys.canon == queries.canon and chosen.diagonal().all():
         least = 1
-    elif keys.joint is not None and set(keys.leaves) <= {SHAPE}:
+    elif keys.joint is not None and set(keys.leaves) <= {SHAPE} and shape.listed:
         first = np.broadcast_to(keys.joint, shape.lengths.shape)[shape.positions == 0]
         least = int(first.min(initial=0) >= 0 and bool(chosen[:, np.unique(first)].all()))
     return Widths(tuple(range(least, most + 1)), None)

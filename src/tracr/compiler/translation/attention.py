@@ -44,7 +44,7 @@ def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) ->
     add_head(translation, selector, -GAP / 2, value, variable, describe(translation.typed, node))
     if decoded:
         assert isinstance(node.domain, Finite)
-        write_function(translation, node, read_number(variable), node.domain, np.arange(len(node.domain)))
+        write_function(translation, node, read_number(variable), node.domain, node.domain.codes)
     else:
         translation.variables[node.id] = variable
 
@@ -97,7 +97,7 @@ def write_width(translation: Translation, node: SOpNode, selector: SelectorNode 
     add_head(translation, selector, logit, LinearMap.of(BOS, np.eye(1)), share, what)
     widths = node.domain.numbers
     shares = Finite(tuple((weight / (weight + widths)).tolist()))
-    write_function(translation, node, read_number(share), shares, np.arange(len(widths)))
+    write_function(translation, node, read_number(share), shares, shares.codes)
 
 
 def add_head(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
+from tracr.compiler.domains import Codes, Finite
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import SOpNode, describe
 from tracr.craft.linear import NumberRead, read_code
 from tracr.craft.mlps import Gap, Units, interpolate, look_up, staircase
-from tracr.craft.numerics import NUMBER_TOLERANCE, ROUGH
+from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
@@ -28,12 +27,11 @@ class FunctionOfNumber:
     Points that no input leads to, or on which the user's function raises, have no say.
     """
 
-    def __init__(
-        self, translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: NDArray[np.integer]
-    ) -> None:
+    def __init__(self, translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
         if (codes < 0).any():
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
+        codes = translation.told_apart(node, codes)
         self.node, self.read, self.points, self.codes = node, read, points, codes
         self.space = translation.space(node)
         self.table = translation.rows(node, self.space, codes)
@@ -79,9 +77,7 @@ class FunctionOfNumber:
         return translation.write_mlp(self.space, values, describe(translation.typed, self.node))
 
 
-def write_function(
-    translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: NDArray[np.integer]
-) -> None:
+def write_function(translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
     """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
     function = FunctionOfNumber(translation, node, read, points, codes)
     units = function.direct()
@@ -151,8 +147,8 @@ def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[No
     """Points without near-duplicates (1/3 and 1 - 2/3), or None where such a pair has different results."""
     if len(points) < 2:
         return points, numbers
-    close = np.diff(points) < 1e-9 * np.maximum(1.0, np.abs(points[1:]))
-    jumps = np.abs(np.diff(numbers)) > 1e-9 * np.maximum(1.0, np.abs(numbers[1:]))
+    close = np.diff(points) < NEARLY_EQUAL * np.maximum(1.0, np.abs(points[1:]))
+    jumps = np.abs(np.diff(numbers)) > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
     if (close & jumps).any():
         return None, numbers
     kept = np.concatenate([[True], ~close])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
+from tracr.compiler.domains import Codes, Finite
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot, write_function
 from tracr.compiler.translation.state import Translation
@@ -13,7 +15,7 @@ from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import linear_combination, read_code
 from tracr.craft.mlps import look_up_pairs
-from tracr.craft.numerics import EXACT
+from tracr.craft.numerics import EXACT, NEARLY_EQUAL
 from tracr.errors import CompileError
 
 __all__ = ["write_pairs"]
@@ -28,6 +30,7 @@ def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None
     """
     first, second = (translation.typed.sops[number].domain for number in (op.fst, op.snd))
     assert isinstance(first, Finite) and isinstance(second, Finite)
+    op = replace(op, table=translation.told_apart(node, op.table))
     sides = _pair_classes(translation, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
     numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
@@ -40,7 +43,7 @@ def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None
     _write_table(translation, node, op, sides)
 
 
-Form = tuple[Finite, NDArray[np.integer]]
+Form = tuple[Finite, Codes]
 
 
 def _write_sum(
@@ -89,7 +92,7 @@ def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> For
     codes = op.table[rows, columns]
     order = np.argsort(sums, kind="stable")
     sums, codes = sums[order], codes[order]
-    apart = np.concatenate([[True], np.diff(sums) > 1e-9 * np.maximum(1.0, np.abs(sums[1:]))])
+    apart = np.concatenate([[True], np.diff(sums) > NEARLY_EQUAL * np.maximum(1.0, np.abs(sums[1:]))])
     group = np.cumsum(apart) - 1
     if (codes != codes[apart][group]).any():
         return None

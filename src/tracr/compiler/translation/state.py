@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Component, Embedded
-from tracr.compiler.domains import Finite, Interval
+from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.typed import SOpNode, Typed
 from tracr.craft.linear import NumberRead, read_code, read_number
 from tracr.craft.mlps import MLP, Units, look_up
-from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
+from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -57,11 +57,22 @@ class Translation:
             low, high = float(domain.numbers.min()), float(domain.numbers.max())
         return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id)
 
+    def told_apart(self, node: SOpNode, codes: Codes) -> Codes:
+        """Codes of an s-op with values that differ by rounding only made one, where it is stored as a number anyway."""
+        if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
+            return codes
+        ordered, _ = node.domain.ascending
+        numbers = node.domain.numbers[ordered]
+        apart = np.diff(numbers, prepend=-np.inf) > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers))
+        representative = np.arange(len(node.domain))
+        representative[ordered] = ordered[apart][np.cumsum(apart) - 1]
+        return np.where(codes >= 0, representative[np.maximum(codes, 0)], codes).astype(np.int32)
+
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:
         """The coordinates of each value code; error and unreached cells are zero."""
         assert isinstance(node.domain, Finite)
         table = np.array([space.code(value) for value in node.domain.values])
-        return np.where((codes >= 0)[..., None], table[codes], 0.0)
+        return np.where((codes >= 0)[..., None], table[np.maximum(codes, 0)], 0.0)
 
     def embed(self, node: SOpNode, *, by_token: Array | None = None, by_position: Array | None = None) -> None:
         """Let the embedding write the s-op."""

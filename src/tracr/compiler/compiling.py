@@ -1,0 +1,46 @@
+"""Compile a program, with the signature and the result existing code expects; `tracr.compile` is our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.pipeline import compile_program
+from tracr.model.assembled import AssembledTransformerModel
+from tracr.rasp.expressions import SOp
+from tracr.rasp.values import Value
+
+__all__ = ["COMPILER_BOS", "COMPILER_PAD", "compile_rasp_to_model"]
+
+COMPILER_BOS = "compiler_bos"
+COMPILER_PAD = "compiler_pad"
+
+
+def compile_rasp_to_model(
+    program: SOp,
+    vocab: Iterable[Value],
+    max_seq_len: int,
+    causal: bool = False,
+    compiler_bos: Value = COMPILER_BOS,
+    compiler_pad: Value = COMPILER_PAD,
+    mlp_exactness: float = 100,
+) -> AssembledTransformerModel:
+    """Compile a RASP program at level 0, the paper's structure.
+
+    Args:
+        program: the s-op to compute.
+        vocab: the tokens inputs are made of.
+        max_seq_len: the longest input, BOS not counted.
+        causal: mask attention to earlier positions.
+        compiler_bos: the token every input starts with.
+        compiler_pad: the token that fills inputs up on the right.
+        mlp_exactness: accepted and not needed: MLPs are exact here.
+
+    >>> from tracr.compiler import lib
+    >>> from tracr.rasp import rasp
+    >>> model = compile_rasp_to_model(lib.make_reverse(rasp.tokens), vocab={"a", "b", "c"}, max_seq_len=4)
+    >>> model.apply(["compiler_bos", "a", "b", "c"]).decoded
+    ['compiler_bos', 'c', 'b', 'a']
+    """
+    options = Options(as_vocabulary(vocab), max_seq_len, causal, level=0, bos=compiler_bos, pad=compiler_pad)
+    return AssembledTransformerModel(compile_program({getattr(program, "name", "output"): program}, options))

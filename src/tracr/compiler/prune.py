@@ -1,0 +1,55 @@
+"""Dropping what nothing reads: directions, and neurons and values that only write those, from the outputs backwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.circuit import Circuit, Component
+from tracr.craft.heads import Head
+from tracr.craft.linear import LinearMap
+from tracr.craft.mlps import MLP
+from tracr.craft.variables import Array, Variable
+
+__all__ = ["prune"]
+
+Read = dict[Variable, NDArray[np.bool_]]
+
+
+def prune(circuit: Circuit) -> Circuit:
+    """The same circuit without dead directions and components. Outputs keep all their directions."""
+    read: Read = {variable: np.ones(variable.size, dtype=bool) for _, variable in circuit.outputs}
+    kept: list[Component] = []
+    for component in reversed(circuit.components):
+        trimmed = _trim(component, read)
+        if trimmed is not None:
+            kept.append(trimmed)
+            for linear in trimmed.maps:
+                _mark(read, linear)
+    return replace(circuit, components=tuple(reversed(kept)), read=read)
+
+
+def _mark(read: Read, linear: LinearMap) -> None:
+    for variable, block in linear.blocks.items():
+        rows = read.setdefault(variable, np.zeros(variable.size, dtype=bool))
+        rows |= block.any(axis=1)
+
+
+def _trim(component: Component, read: Read) -> Component | None:
+    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others."""
+    writes: list[tuple[Variable, Array]] = [
+        (variable, np.where(read[variable], matrix, 0.0)) for variable, matrix in component.writes if variable in read
+    ]
+    if not writes:
+        return None
+    used = np.any([matrix.any(axis=1) for _, matrix in writes], axis=0)
+    left = tuple((variable, matrix[used]) for variable, matrix in writes)
+    match component:
+        case MLP():
+            return replace(component, read=component.read.columns(used), writes=left)
+        case Head():
+            everything = np.ones(component.query.width, dtype=bool)
+            query, key = component.query.columns(everything), component.key.columns(everything)
+            return replace(component, query=query, key=key, value=component.value.columns(used), writes=left)

@@ -1,0 +1,132 @@
+"""What of a program cannot be compiled, and why: a list of expressions, empty when all is well.
+
+Nothing here has rules of its own. A sub-expression that does not read the tokens means the same whatever the
+vocabulary, so it is compiled as it stands, for the shortest input it accepts: what is refused there is refused
+always. With an input, the interpreter runs it, and the compiler tries the program for that input's tokens and length.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracr.compiler.infer import accepted_lengths
+from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.pipeline import compile_program
+from tracr.compiler.trace import trace
+from tracr.errors import CompileError, ExpressionError, TracrError, TracrWarning
+from tracr.rasp.expressions import RASPExpr, Selector, SelectorWidth, SOp, Tokens
+from tracr.rasp.interpreter import evaluate
+from tracr.rasp.traversal import topological
+from tracr.rasp.values import Value
+
+__all__ = ["TracrUnsupportedExpr", "dynamic_validate", "static_validate", "validate"]
+
+
+@dataclass(frozen=True)
+class TracrUnsupportedExpr:
+    """An expression that cannot be compiled, the reason, and what to write instead."""
+
+    expr: RASPExpr
+    reason: str
+    hint: str = ""
+
+
+def validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsupportedExpr]:
+    """What cannot be compiled whatever the vocabulary; and, given `xs`, for the tokens and length of `xs`.
+
+    >>> from tracr.rasp import rasp
+    >>> everywhere = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.TRUE)
+    >>> mean = rasp.Aggregate(everywhere, rasp.tokens).named("mean")
+    >>> validate(mean, [1, 2])
+    []
+    >>> [found.reason for found in validate(mean, "ab")]
+    ["position 0 selects several values, not all numbers ('a', 'b'): they have no mean"]
+    """
+    found = static_validate(program)
+    known = {entry.expr for entry in found}
+    return found + [entry for entry in dynamic_validate(program, xs) if entry.expr not in known]
+
+
+def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
+    """What cannot be compiled for any vocabulary and any maximum length.
+
+    >>> from tracr.rasp import rasp
+    >>> [found.reason for found in static_validate(rasp.numerical(rasp.Full("a")))]
+    ["is annotated numerical but takes values that are not numbers: {'a'}"]
+    """
+    if not isinstance(program, RASPExpr):
+        raise ExpressionError(f"only a RASP expression can be validated, not {program!r}")
+    if isinstance(program, Selector):
+        hint = "rasp.SelectorWidth or rasp.Aggregate make an s-op of a selector"
+        return [TracrUnsupportedExpr(program, "is a selector, and only an s-op can be compiled", hint)]
+    try:
+        length, _ = accepted_lengths(trace({program.name: program}), sys.maxsize)
+    except CompileError as error:
+        return [_entry(program, error)]
+    found: dict[RASPExpr, TracrUnsupportedExpr] = {}
+    for expr in _without_tokens(program):
+        sop = SelectorWidth(expr) if isinstance(expr, Selector) else expr
+        assert isinstance(sop, SOp)
+        refusal = _refusal(sop, Options(("token",), length, level=0))
+        if refusal is not None:
+            entry = _entry(expr, refusal)
+            found.setdefault(entry.expr, entry)
+    return list(found.values())
+
+
+def dynamic_validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsupportedExpr]:
+    """What fails on the input `xs`, and what cannot be compiled for its tokens and its length."""
+    if xs is None or not len(xs):
+        return []
+    errors: list[TracrError] = []
+    try:
+        evaluate(program, xs)
+    except TracrError as error:
+        errors.append(error)
+    vocab = as_vocabulary(list(xs))
+    bos, pad = (_unused(name, vocab) for name in ("bos", "pad"))
+    refusal = _refusal(program, Options(vocab, len(xs), level=0, bos=bos, pad=pad))
+    if refusal is not None:
+        errors.append(refusal)
+    found: dict[RASPExpr, TracrUnsupportedExpr] = {}
+    for problem in errors:
+        entry = _entry(program, problem)
+        found.setdefault(entry.expr, entry)
+    return list(found.values())
+
+
+def _unused(name: str, vocab: tuple[Value, ...]) -> str:
+    while name in vocab:
+        name += "_"
+    return name
+
+
+def _refusal(program: SOp, options: Options) -> TracrError | None:
+    """Why the compiler refuses; warnings are for whoever compiles."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TracrWarning)
+        try:
+            compile_program({program.name: program}, options)
+        except TracrError as error:
+            return error
+    return None
+
+
+def _entry(program: RASPExpr, error: TracrError) -> TracrUnsupportedExpr:
+    """The sub-expression an error is about, found by its text."""
+    told = error.diagnostic
+    culprits = (expr for expr in topological([program]) if repr(expr) == told.expression)
+    return TracrUnsupportedExpr(next(culprits, program), told.what, told.hint)
+
+
+def _without_tokens(program: RASPExpr) -> list[RASPExpr]:
+    """The largest sub-expressions that do not read the tokens."""
+    reads_tokens: dict[RASPExpr, bool] = {}
+    for expr in topological([program]):
+        reads_tokens[expr] = isinstance(expr, Tokens) or any(reads_tokens[child] for child in expr.children)
+    readers = [expr for expr, reads in reads_tokens.items() if reads]
+    largest = [child for expr in readers for child in expr.children if not reads_tokens[child]]
+    return list(dict.fromkeys([] if reads_tokens[program] else [program]) | dict.fromkeys(largest))

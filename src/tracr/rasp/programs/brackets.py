@@ -1,0 +1,140 @@
+"""Brackets: whether they balance, with and without nesting.
+
+The `shuffle_dyck` programs answer once for the whole input, and ask each pair by itself to balance. The `dyck`
+programs answer for each prefix, and different pairs must nest: "T" where the tokens so far are balanced, "P" where
+more tokens could balance them, "F" where nothing can. All ignore other tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from tracr.errors import ExpressionError
+from tracr.rasp import rasp
+from tracr.rasp.programs.counting import make_frac_prevs
+from tracr.rasp.rasp import Comparison, SOp
+from tracr.rasp.values import Value
+
+__all__ = [
+    "make_dyck",
+    "make_dyck1",
+    "make_dyck2",
+    "make_pair_balance",
+    "make_shuffle_dyck",
+    "make_shuffle_dyck2",
+]
+
+
+def make_pair_balance(sop: SOp, open_token: Value, close_token: Value) -> SOp:
+    """The fraction of `open_token` minus that of `close_token`, over the positions up to this one.
+
+    Negative where more were closed than opened, and exactly 0 where they balance.
+
+    >>> make_pair_balance(rasp.tokens, "(", ")")("())(")
+    [1, 0.0, -0.3333333333333333, 0.0]
+    """
+    opens = make_frac_prevs((sop == open_token).named("bools_open")).named("opens")
+    closes = make_frac_prevs((sop == close_token).named("bools_close")).named("closes")
+    return rasp.numerical(rasp.LinearSequenceMap(opens, closes, 1, -1)).named("pair_balance")
+
+
+def make_shuffle_dyck(pairs: Iterable[Sequence[Value]]) -> SOp:
+    """Whether each of the `pairs` of tokens is balanced, the others ignored; the same answer everywhere.
+
+    This is the program the paper calls dyck-n. Different pairs need not nest: `([)]` is balanced (see `make_dyck`).
+
+    >>> make_shuffle_dyck(["()"])("(())"), make_shuffle_dyck(["()"])("())(")
+    ([True, True, True, True], [False, False, False, False])
+    """
+    checked = _pairs(pairs, "make_shuffle_dyck")
+    balances = [make_pair_balance(rasp.tokens, *pair).named(f"balance_{pair[0]}{pair[1]}") for pair in checked]
+
+    any_negative = rasp.numerical(reduce(SOp.__or__, [balance < 0 for balance in balances])).named("any_negative")
+    select_all = rasp.Select(1, 1, Comparison.EQ).named("select_all")
+    has_neg = rasp.numerical(rasp.Aggregate(select_all, any_negative, default=0)).named("has_neg")
+
+    all_zero = reduce(SOp.__and__, [balance == 0 for balance in balances]).named("all_zero")
+    select_last = rasp.Select(rasp.indices, rasp.length - 1, Comparison.EQ).named("select_last")
+    last_zero = rasp.Aggregate(select_last, all_zero).named("last_zero")
+
+    return (last_zero & ~has_neg).named("shuffle_dyck")
+
+
+def make_shuffle_dyck2() -> SOp:
+    """`make_shuffle_dyck` for the paper's two pairs, `()` and `{}`: its dyck-2.
+
+    >>> make_shuffle_dyck2()("({)}")
+    [True, True, True, True]
+    """
+    return make_shuffle_dyck(["()", "{}"]).named("shuffle_dyck2")
+
+
+def make_dyck1(pair: Sequence[Value] = "()") -> SOp:
+    """For each prefix, whether one pair of tokens is balanced ("T"), can still be ("P") or cannot ("F").
+
+    The RASP paper's Dyck-1-PTF.
+
+    >>> make_dyck1()("(()))(")
+    ['P', 'P', 'P', 'T', 'F', 'F']
+    """
+    ((open_token, close_token),) = _pairs([pair], "make_dyck1")
+    balance = make_pair_balance(rasp.tokens, open_token, close_token).named("balance")
+    return _verdict((balance < 0).named("negative"), balance).named("dyck1")
+
+
+def make_dyck(pairs: Iterable[Sequence[Value]]) -> SOp:
+    """For each prefix, whether it is balanced ("T"), can still be ("P") or cannot ("F"); different pairs must nest.
+
+    The RASP paper's Dyck-k-PTF. A bracket's level is the depth it opens or closes. The brackets of one level, in
+    their order, open and close in turn, so the one before a closing bracket must be its opening one.
+
+    >>> make_dyck(["()", "[]"])("([)]")
+    ['P', 'P', 'F', 'F']
+    >>> make_dyck(["()", "[]"])("([])")
+    ['P', 'P', 'P', 'T']
+    """
+    checked = _pairs(pairs, "make_dyck")
+    kinds = {token: kind for n, pair in enumerate(checked, 1) for token, kind in zip(pair, (n, -n), strict=True)}
+    if len(kinds) < 2 * len(checked):
+        raise ExpressionError(f"make_dyck needs each token in one place of one pair, got {checked!r}")
+    # The number of the pair, negative for closing brackets, 0 for other tokens.
+    kind = rasp.Map(lambda token: kinds.get(token, 0), rasp.tokens).named("kind")
+    step = rasp.Map(lambda n: (n > 0) - (n < 0), kind).named("step")
+    mean_step = make_frac_prevs(step).named("mean_step")
+    depth = rasp.SequenceMap(lambda mean, i: round(mean * (i + 1)), mean_step, rasp.indices).named("depth")
+    # Other tokens are between two levels, out of the way.
+    level = rasp.SequenceMap(lambda d, n: d if n > 0 else d + 1 if n < 0 else d + 0.5, depth, kind).named("level")
+
+    same_level = rasp.Select(level, level, Comparison.EQ).named("same_level")
+    prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ).named("prevs")
+    place = rasp.SelectorWidth((same_level & prevs).named("same_level_so_far")).named("place")
+    place_before = rasp.Select(place, place, lambda key, query: key == query - 1).named("place_before")
+    partner = rasp.Aggregate((same_level & place_before).named("last_of_level"), kind, default=0).named("partner")
+
+    mismatch = rasp.SequenceMap(lambda opened, n: n < 0 and opened != -n, partner, kind).named("mismatch")
+    return _verdict(mismatch, depth).named("dyck")
+
+
+def make_dyck2() -> SOp:
+    """`make_dyck` for the pairs `()` and `{}`: Dyck-2.
+
+    >>> make_dyck2()("({})}")
+    ['P', 'P', 'P', 'T', 'F']
+    """
+    return make_dyck(["()", "{}"]).named("dyck2")
+
+
+def _verdict(wrong: SOp, depth: SOp) -> SOp:
+    """Three answers: "F" from the first position that is `wrong` on, before it "T" where the `depth` is 0, else "P"."""
+    failed = (make_frac_prevs(wrong).named("frac_wrong") > 0).named("failed")
+    balanced = (depth == 0).named("balanced")
+    return rasp.SequenceMap(lambda fails, fits: "F" if fails else "T" if fits else "P", failed, balanced)
+
+
+def _pairs(pairs: Iterable[Sequence[Value]], maker: str) -> list[tuple[Value, Value]]:
+    """The pairs, of which there must be one or more, of two tokens each."""
+    checked = [tuple(pair) for pair in pairs]
+    if not checked or any(len(pair) != 2 for pair in checked):
+        raise ExpressionError(f"{maker} needs at least one pair of tokens, got {checked!r}", hint='write ["()", "{}"]')
+    return [(pair[0], pair[1]) for pair in checked]

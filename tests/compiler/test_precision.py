@@ -1,0 +1,83 @@
+"""Numbers at the edge of float32: either right, or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracr
+from tests.agreement import assert_agrees, compile_quietly, some_inputs
+from tracr.rasp import rasp
+from tracr.rasp.rasp import Comparison, SOp, Value
+
+ALL = rasp.Select(1, 1, Comparison.EQ)
+BEFORE = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ)
+AFTER = rasp.Select(rasp.indices, rasp.indices, Comparison.GEQ)
+MEAN = rasp.Aggregate(ALL, rasp.tokens)
+DIFFERENCE = rasp.numerical(rasp.Aggregate(BEFORE, rasp.tokens)) - rasp.numerical(rasp.Aggregate(AFTER, rasp.tokens))
+
+
+def right_or_refused(program: SOp, vocab: tuple[Value, ...], longest: int) -> bool:
+    """Whether it compiles; if so it agrees."""
+    try:
+        models = [compile_quietly(program, vocab, longest, level=level) for level in (0, 1)]
+    except tracr.CompileError as refusal:
+        return not refusal.diagnostic.hint
+    for model in models:
+        assert_agrees(model, program, some_inputs(vocab, longest, 60))
+    return True
+
+
+@pytest.mark.parametrize(
+    ("program", "vocab"),
+    [
+        (MEAN, (-(2**24), 2**24 - 1, 1)),
+        (MEAN, (1e6, -1e6, 0.001)),
+        (rasp.LinearSequenceMap(MEAN, rasp.tokens, 1000, -1000), (1e6, 1e6 + 1, 1e6 + 2)),
+        (rasp.LinearSequenceMap(MEAN, rasp.tokens, 1000, -1000), (100000.1, 100000.2, 100000.4)),
+        (DIFFERENCE, (1e6, 1e6 + 1, 1e6 + 2)),
+        (DIFFERENCE, (2**24, 2**24 - 1, 0)),
+        (rasp.SelectorWidth(rasp.Select(rasp.numerical(rasp.tokens), rasp.tokens, Comparison.EQ)), (1e-40, 2e-40, 0)),
+        (MEAN, (1e-320, 1)),
+        (rasp.LinearSequenceMap(rasp.tokens, rasp.tokens, 1, 1), (1e-310, 1)),
+    ],
+)
+def test_what_float32_cannot_hold_is_refused(program: SOp, vocab: tuple[Value, ...]) -> None:
+    """Cancellation of large numbers, and numbers too close to zero."""
+    assert not right_or_refused(program, vocab, 4)
+
+
+@pytest.mark.parametrize(
+    ("program", "vocab"),
+    [
+        (MEAN, (1e5, 3e5, 7e5)),
+        (DIFFERENCE, (1, 2, 3)),
+        (MEAN > 2e-5, (1e-5, 2e-5, 3e-5)),
+        (rasp.SequenceMap(lambda t, m: t - m, rasp.tokens, MEAN), (0.1, 0.2, 0.3)),
+        (rasp.SequenceMap(lambda m, i: m * i, MEAN, rasp.indices), (0.1, 0.2, 0.3)),
+        (rasp.Map(lambda m: 1 / (1 + abs(m)), MEAN), (1 / 3, 2 / 3, 1.0)),
+        (rasp.tokens, (10**400, 1)),
+        (rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, Comparison.LT)), (10**400, 1)),
+        (rasp.LinearSequenceMap(rasp.indices, rasp.indices, 10**400, 1), ("a",)),
+    ],
+)
+def test_what_float32_can_hold_compiles(program: SOp, vocab: tuple[Value, ...]) -> None:
+    """Large numbers of one sign, small numbers, results that differ by rounding, and categories of any size."""
+    assert right_or_refused(program, vocab, 4)
+
+
+def test_large_means_of_one_sign_are_relatively_exact() -> None:
+    """A mean of positions at length 100 is not refused for its size."""
+    assert right_or_refused(rasp.Aggregate(BEFORE, rasp.indices), ("a", "b"), 100)
+
+
+def test_a_very_long_model_is_refused_before_memory_runs_out() -> None:
+    """A million positions would need a million directions."""
+    with pytest.raises(tracr.LimitError, match=r"1,000,000 values[\s\S]*max_parameters"):
+        tracr.compile(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)), "abc", 10**6)
+
+
+def test_equal_numbers_among_strings_may_be_copied_several_at_a_time() -> None:
+    """Equal keys have equal values, so several numbers have a mean; several strings have none."""
+    program = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ), rasp.tokens)
+    model = tracr.compile(program, ["a", 1], 3)
+    assert assert_agrees(model, program, [[1, 1], ["a", 1, 1], ["a", "a"], ["a"]]) == 3
