@@ -101,7 +101,8 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
         least = 1 if causal else shape.shortest
     elif keys.canon == queries.canon and chosen.diagonal().all():
         least = 1
-    elif keys.joint is not None and set(keys.leaves) <= {SHAPE} and shape.listed:
-        first = np.broadcast_to(keys.joint, shape.lengths.shape)[shape.positions == 0]
-        least = int(first.min(initial=0) >= 0 and bool(chosen[:, np.unique(first)].all()))
+    elif keys.exact and SHAPE in keys.leaves and shape.listed:
+        assert keys.joint is not None
+        first = np.unique(keys.joint[..., shape.positions == 0])  # the shape is the last leaf
+        least = int(first.min(initial=0) >= 0 and bool(chosen[:, first].all()))
     return Widths(tuple(range(least, most + 1)), None)
