@@ -246,7 +246,8 @@ def describe(typed: Typed, node: SOpNode) -> str:
             return f"{text} + {constant:g}" if constant else text
         case Aggregation(selector=selector, value=value, copies=copies, default=default):
             verb = "copy" if copies else "mean"
-            return f"{verb} of {label(value)} where {describe_selector(typed, selector)}, default {default!r}"
+            assumed = " (assuming one)" if node.op.assumed else ""
+            return f"{verb} of {label(value)} where {describe_selector(typed, selector)}{assumed}, default {default!r}"
         case Width(selector=selector):
             return f"number of keys where {describe_selector(typed, selector)}"
         case Constant() | Positions():

@@ -100,7 +100,7 @@ class Caller:
             )
         self.reporter.warn(
             self.expression,
-            f"the function raises on values that no input may take: {shown}{more}",
+            f"the function raises on values that perhaps no input takes: {shown}{more}",
             "if inputs can lead there the model's output for them is unspecified; return None to be safe",
         )
 
@@ -124,7 +124,11 @@ def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes
     caller.report(failures)
     values = [result for result in results if not isinstance(result, Failure)]
     if not values:
-        raise CompileError("the function raises on every value it can get", expression=caller.expression)
+        raise CompileError(
+            f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
+            expression=caller.expression,
+            hint="make it return a value (or None)",
+        )
     domain = finite(itertools.chain(values, twins))
     index = domain.index
     codes = (
