@@ -37,12 +37,11 @@ def share(typed: Typed, canon: Mapping[int, int]) -> Typed:
             case _:
                 return op
 
-    wishes: dict[int, set[Encoding]] = {}
+    wishes: dict[int, set[Encoding | None]] = {}
     for node in typed.sops.values():
-        if node.wish is not None:
-            wishes.setdefault(to(node.id), set()).add(node.wish)
+        wishes.setdefault(to(node.id), set()).add(node.wish)
     sops = {
-        number: replace(node, op=redirect(node.op), wish=_one_wish(wishes.get(number, set())))
+        number: replace(node, op=redirect(node.op), wish=_one_wish(wishes[number]))
         for number, node in typed.sops.items()
         if to(number) == number
     }
@@ -56,11 +55,11 @@ def share(typed: Typed, canon: Mapping[int, int]) -> Typed:
     return _reachable(merged)
 
 
-def _one_wish(wishes: set[Encoding]) -> Encoding | None:
-    """A one-hot code can be read as a number too, so it serves both wishes."""
-    if not wishes:
-        return None
-    return Encoding.CATEGORICAL if Encoding.CATEGORICAL in wishes else Encoding.NUMERICAL
+def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
+    """A one-hot code can be read as a number too, so it serves both wishes; no wish leaves it to the readers."""
+    if Encoding.CATEGORICAL in wishes:
+        return Encoding.CATEGORICAL
+    return None if None in wishes else Encoding.NUMERICAL
 
 
 def _reachable(typed: Typed) -> Typed:

@@ -14,7 +14,7 @@ from tracr.compiler.inference.tabulate import Caller, Reporter
 from tracr.compiler.inference.widths import Widths
 from tracr.compiler.options import Options
 from tracr.compiler.trace import Node
-from tracr.compiler.typed import Op, SelectorNode, SOpNode
+from tracr.compiler.typed import Aggregation, Linear, Op, SelectorNode, SOpNode
 from tracr.errors import ExpressionError, LimitError
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
@@ -75,7 +75,10 @@ class Inference:
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
         wish = expr.annotations.explicit.get(ENCODING)
-        canon = self.canonical(number, (type(op).__name__, key, domain.key()))
+        number_by_nature = isinstance(op, Linear) or (isinstance(op, Aggregation) and not op.copies)
+        # a number that is asked for as a one-hot code costs an MLP, which readers of the number must not wait for
+        decoded = number_by_nature and wish is Encoding.CATEGORICAL
+        canon = self.canonical(number, (type(op).__name__, key, domain.key(), decoded))
         if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
             leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
         distinct = distinct or is_distinct(leaves, joint, self.shape)
