@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 from tracr.compiler.options import Options, as_vocabulary
@@ -22,6 +23,7 @@ from tracr.errors import (
     CompileError,
     EvaluationError,
     ExpressionError,
+    FormatError,
     InputError,
     LimitError,
     TracrError,
@@ -38,6 +40,7 @@ __all__ = [
     "CompiledModel",
     "EvaluationError",
     "ExpressionError",
+    "FormatError",
     "InputError",
     "LimitError",
     "Run",
@@ -45,6 +48,7 @@ __all__ = [
     "TracrWarning",
     "VocabularyError",
     "compile",
+    "load",
     "rasp",
 ]
 
@@ -64,6 +68,7 @@ def compile(
     max_values: int = 300_000,
     max_cells: int = 3_000_000,
     max_parameters: int = 250_000_000,
+    verify: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
 
@@ -80,6 +85,7 @@ def compile(
         max_values: how many different numbers a mean may take where a nonlinear operation reads it.
         max_cells: how many calls of a user's function one table may take.
         max_parameters: the largest model to build.
+        verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
     if isinstance(program, Mapping):
         outputs = dict(program)
@@ -102,4 +108,25 @@ def compile(
         max_cells,
         max_parameters,
     )
-    return compile_program(outputs, options)
+    model = compile_program(outputs, options)
+    if verify:
+        found = model.verify()
+        if not found:
+            raise CompileError(f"the compiled model is wrong: {found}", hint="this is a bug in tracr: please report it")
+    return model
+
+
+def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> CompiledModel:
+    """The model that `model.save(folder)` wrote.
+
+    Args:
+        folder: where it is.
+        recompile: compile the saved tabulated program anew instead of taking the saved weights: for a folder that
+            another version of the compiler wrote.
+        max_parameters: the largest model to load.
+
+    Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
+    """
+    from tracr.model import saving  # only who loads needs safetensors
+
+    return saving.load(folder, recompile=recompile, max_parameters=max_parameters)

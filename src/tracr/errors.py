@@ -7,6 +7,7 @@
         LimitError      ... because a size limit was reached; the message names the option that raises it
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
+      FormatError       a saved model that cannot be read, or a model that cannot be written
 
 Warnings about a program are `TracrWarning`.
 """
@@ -20,6 +21,7 @@ __all__ = [
     "Diagnostic",
     "EvaluationError",
     "ExpressionError",
+    "FormatError",
     "InputError",
     "LimitError",
     "TracrError",
@@ -71,6 +73,10 @@ class VocabularyError(TracrError, ValueError):
 
 class InputError(TracrError, ValueError):
     """An input sequence that the model or the interpreter cannot take."""
+
+
+class FormatError(TracrError, ValueError):
+    """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
 
 
 class TracrWarning(UserWarning):

@@ -104,7 +104,7 @@ def test_naming_makes_a_named_copy(expr: rasp.RASPExpr) -> None:
 def test_default_names_tell_the_kind() -> None:
     """Without a name, an expression is called after its kind."""
     names = [expr.name for expr in ALL[:5]]
-    assert names == ["tokens", "indices", "length", "full", "constant"]
+    assert names == ["tokens", "indices", "length", "full", "constant_sop"]
     assert (Map(len, rasp.tokens).name, SELECT.name, (~SELECT).name) == ("map", "select", "selector_not")
 
 

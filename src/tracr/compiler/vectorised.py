@@ -6,7 +6,7 @@ Meeting a cell that infer took for unreachable, or a mean outside its domain, is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,9 +93,18 @@ class Evaluation:
         return {name: self.values(output) for name, output in self.typed.outputs}
 
 
-def evaluate_batch(typed: Typed, inputs: Sequence[Sequence[Value]] | Batch) -> Evaluation:
-    """Run the tabulated program on many inputs at once."""
+def evaluate_batch(
+    typed: Typed, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, Codes] | None = None
+) -> Evaluation:
+    """Run the tabulated program on many inputs at once.
+
+    S-ops in `replaced` are given, as codes [input, position], not computed. That may lead where no input does (values
+    that never meet, several keys where there is always one): such inputs count as errors.
+    """
     batch = inputs if isinstance(inputs, Batch) else Batch.of(inputs, typed.options.vocab)
+    if replaced:
+        with blas_threads(1):
+            return _Run(typed, batch, replaced).evaluate()
     size, longest = batch.codes.shape
     rows = max(1, CELLS // max(1, longest * longest))
     with blas_threads(1):
@@ -115,7 +124,8 @@ def evaluate_batch(typed: Typed, inputs: Sequence[Sequence[Value]] | Batch) -> E
 class _Run:
     """One pass over the program. Arrays are [batch or 1, position]: what no token influences is computed once."""
 
-    def __init__(self, typed: Typed, batch: Batch) -> None:
+    def __init__(self, typed: Typed, batch: Batch, replaced: Mapping[int, Codes] | None = None) -> None:
+        self.replaced = replaced or {}
         self.typed = typed
         self.batch = batch
         self.codes: dict[int, NDArray[Any]] = {}
@@ -129,9 +139,9 @@ class _Run:
             if length:
                 raise InputError(f"an input of length {length}; the program takes lengths {shortest} to {longest}")
         for node in self.typed.sops.values():
-            self.codes[node.id] = codes = self.run(node)
+            self.codes[node.id] = codes = self.replaced[node.id] if node.id in self.replaced else self.run(node)
             if isinstance(node.domain, Finite):
-                self.flag(codes == ERROR)
+                self.flag((codes == ERROR) | ((codes == UNREACHED) & bool(self.replaced)))
                 if (self.batch.valid & (codes == UNREACHED) & ~self.errors[:, None]).any():
                     raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
         return Evaluation(self.typed, self.batch, self.codes, self.errors)
@@ -270,6 +280,9 @@ class _Run:
         sums = self.total(op.selector, np.where(missing, 0.0, numbers))
         nones = self.total(op.selector, missing.astype(np.float64)) if missing.any() else np.zeros_like(sums)
         self.flag((nones > 0) & (count > 1))
+        if op.copies and self.replaced:  # equal values were proved for what the program computes, not for this
+            squares = self.total(op.selector, np.where(missing, 0.0, numbers) ** 2)
+            self.flag(np.abs(count * squares - sums**2) > 1e-9 * np.maximum(1, squares))
         means = np.where(nones > 0, np.nan, sums / np.maximum(count, 1))
         if isinstance(node.domain, Finite) and op.default is not None and not is_number(op.default):
             codes = self.snap(node.domain, np.where(count == 0, np.nan, means))

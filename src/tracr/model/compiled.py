@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,12 @@ from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
 from tracr.errors import TracrError
 from tracr.model.forward import Hook, forward
+from tracr.model.interventions import setting_hook
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
+from tracr.model.saved_graph import SavedGraph
+from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
 from tracr.threads import blas_threads
@@ -60,15 +64,19 @@ class Run(Mapping[str, NDArray[Any]]):
 
 @dataclass(frozen=True, eq=False)
 class CompiledModel:
-    """A transformer that computes a RASP program, with the stages of its compilation."""
+    """A transformer that computes a RASP program, with the stages of its compilation.
+
+    `source` is the text the program was written as, where that is known.
+    """
 
     options: Options
-    graph: Graph
+    graph: Graph | SavedGraph
     typed: Typed
     circuit: Circuit
     schedule: Schedule
     construction: Construction
     parameters: Parameters
+    source: str = field(default="", repr=False)
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -130,6 +138,22 @@ class CompiledModel:
             raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
         return str(stages[stage].show())
 
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
+
+        A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
+        """
+        from tracr.model.saving import save  # only who saves needs safetensors
+
+        save(self, folder, overwrite=overwrite)
+
+    def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
+        """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
+
+        The result is true if nothing differs, and prints as a report; a counterexample is shrunk to the shortest.
+        """
+        return verify(self, budget, seed, progress)
+
     def cast(self, dtype: DTypeLike) -> Parameters:
         """The weights in another float type."""
         key = np.dtype(dtype)
@@ -169,14 +193,27 @@ class CompiledModel:
         decoded = self._decode(self.logits(ids, dtype), given, real)
         return decoded[0] if single else decoded
 
-    def run(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Run:
-        """A forward pass with every activation."""
+    def run(
+        self,
+        tokens: Sequence[Any],
+        *,
+        dtype: DTypeLike = np.float32,
+        set: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Run:
+        """A forward pass with every activation.
+
+        `set` maps variables to values, one per token: their codes are written where the variables live, right after
+        whatever computes them, and the model runs on from there.
+        """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
+        change = setting_hook(self, set, given, single) if set else None
 
-        def keep(name: str, tensor: NDArray[Any]) -> None:
-            activations[name] = tensor
+        def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any] | None:
+            changed = None if change is None else change(name, tensor)
+            activations[name] = tensor if changed is None else changed
+            return changed
 
         logits = self.logits(ids, dtype, keep)
         decoded = self._decode(logits, given, real)

@@ -41,18 +41,24 @@ class Output:
             values[code] = value
         return values
 
-    def decode(self, logits: NDArray[Any]) -> NDArray[Any]:
-        """Values (an object array) for logits [..., d_vocab_out]."""
+    def codes(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """Codes into the domain for logits [..., d_vocab_out]; numbers (NaN for `None`) if it is an interval."""
         mine = logits[..., self.start : self.stop]
         if self.encoding is Encoding.CATEGORICAL:
-            decoded: NDArray[Any] = self._values[mine.argmax(axis=-1)]
-            return decoded
+            return np.asarray(mine.argmax(axis=-1))
         raw = mine[..., 0].astype(np.float64)
-        if isinstance(self.domain, Finite) and self.domain.ascending[0].size:
-            codes, middles = self.domain.ascending
-            decoded = self._values[codes[np.searchsorted(middles, raw)]]
-        else:
-            decoded = raw.astype(object)
-        if mine.shape[-1] > 1:
-            decoded[mine[..., 1] > 0.5] = None
+        none = mine[..., 1] > 0.5 if mine.shape[-1] > 1 else np.zeros(raw.shape, dtype=bool)
+        if not isinstance(self.domain, Finite):
+            return np.where(none, np.nan, raw)
+        ordered, middles = self.domain.ascending
+        nearest = ordered[np.searchsorted(middles, raw)] if len(ordered) else np.zeros(raw.shape, dtype=np.intp)
+        return np.where(none, self.domain.index.get(None, 0), nearest)
+
+    def decode(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """Values (an object array) for logits [..., d_vocab_out]."""
+        codes = self.codes(logits)
+        if isinstance(self.domain, Finite):
+            return np.asarray(self._values[codes])
+        decoded = codes.astype(object)
+        decoded[np.isnan(codes)] = None
         return decoded

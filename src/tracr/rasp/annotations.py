@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tracr.errors import ExpressionError
 
 if TYPE_CHECKING:
-    from tracr.rasp.expressions import RASPExpr
+    from tracr.rasp.expressions import RASPExpr, SOp
 
 __all__ = [
     "DEFAULT_ANNOTATORS",
@@ -34,6 +34,7 @@ __all__ = [
 NAME = "name"
 ENCODING = "encoding"
 E = TypeVar("E", bound="RASPExpr")
+S = TypeVar("S", bound="SOp")
 
 
 class Encoding(enum.Enum):
@@ -49,8 +50,22 @@ def default_name(expr: RASPExpr) -> str:
 
 
 def default_encoding(expr: RASPExpr) -> Encoding:
-    """S-ops are categorical unless annotated."""
+    """S-ops are categorical unless annotated; selectors have no encoding."""
+    _check_sop(expr)
     return Encoding.CATEGORICAL
+
+
+def _is_sop(expr: object) -> bool:
+    from tracr.rasp.expressions import SOp
+
+    return isinstance(expr, SOp)
+
+
+def _check_sop(expr: object) -> None:
+    if not _is_sop(expr):
+        raise ExpressionError(
+            f"only an s-op has an encoding, not {expr!r}", hint="annotate the s-op that reads the selector"
+        )
 
 
 DEFAULT_ANNOTATORS: dict[str, Callable[[Any], Any]] = {NAME: default_name, ENCODING: default_encoding}
@@ -74,6 +89,9 @@ class Annotations(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         if key in self.explicit:
             return self.explicit[key]
+        if key not in DEFAULT_ANNOTATORS:
+            known = sorted({*self.explicit, *DEFAULT_ANNOTATORS})
+            raise KeyError(f"no annotation {key!r} on {self._owner!r}; there are {', '.join(known)}")
         return DEFAULT_ANNOTATORS[key](self._owner)
 
     def __contains__(self, key: object) -> bool:
@@ -94,27 +112,30 @@ def annotate(expr: E, **annotations: Any) -> E:
     return expr.annotated(**annotations)
 
 
-def numerical(expr: E) -> E:
-    """A copy of `expr` to be stored as a number."""
-    return annotate(expr, encoding=Encoding.NUMERICAL)
+def numerical(sop: S) -> S:
+    """A copy of `sop` to be stored as a number."""
+    _check_sop(sop)
+    return annotate(sop, encoding=Encoding.NUMERICAL)
 
 
-def categorical(expr: E) -> E:
-    """A copy of `expr` to be stored as a one-hot code."""
-    return annotate(expr, encoding=Encoding.CATEGORICAL)
+def categorical(sop: S) -> S:
+    """A copy of `sop` to be stored as a one-hot code."""
+    _check_sop(sop)
+    return annotate(sop, encoding=Encoding.CATEGORICAL)
 
 
-def get_encoding(expr: RASPExpr) -> Encoding:
+def get_encoding(sop: SOp) -> Encoding:
     """The annotated encoding, categorical by default."""
-    encoding: Encoding = expr.annotations[ENCODING]
+    _check_sop(sop)
+    encoding: Encoding = sop.annotations[ENCODING]
     return encoding
 
 
-def is_numerical(expr: RASPExpr) -> bool:
-    """Whether `expr` is annotated numerical."""
-    return get_encoding(expr) is Encoding.NUMERICAL
+def is_numerical(sop: RASPExpr) -> bool:
+    """Whether `sop` is an s-op annotated numerical."""
+    return _is_sop(sop) and sop.annotations[ENCODING] is Encoding.NUMERICAL
 
 
-def is_categorical(expr: RASPExpr) -> bool:
-    """Whether `expr` is annotated categorical, or not at all."""
-    return get_encoding(expr) is Encoding.CATEGORICAL
+def is_categorical(sop: RASPExpr) -> bool:
+    """Whether `sop` is an s-op annotated categorical, or not at all."""
+    return _is_sop(sop) and sop.annotations[ENCODING] is Encoding.CATEGORICAL

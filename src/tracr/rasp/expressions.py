@@ -308,7 +308,7 @@ class ConstantSOp(SOp):
     """Fixed values, for inputs of exactly their length (or, with `check_length=False`, of at most it)."""
 
     __slots__ = ("check_length", "value")
-    default_name = "constant"
+    default_name = "constant_sop"
     value: tuple[Value, ...]
     check_length: bool
 

@@ -42,6 +42,16 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.interpreter import DefaultRASPEvaluator, evaluate
 from tracr.rasp.values import Value
 
+# Further names of existing programs.
+TokensType, IndicesType, LengthType = Tokens, Indices, Length
+RASPEvaluator = DefaultRASPEvaluator
+
+
+def sop_not(sop: SOp) -> SOp:
+    """The s-op that is true where `sop` is not: `~sop`."""
+    return ~sop
+
+
 __all__ = [
     "DEFAULT_ANNOTATORS",
     "Aggregate",
@@ -53,9 +63,12 @@ __all__ = [
     "Encoding",
     "Full",
     "Indices",
+    "IndicesType",
     "Length",
+    "LengthType",
     "LinearSequenceMap",
     "Map",
+    "RASPEvaluator",
     "RASPExpr",
     "SOp",
     "Select",
@@ -66,6 +79,7 @@ __all__ = [
     "SelectorWidth",
     "SequenceMap",
     "Tokens",
+    "TokensType",
     "Value",
     "annotate",
     "categorical",
@@ -82,5 +96,6 @@ __all__ = [
     "selector_and",
     "selector_not",
     "selector_or",
+    "sop_not",
     "tokens",
 ]

@@ -1,0 +1,283 @@
+"""The commands of `tracr` and their options."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tracr.cli.sources import Choice, compiled, find, read_tokens
+from tracr.errors import TracrError
+
+__all__ = ["app"]
+
+PROGRAM_HELP = "A program of the library (`tracr list`), file.py:name, or the folder of a saved model."
+
+app = typer.Typer(
+    help="Compile RASP programs into transformers, run them and look inside.",
+    epilog="Errors exit with status 1, wrong usage with 2. --debug, anywhere, shows where an error comes from.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+TOKENS = {"ignore_unknown_options": True}  # so that -1 is a token; read_tokens refuses what is none
+
+
+class Stage(Enum):
+    """The stages of a compilation that can be shown."""
+
+    trace = "trace"
+    infer = "infer"
+    translate = "translate"
+    schedule = "schedule"
+    construct = "construct"
+    assemble = "assemble"
+
+
+def _level(value: int | None) -> int | None:
+    from tracr.compiler.options import LEVELS
+
+    if value is not None and value not in LEVELS:
+        raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
+    return value
+
+
+Program = Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)]
+Tokens = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TOKENS", help="The input, one word per token, read against the vocabulary.", show_default=False
+    ),
+]
+Vocab = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKENS",
+        help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
+        show_default=False,
+    ),
+]
+MaxLen = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="The longest input to compile for.", show_default=False)
+]
+Level = Annotated[
+    int | None,
+    typer.Option(
+        callback=_level, metavar="N", help="0 keeps the paper's structure, 1 (usual) optimises.", show_default=False
+    ),
+]
+Causal = Annotated[bool | None, typer.Option("--causal", help="Mask attention to earlier positions.")]
+Strict = Annotated[bool | None, typer.Option("--strict", help="Refuse what would otherwise be a warning.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from tracr import __version__
+
+        typer.echo(f"tracr {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compile RASP programs into transformers, run them and look inside."""
+
+
+@app.command("list")
+def list_programs(as_json: Json = False) -> None:
+    """List the programs of the library."""
+    from tracr.cli.description import as_json as value_json
+    from tracr.cli.screen import show_list
+    from tracr.rasp.programs import EXAMPLES
+
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": name,
+                    "description": example.description,
+                    "vocab": [value_json(token) for token in example.vocab],
+                    "max_len": example.max_seq_len,
+                }
+                for name, example in EXAMPLES.items()
+            ]
+        )
+        return
+    show_list([(name, e.description, e.vocab, e.max_seq_len) for name, e in EXAMPLES.items()])
+
+
+@app.command("compile")
+def compile_program(
+    program: Program,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    strict: Strict = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
+    ] = False,
+    show: Annotated[Stage | None, typer.Option(help="Print a stage of the compilation.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile PROGRAM, save it, print its stages.
+
+    Example: tracr compile reverse --max-len 8 -o reverse_model
+    """
+    from tracr.cli.description import in_short, summary
+    from tracr.cli.screen import waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal, strict))
+        if output is not None:
+            model.save(output, overwrite=overwrite)
+    if as_json:
+        stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
+        saved = {"saved": str(output)} if output else {}
+        _print_json({**summary(model, found.name), **stage, **saved})
+        return
+    if show:
+        typer.echo(model.show(show.value))
+    else:
+        typer.echo(f"{found.name}: {in_short(model)}")
+    if output is not None:
+        typer.echo(f"saved in {output}", err=show is not None)
+
+
+@app.command(context_settings=TOKENS)
+def run(
+    program: Program,
+    tokens: Tokens = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    as_json: Json = False,
+) -> None:
+    """Run PROGRAM on TOKENS, as a transformer and in the interpreter.
+
+    Example: tracr run frac_prevs x a c x
+    """
+    from tracr.cli.description import as_json as value_json
+    from tracr.cli.description import expected_outputs, in_short
+    from tracr.cli.screen import show_run, waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal))
+    words = read_tokens(tokens or [], model.options.vocab)
+    decoded = model(words)
+    got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
+    expected = expected_outputs(model, words)
+    agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
+    if as_json:
+        _print_json(
+            {
+                "name": found.name,
+                "tokens": [value_json(token) for token in words],
+                "model": {name: [value_json(value) for value in row] for name, row in got.items()},
+                "interpreter": {name: [value_json(value) for value in row] for name, row in expected.items()},
+                "agree": agree,
+            }
+        )
+    else:
+        typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
+        typer.echo(f"{in_short(model)}\n")
+        show_run(words, got, expected)
+    if not agree:
+        raise TracrError("the model and the interpreter disagree", hint="this is a bug of tracr; please report it")
+
+
+def _close(got: Any, expected: Any) -> bool:
+    """Equal, or equal up to what float32 can tell."""
+    if isinstance(got, float) and isinstance(expected, int | float):
+        return abs(got - expected) <= 1e-4 * max(1, abs(expected))
+    return bool(got == expected)
+
+
+@app.command(context_settings=TOKENS)
+def show(
+    program: Program,
+    tokens: Tokens = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="After each sub-layer the whole stream, not only what changed.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the residual stream of PROGRAM on TOKENS.
+
+    After each sub-layer: the variables it changed, direction by direction, beside the interpreter's values.
+
+    Example: tracr show frac_prevs x a c x --level 0
+    """
+    from tracr.cli.description import as_json as value_json
+    from tracr.cli.screen import show_steps, waiting
+    from tracr.cli.stream import steps, variable_values
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal))
+    words = read_tokens(tokens or [], model.options.vocab)
+    stream, values = steps(model, words), variable_values(model, words)
+    if not as_json:
+        show_steps(model, stream, words, values, everything)
+        return
+    _print_json(
+        {
+            "name": found.name,
+            "tokens": [value_json(token) for token in (model.options.bos, *words)],
+            "residual": model.residual.labels,
+            "interpreter": {label: [value_json(value) for value in row] for label, row in values.items()},
+            "sublayers": [
+                {"name": step.name, "computes": list(step.computes), "stream": step.stream.tolist()} for step in stream
+            ],
+        }
+    )
+
+
+@app.command()
+def info(
+    program: Program,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each component of PROGRAM computes, and how large it is.
+
+    Example: tracr info sort --json
+    """
+    from tracr.cli.description import summary
+    from tracr.cli.screen import show_info, waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal))
+    if as_json:
+        _print_json(summary(model, found.name))
+    else:
+        show_info(model, found.name, found.description)
+
+
+def _print_json(data: object) -> None:
+    typer.echo(json.dumps(data, indent=2))

@@ -1,0 +1,121 @@
+"""What a model consists of, as data: its sizes, and what each of its components computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracr.errors import EvaluationError, FormatError
+from tracr.model.values_json import encode_value
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.compiler.circuit import Component
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Part", "as_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A head or a group of neurons: where it is, what it computes, what it reads and writes, how large it is."""
+
+    where: str
+    kind: str
+    computes: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    size: int
+
+
+def parts(model: CompiledModel) -> list[Part]:
+    """Every component, in the order of the forward pass."""
+    found = []
+    for number, layer in enumerate(model.construction.layers):
+        for place, head in enumerate(layer.heads):
+            found.append(_part(f"blocks.{number}.attn.{place}", "head", head, head.rank))
+        for neurons in layer.mlps:
+            found.append(_part(f"blocks.{number}.mlp", "mlp", neurons, neurons.read.width))
+    return found
+
+
+def _part(where: str, kind: str, component: Component, size: int) -> Part:
+    reads = tuple(variable.label for variable in component.reads if variable.node is not None)
+    writes = tuple(variable.label for variable, _ in component.writes)
+    return Part(where, kind, component.what, reads, writes, size)
+
+
+def sizes(model: CompiledModel) -> dict[str, int]:
+    """The numbers of a model; heads, d_head and d_mlp are those of the largest layer."""
+    layers = model.parameters.layers
+    arrays = [array for _, array in model.parameters.named()]
+    return {
+        "layers": model.n_layers,
+        "d_model": model.d_model,
+        "heads": max((layer.b_Q.shape[0] for layer in layers), default=0),
+        "d_head": max((layer.b_Q.shape[1] for layer in layers), default=0),
+        "d_mlp": max((layer.b_in.size for layer in layers), default=0),
+        "parameters": model.n_parameters,
+        "nonzero": sum(int(np.count_nonzero(array)) for array in arrays),
+    }
+
+
+def in_short(model: CompiledModel) -> str:
+    """The sizes in a line."""
+    layers = "1 layer" if model.n_layers == 1 else f"{model.n_layers} layers"
+    return f"{layers}, {model.d_model} dimensions, {model.n_parameters:,} parameters, level {model.options.level}"
+
+
+def summary(model: CompiledModel, name: str) -> dict[str, Any]:
+    """All there is to know about a model, for `--json`."""
+    layers = model.parameters.layers
+    return {
+        "name": name,
+        "level": model.options.level,
+        "causal": model.options.causal,
+        "vocab": [as_json(token) for token in model.options.vocab],
+        "bos": as_json(model.options.bos),
+        "pad": as_json(model.options.pad),
+        "lengths": list(model.typed.lengths),
+        **sizes(model),
+        "blocks": [
+            {"heads": layer.b_Q.shape[0], "d_head": layer.b_Q.shape[1], "d_mlp": int(layer.b_in.size)}
+            for layer in layers
+        ],
+        "outputs": {output.name: output.labels for output in model.outputs},
+        "components": [{**vars(part), "reads": list(part.reads), "writes": list(part.writes)} for part in parts(model)],
+        "residual": [
+            {
+                "label": dimension.label,
+                "variable": dimension.variable,
+                "writer": dimension.writer,
+                "readers": list(dimension.readers),
+            }
+            for dimension in model.residual
+        ],
+    }
+
+
+def as_json(value: Value) -> Any:
+    """A value for `--json`: as in a saved model; what JSON cannot hold, as its text."""
+    try:
+        return encode_value(value)
+    except FormatError:
+        return repr(value)
+
+
+def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
+    """What the interpreter gives: the reference one, or for a saved model the one that runs its tables."""
+    from tracr.compiler.trace import Graph
+    from tracr.compiler.vectorised import evaluate_batch
+    from tracr.rasp.interpreter import evaluate
+
+    if isinstance(model.graph, Graph):
+        nodes = model.graph.nodes
+        return {name: evaluate(nodes[n].expr, tokens, causal=model.options.causal) for name, n in model.graph.outputs}
+    evaluation = evaluate_batch(model.typed, [tokens])
+    if evaluation.errors.any():
+        raise EvaluationError("the program has no value on this input: one of its functions fails")
+    return {name: rows[0] for name, rows in evaluation.outputs().items()}

@@ -1,0 +1,232 @@
+"""Text and tables for people; colour on a terminal, plain text elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tracr.cli.description import parts, sizes
+from tracr.cli.stream import Step, cell
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.residual import Dimension
+
+__all__ = ["Screen", "short", "show_info", "show_list", "show_run", "show_steps", "waiting"]
+
+UNLIMITED = 100_000  # columns where there is no terminal: lines are never broken
+MANY = 8  # directions of a variable, from which on those that are all zero are left out
+
+
+class Screen:
+    """Standard output: as wide and colourful as the terminal, without limits and plain where there is none."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False)
+        self.width = self.console.width
+        if not self.console.is_terminal:
+            self.width = UNLIMITED
+            self.console = Console(highlight=False, width=UNLIMITED)
+
+    def print(self, what: RenderableType = "") -> None:
+        """Print something, without trailing spaces where there is no terminal."""
+        if self.console.is_terminal:
+            self.console.print(what)
+            return
+        with self.console.capture() as capture:
+            self.console.print(what)
+        print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def short(value: Value) -> str:
+    """A value in a few characters."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Tell a person that work is going on, if it takes more than a second."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    status = screen.status(text)
+    timer = threading.Timer(1.0, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int]]) -> None:
+    """The library: name, description, tokens, length."""
+    table = _plain_table("program", "what it computes", "tokens", "length")
+    for name, description, vocab, length in rows:
+        table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(str, vocab))), f"up to {length}")
+    Screen().print(table)
+
+
+def show_run(
+    tokens: Sequence[Value], model: Mapping[str, Sequence[Value]], expected: Mapping[str, Sequence[Value]]
+) -> None:
+    """Outputs of the model and of the interpreter, position by position."""
+    rows: list[tuple[str, Sequence[Value]]] = [("position", range(len(tokens))), ("token", tokens)]
+    for name in model:
+        suffix = f" {name}" if len(model) > 1 else ""
+        rows += [(f"model{suffix}", model[name]), (f"interpreter{suffix}", expected[name])]
+    lines = [(title, [short(value) for value in row]) for title, row in rows]
+    first = max(len(title) for title, _ in lines)
+    widths = [max(len(row[place]) for _, row in lines) for place in range(len(tokens))]
+    screen = Screen()
+    for chunk in _chunks(widths, screen.width - first, gap=2):
+        for title, row in lines:
+            style = "bold green" if title.startswith("model") else "dim" if title == "position" else ""
+            text = "  ".join(row[place].ljust(widths[place]) for place in chunk).rstrip()
+            screen.print(Text(f"{title.ljust(first)}  {text}", style))
+
+
+def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
+    """Places in order, as many at a time as fit beside each other."""
+    chunks, start, used = [], 0, 0
+    for place, width in enumerate(widths):
+        if place > start and used + width + gap > room:
+            chunks.append(range(start, place))
+            start, used = place, 0
+        used += width + gap
+    return [*chunks, range(start, len(widths))]
+
+
+def show_info(model: CompiledModel, name: str, description: str) -> None:
+    """Sizes, inputs and components of a model."""
+    screen = Screen()
+    screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
+    size, (shortest, longest) = sizes(model), model.typed.lengths
+    facts = _plain_table("", "")
+    facts.show_header = False
+    vocab = [str(token) for token in model.options.vocab]
+    shown = " ".join(vocab[:30]) + (f" ... ({len(vocab)} tokens)" if len(vocab) > 30 else "")
+    attention = "causal" if model.options.causal else "bidirectional"
+    facts.add_row("tokens", Text(f"{shown}, and {model.options.bos}, {model.options.pad}"))
+    facts.add_row("lengths", f"{shortest} to {longest}")
+    facts.add_row("compiled", f"level {model.options.level}, {attention}")
+    facts.add_row("layers", f"{size['layers']}")
+    facts.add_row("heads", f"up to {size['heads']} per layer, d_head up to {size['d_head']}")
+    facts.add_row("neurons", f"up to {size['d_mlp']} per layer")
+    facts.add_row("d_model", f"{size['d_model']}")
+    facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
+    for output in model.outputs:
+        facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
+    screen.print(facts)
+    screen.print()
+    table = _plain_table("where", "size", "computes", "what")
+    for part in parts(model):
+        size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neurons"
+        table.add_row(Text(part.where, "cyan"), size_of, Text(", ".join(part.writes), "bold"), Text(part.computes))
+    screen.print(table)
+
+
+def show_steps(
+    model: CompiledModel,
+    steps: Sequence[Step],
+    tokens: Sequence[Value],
+    values: Mapping[str, Sequence[Value]],
+    everything: bool,
+) -> None:
+    """The residual stream after each sub-layer: a table of the variables it changes, or with `everything` of all."""
+    screen = Screen()
+    screen.print(Text("The residual stream after each sub-layer. A * marks what the sub-layer changed.", "dim"))
+    for step in steps:
+        active = step.changed.any() or bool(step.computes)
+        screen.print()
+        screen.print(Text.assemble((step.name, "bold"), "" if active or step.name == "embed" else "  no-op"))
+        for computes in step.computes:
+            screen.print(Padding(Text(computes, "dim"), (0, 0, 0, 2)))
+        for table in _step_tables(model, step, tokens, values, everything, screen.width):
+            screen.print()
+            screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _step_tables(
+    model: CompiledModel,
+    step: Step,
+    tokens: Sequence[Value],
+    values: Mapping[str, Sequence[Value]],
+    everything: bool,
+    room: int,
+) -> Iterator[Table]:
+    groups: dict[str, list[Dimension]] = {}
+    for dimension in model.residual:
+        groups.setdefault(dimension.variable, []).append(dimension)
+    if not everything:
+        groups = {name: group for name, group in groups.items() if step.changed[:, [d.index for d in group]].any()}
+    if not groups:
+        return
+    header = [str(model.options.bos), *map(str, tokens)]
+    rows = [row for name, group in groups.items() for row in _group_rows(name, group, step, values, everything)]
+    widths = [max(len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
+    first = max(len(row[0]) + len(row[1]) for row in rows) + 6
+    for chunk in _chunks(widths, room - first, gap=3):
+        table = Table(box=box.SIMPLE, show_edge=False, padding=(0, 1), pad_edge=False, header_style="bold")
+        table.add_column("variable", style="cyan", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for place in chunk:
+            table.add_column(Text(header[place]), justify="right", no_wrap=True, min_width=widths[place])
+        before = ""
+        for variable, label, cells, _ in rows:
+            if before and variable and variable != before:
+                table.add_section()
+            before = variable or before
+            table.add_row(Text(variable), Text(label), *(cells[place] for place in chunk))
+        yield table
+
+
+Row = tuple[str, str, list[Text], bool]
+
+
+def _group_rows(
+    name: str, group: Sequence[Dimension], step: Step, values: Mapping[str, Sequence[Value]], everything: bool
+) -> Iterator[Row]:
+    """The interpreter's values of a variable, then a row for each direction."""
+    title = name
+    if name in values:
+        held = [Text("")] + [Text(short(value), "italic magenta") for value in values[name]]
+        yield title, "interpreter", held, True
+        title = ""
+    hidden = 0
+    for dimension in group:
+        column, changed = step.stream[:, dimension.index], step.changed[:, dimension.index]
+        if not everything and len(group) > MANY and not changed.any() and all(cell(x) == "." for x in column):
+            hidden += 1
+            continue
+        cells = [_cell(number, mark) for number, mark in zip(column.tolist(), changed.tolist(), strict=True)]
+        label = "number" if dimension.label == name else dimension.label.removeprefix(f"{name}:")
+        yield title, label, cells, False
+        title = ""
+    if hidden:
+        yield title, f"({hidden} more, all zero)", [Text("")] * len(step.stream), False
+
+
+def _cell(number: float, changed: bool) -> Text:
+    text = cell(number)
+    if changed:
+        return Text.assemble(("*", "yellow"), (text, "bold yellow"))
+    return Text(text, "dim" if text == "." else "")

@@ -1,0 +1,58 @@
+"""The residual stream after every sub-layer, cell by cell, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Step", "cell", "steps", "variable_values"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The residual stream [position, dimension] after a sub-layer, and which cells the sub-layer changed."""
+
+    name: str
+    computes: tuple[str, ...]
+    stream: NDArray[Any]
+    changed: NDArray[np.bool_]
+
+
+def cell(number: float) -> str:
+    """A number in a few characters, `.` for zero.
+
+    >>> cell(1 / 3), cell(-1e-7), cell(12345.6)
+    ('0.333', '.', '12345.6')
+    """
+    text = f"{number:.3f}".rstrip("0").rstrip(".")
+    return "." if text in ("0", "-0") else text
+
+
+def steps(model: CompiledModel, tokens: list[Value]) -> list[Step]:
+    """The embedding and every sub-layer. A cell counts as changed if it reads differently, to three decimals."""
+    run = model.run(tokens)
+    stream = (run["hook_embed"] + run["hook_pos_embed"])[0]
+    found = [Step("embed", (), stream, np.round(stream, 3) != 0)]
+    for number, layer in enumerate(model.construction.layers):
+        for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
+            after = run[f"blocks.{number}.hook_resid_{hook}"][0]
+            computes = tuple(component.what for component in components)
+            found.append(Step(f"{kind} {number + 1}", computes, after, np.round(after, 3) != np.round(stream, 3)))
+            stream = after
+    return found
+
+
+def variable_values(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
+    """The interpreter's values of every variable that is an s-op of the program."""
+    from tracr.compiler.vectorised import evaluate_batch
+
+    evaluation = evaluate_batch(model.typed, [tokens])
+    return {node.label: evaluation.values(node.id)[0] for node in model.typed.sops.values()}

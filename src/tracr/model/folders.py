@@ -1,0 +1,112 @@
+"""A folder of files, written all or nothing, and read without trust."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tracr.errors import FormatError
+
+__all__ = ["read_file", "write_folder"]
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux, <fcntl.h> and <linux/fs.h>
+RENAME_SWAP = 2  # macOS, <sys/stdio.h>
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make `folder` hold these files and nothing else, in one step; whatever it held before is gone.
+
+    The files are written into a temporary sibling and forced to disk; then the sibling takes the folder's place. Killed
+    at any moment, the folder is what it was or what it shall be. (A temporary folder may be left next to it.)
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _sibling(folder)
+    temporary.mkdir()
+    try:
+        for name, content in files.items():
+            with open(temporary / name, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        _sync(temporary)
+        if folder.exists():
+            _exchange(temporary, folder)
+        else:
+            temporary.rename(folder)
+        _sync(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sibling(folder: Path) -> Path:
+    """A path next to the folder that nothing has yet."""
+    return folder.with_name(f".{folder.name[:80]}.{secrets.token_hex(8)}.tmp")
+
+
+def _sync(folder: Path) -> None:
+    """Force a folder's entries to disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Let two folders change places: in one step where the system can, else in two renames."""
+    if _swap(os.fsencode(new), os.fsencode(old)):
+        return
+    aside = _sibling(old)
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except OSError:
+        aside.rename(old)
+        raise
+    aside.rename(new)
+
+
+def _swap(first: bytes, second: bytes) -> bool:
+    """Exchange two paths atomically; false where that is not to be had."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            return bool(library.renamex_np(first, second, RENAME_SWAP) == 0)
+        return bool(library.renameat2(AT_FDCWD, first, AT_FDCWD, second, RENAME_EXCHANGE) == 0)
+    except (OSError, AttributeError, TypeError):  # no such function, no such library
+        return False
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most so many bytes."""
+    with _opened(path) as handle:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{path} is not a regular file")
+        if status.st_size > most:
+            raise FormatError(f"{path} has {status.st_size:,} bytes, more than the {most:,} that are read at most")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(most)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A file descriptor; a pipe that nobody writes to is not waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        missing = error.errno == errno.ENOENT
+        raise FormatError(f"{path} {'is missing' if missing else f'cannot be read: {error.strerror}'}") from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)

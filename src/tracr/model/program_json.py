@@ -1,0 +1,320 @@
+"""The tabulated program, its options and its graph as JSON; the tables apart, as integer arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Finite, Interval
+from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.typed import (
+    ERROR,
+    UNREACHED,
+    Aggregation,
+    Constant,
+    IndicesOp,
+    LengthOp,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Positions,
+    SelectorNode,
+    SOpNode,
+    TokensOp,
+    Typed,
+    Width,
+)
+from tracr.errors import Diagnostic, FormatError
+from tracr.model.json_reader import Reader
+from tracr.model.saved_graph import SavedGraph, SavedNode
+from tracr.model.values_json import encode_value
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["graph_json", "options_json", "read_graph", "read_options", "read_typed", "typed_json", "typed_tables"]
+
+Tables = dict[str, NDArray[Any]]
+KINDS: dict[str, Any] = {
+    "tokens": TokensOp,
+    "indices": IndicesOp,
+    "length": LengthOp,
+    "constant": Constant,
+    "positions": Positions,
+    "lookup": Lookup,
+    "pair_lookup": PairLookup,
+    "linear": Linear,
+    "aggregation": Aggregation,
+    "width": Width,
+}
+NAMES = {op: kind for kind, op in KINDS.items()}
+ENCODINGS = {encoding.value: encoding for encoding in Encoding}
+
+
+# Options
+
+
+def options_json(options: Options) -> dict[str, Any]:
+    """Every option under its name."""
+    found = {field.name: getattr(options, field.name) for field in fields(Options)}
+    vocab = [encode_value(token) for token in found.pop("vocab")]
+    return {"vocab": vocab, **{name: encode_value(value) for name, value in found.items()}}
+
+
+def read_options(reader: Reader) -> Options:
+    """The options `options_json` wrote."""
+    given = reader.object(field.name for field in fields(Options))
+    vocab = given["vocab"].values()
+    if as_vocabulary(vocab) != vocab:
+        given["vocab"].fail("has a token twice")
+    others = {field.name: _read_option(given[field.name], field.default) for field in fields(Options)[1:]}
+    return Options(vocab, **others)
+
+
+def _read_option(reader: Reader, default: object) -> Any:
+    """An option of the type its default has; those without are integers."""
+    if isinstance(default, bool):
+        return reader.boolean()
+    return reader.value() if isinstance(default, str) else reader.integer()
+
+
+# The graph
+
+
+def graph_json(graph: SavedGraph) -> dict[str, Any]:
+    """Nodes as [label, kind, children], and the outputs."""
+    nodes = [[encode_value(node.label), node.kind, list(node.children)] for node in graph.nodes]
+    return {"nodes": nodes, "outputs": [[encode_value(name), output] for name, output in graph.outputs]}
+
+
+def read_graph(reader: Reader) -> SavedGraph:
+    """The graph `graph_json` wrote."""
+    given = reader.object(("nodes", "outputs"))
+    nodes = []
+    for place in given["nodes"].items():
+        label, kind, children = place.items(count=3)
+        nodes.append(SavedNode(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
+    graph = SavedGraph(tuple(nodes), _read_outputs(given["outputs"]))
+    graph.verify()
+    return graph
+
+
+def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
+    outputs = []
+    for place in reader.items():
+        name, output = place.items(count=2)
+        outputs.append((name.text(), output.integer()))
+    return tuple(outputs)
+
+
+# The tabulated program
+
+
+def typed_json(typed: Typed) -> dict[str, Any]:
+    """Everything but the options and the tables."""
+    return {
+        "lengths": list(typed.lengths),
+        "outputs": [[encode_value(name), output] for name, output in typed.outputs],
+        "sops": [_sop_json(node) for node in typed.sops.values()],
+        "selectors": [_selector_json(node) for node in typed.selectors.values()],
+        "warnings": [[encode_value(part) for part in (w.expression, w.what, w.hint)] for w in typed.warnings],
+    }
+
+
+def typed_tables(typed: Typed) -> Tables:
+    """The tables, by the name `read_typed` looks for."""
+    tables: Tables = {}
+    for node in typed.sops.values():
+        if isinstance(node.op, Positions | Lookup | PairLookup):
+            tables[f"sops.{node.id}"] = np.ascontiguousarray(node.op.table, dtype=np.int32)
+    for selector in typed.selectors.values():
+        tables[f"selectors.{selector.id}"] = np.ascontiguousarray(selector.table, dtype=np.int8)
+    return tables
+
+
+def _sop_json(node: SOpNode) -> dict[str, Any]:
+    op = {field.name: getattr(node.op, field.name) for field in fields(node.op) if field.name != "table"}
+    if "terms" in op:
+        op["terms"] = [[number, _number(factor)] for number, factor in op["terms"]]
+        op["constant"] = _number(op["constant"])
+    else:
+        op = {name: encode_value(value) for name, value in op.items()}
+    return {
+        "id": node.id,
+        "label": encode_value(node.label),
+        "source": encode_value(node.source),
+        "op": {"kind": NAMES[type(node.op)], **op},
+        "domain": _domain_json(node.domain),
+        "wish": None if node.wish is None else node.wish.value,
+        "encoding": node.encoding.value,
+    }
+
+
+def _selector_json(node: SelectorNode) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "label": encode_value(node.label),
+        "source": encode_value(node.source),
+        "keys": node.keys,
+        "queries": node.queries,
+        "counts": [int(count) for count in node.counts],
+    }
+
+
+def _domain_json(domain: Domain) -> dict[str, Any]:
+    if isinstance(domain, Finite):
+        twins = [[code, [encode_value(twin) for twin in twins]] for code, twins in sorted(domain.twins.items())]
+        return {"kind": "finite", "values": [encode_value(value) for value in domain.values], "twins": twins}
+    return {
+        "kind": "interval",
+        "low": _number(domain.low),
+        "high": _number(domain.high),
+        "gap": _number(domain.gap),
+        "maybe_none": domain.maybe_none,
+        "reason": encode_value(domain.reason),
+    }
+
+
+def _number(number: float) -> float:
+    """A number without numpy's type."""
+    return number if type(number) is int else float(number)
+
+
+def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Typed:
+    """The program `typed_json` and `typed_tables` wrote."""
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"))
+    left = dict(tables)
+    sops, selectors = {}, {}
+    for place in given["sops"].items():
+        node = _read_sop(place, left)
+        if node.id in sops:
+            place.fail(f"has the number of another s-op, {node.id}")
+        sops[node.id] = node
+    for place in given["selectors"].items():
+        selector = _read_selector(place, left)
+        if selector.id in selectors:
+            place.fail(f"has the number of another selector, {selector.id}")
+        selectors[selector.id] = selector
+    if left:
+        raise FormatError(f"there are tables of nothing: {', '.join(map(repr, sorted(left)[:5]))}")
+    low, high = given["lengths"].items(count=2)
+    longest = high.integer(1, options.max_seq_len)
+    warnings = [Diagnostic(*(part.text() for part in place.items(count=3))) for place in given["warnings"].items()]
+    outputs = _read_outputs(given["outputs"])
+    typed = Typed(options, sops, selectors, outputs, (low.integer(1, longest), longest), tuple(warnings))
+    _check(typed, given["sops"])
+    return typed
+
+
+def _check(typed: Typed, reader: Reader) -> None:
+    """That every number stands for a node, and the inputs' domains are those of the options."""
+    names = [name for name, _ in typed.outputs]
+    if not names or len(set(names)) < len(names) or any(output not in typed.sops for _, output in typed.outputs):
+        reader.fail("and the outputs do not fit together")
+    shortest, longest = typed.lengths
+    sources = {
+        TokensOp: typed.options.vocab,
+        IndicesOp: tuple(range(typed.options.max_seq_len)),
+        LengthOp: tuple(range(shortest, longest + 1)),
+    }
+    for node in typed.sops.values():
+        if isinstance(node.op, Aggregation | Width) and node.op.selector not in typed.selectors:
+            reader.fail(f"has {node.label} read a selector that is not there")
+        if any(child not in typed.sops for child in typed.children(node)):
+            reader.fail(f"has {node.label} read an s-op that is not there")
+        values = node.domain.values if isinstance(node.domain, Finite) else None
+        if type(node.op) in sources and values != sources[type(node.op)]:
+            reader.fail(f"gives {node.label} values that are not those of the input")
+        if isinstance(node.op, Constant) and (values is None or len(values) != 1):
+            reader.fail(f"gives the constant {node.label} not exactly one value")
+    typed.verify()
+
+
+def _read_sop(reader: Reader, tables: Tables) -> SOpNode:
+    given = reader.object(("id", "label", "source", "op", "domain", "wish", "encoding"))
+    number = given["id"].integer()
+    wish = given["wish"]
+    return SOpNode(
+        number,
+        given["label"].text(),
+        given["source"].text(),
+        _read_op(given["op"], f"sops.{number}", tables),
+        _read_domain(given["domain"]),
+        None if wish.data is None else ENCODINGS[wish.choice(ENCODINGS)],
+        ENCODINGS[given["encoding"].choice(ENCODINGS)],
+    )
+
+
+def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
+    kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
+    make = KINDS[Reader(kind, f"{reader.where}.kind").choice(KINDS)]
+    wanted = [field.name for field in fields(make)]
+    given = reader.object({"kind", *wanted} - {"table"})
+    found: dict[str, Any] = {}
+    for field in wanted:
+        match field:
+            case "table":
+                found[field] = _take(tables, name, np.int32)
+            case "function":
+                found[field] = given[field].text()
+            case "terms":
+                pairs = [term.items(count=2) for term in given[field].items()]
+                found[field] = tuple((number.integer(), factor.number()) for number, factor in pairs)
+            case "constant":
+                found[field] = given[field].number()
+            case "default":
+                found[field] = given[field].value()
+            case "copies" | "assumed":
+                found[field] = given[field].boolean()
+            case _:
+                found[field] = given[field].integer()
+    op: Op = make(**found)
+    return op
+
+
+def _read_selector(reader: Reader, tables: Tables) -> SelectorNode:
+    given = reader.object(("id", "label", "source", "keys", "queries", "counts"))
+    number = given["id"].integer()
+    counts = tuple(count.integer() for count in given["counts"].items())
+    if list(counts) != sorted(set(counts)):
+        given["counts"].fail("is not in ascending order")
+    table = _take(tables, f"selectors.{number}", np.int8)
+    if table.max(initial=0) > 1:
+        reader.fail("has a table with cells that are neither 0 nor 1")
+    label, source = given["label"].text(), given["source"].text()
+    return SelectorNode(number, label, source, given["keys"].integer(), given["queries"].integer(), table, counts)
+
+
+def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    if name not in tables:
+        raise FormatError(f"there is no table {name}")
+    table = tables.pop(name)
+    if table.dtype != dtype:
+        raise FormatError(f"table {name} is of type {table.dtype}, not {np.dtype(dtype)}")
+    if table.min(initial=ERROR) < UNREACHED:
+        raise FormatError(f"table {name} has cells that mean nothing")
+    return table
+
+
+def _read_domain(reader: Reader) -> Domain:
+    kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
+    if Reader(kind, f"{reader.where}.kind").choice(("finite", "interval")) == "interval":
+        given = reader.object(("kind", "low", "high", "gap", "maybe_none", "reason"))
+        low, high, gap = (given[name].number() for name in ("low", "high", "gap"))
+        return Interval(low, high, gap, given["maybe_none"].boolean(), given["reason"].text())
+    given = reader.object(("kind", "values", "twins"))
+    values, twins = given["values"].values(), {}
+    for place in given["twins"].items():
+        code, others = place.items(count=2)
+        place_of = code.integer(0, len(values) - 1)
+        twins[place_of] = others.values()
+        if any(twin != values[place_of] for twin in twins[place_of]):
+            others.fail("differ from the value they stand for")
+    domain = Finite(values, MappingProxyType(twins))
+    if len(domain.index) != len(values):
+        given["values"].fail("has a value twice")
+    return domain

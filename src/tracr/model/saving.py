@@ -1,0 +1,270 @@
+"""Saving a model as a folder of safetensors and JSON, and loading it back. `docs/format.md` is the schema.
+
+What is saved is the weights and the tabulated program. Loading runs the compiler's later steps, which are pure, on the
+tabulated program: that restores every stage, and shows that the weights are the program's. No code is ever loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.options import Options
+from tracr.compiler.typed import Typed
+from tracr.errors import FormatError, TracrError
+from tracr.model.compiled import CompiledModel
+from tracr.model.folders import read_file, write_folder
+from tracr.model.json_reader import Reader, parse
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.program_json import (
+    graph_json,
+    options_json,
+    read_graph,
+    read_options,
+    read_typed,
+    typed_json,
+    typed_tables,
+)
+from tracr.model.rebuilding import rebuild
+from tracr.model.saved_graph import saved_graph
+from tracr.model.values_json import encode_value
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["VERSION", "is_saved_model", "load", "save"]
+
+FORMAT, VERSION = "tracr model", 1
+MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
+CONTENT = (MODEL, WEIGHTS, TABLES)
+SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tables
+HEADER = 2**26  # bytes of names and shapes in a safetensors file
+PARAMETERS = 250_000_000
+CLOSE = 1e-9  # machines may differ in the last digits of a product
+
+
+def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write the model into `folder`, all or nothing.
+
+    A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
+    replaced only with `overwrite`.
+    """
+    import tracr
+
+    path = Path(folder).resolve()
+    _check_target(path, overwrite)
+    weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
+    content = {
+        MODEL: _dump(_model_json(model)),
+        WEIGHTS: safetensors.numpy.save(weights),
+        TABLES: safetensors.numpy.save(typed_tables(model.typed)),
+    }
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tracr": tracr.__version__,
+        "files": {name: {"bytes": len(data), "sha256": _digest(data)} for name, data in content.items()},
+    }
+    write_folder(path, {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"})
+
+
+def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
+    """The model saved in `folder`.
+
+    Args:
+        folder: what `save` wrote.
+        recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
+        max_parameters: the largest model to load.
+
+    A folder that is damaged, of another version, or whose weights are not what its program compiles to, is refused
+    with a `FormatError`.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote")
+    try:
+        return _load(path, recompile, max_parameters)
+    except FormatError as error:
+        hint = error.diagnostic.hint or "save the model anew"
+        raise FormatError(f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint=hint) from None
+
+
+def is_saved_model(folder: str | Path) -> bool:
+    """Whether `folder` says that it is a saved model."""
+    try:
+        _manifest(Path(folder))
+    except FormatError:
+        return False
+    return True
+
+
+# Writing
+
+
+def _check_target(path: Path, overwrite: bool) -> None:
+    """Refuse to replace what is not ours."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise FormatError(f"{path} is a file, not a folder a model could be saved in", hint="choose another name")
+    here = Path.cwd()
+    if path in (here, Path.home(), *here.parents):
+        raise FormatError(f"a model takes the place of a whole folder, and {path} is in use", hint="name a new folder")
+    held = {entry.name for entry in path.iterdir()}
+    ours = held <= {MANIFEST, *CONTENT} and is_saved_model(path)
+    if held and not ours and not overwrite:
+        raise FormatError(
+            f"{path} has something else in it than a saved model ({', '.join(sorted(held)[:3])})",
+            hint="choose another name, or overwrite=True (--overwrite) to lose what is there",
+        )
+
+
+def _model_json(model: CompiledModel) -> dict[str, Any]:
+    return {
+        "options": options_json(model.options),
+        "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
+        "residual": [encode_value(label) for label in model.residual.labels],
+        "program": typed_json(model.typed),
+        "graph": graph_json(saved_graph(model.graph)),
+        "source": encode_value(model.source),
+    }
+
+
+def _dump(data: object) -> bytes:
+    return json.dumps(data, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# Reading
+
+
+def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+    content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
+    given = parse(content[MODEL], MODEL).object(("options", "outputs", "residual", "program", "graph", "source"))
+    try:
+        options = read_options(given["options"])
+        weights = _tensors(content[WEIGHTS], WEIGHTS)
+        _check_sizes(options, weights)
+        typed = read_typed(given["program"], _tensors(content[TABLES], TABLES), options)
+        _check_budget(typed, max_parameters)
+        model = rebuild(read_graph(given["graph"]), typed, given["source"].text())
+    except FormatError:
+        raise
+    except TracrError as error:
+        raise FormatError(f"its program is not one the compiler makes: {error}") from None
+    except Exception as error:  # whatever a program no compiler made leads to: a bad index, no memory
+        raise FormatError(
+            f"its program is not one the compiler makes: {type(error).__name__}: {error}",
+            hint="load it with the version of tracr that saved it",
+        ) from error
+    if recompile:
+        return model
+    _check_labels(model, given["residual"], given["outputs"])
+    return _with_weights(model, weights)
+
+
+def _manifest(path: Path) -> dict[str, Reader]:
+    """The files' sizes and digests, from a manifest of this format and version."""
+    reader = parse(read_file(path / MANIFEST, SMALL), MANIFEST)
+    if not isinstance(reader.data, dict) or reader.data.get("format") != FORMAT:
+        reader.fail(f"does not say that this is a {FORMAT}")
+    if reader.data.get("version") != VERSION:
+        raise FormatError(
+            f"it has format version {reader.data.get('version')!r:.40}, this tracr reads version {VERSION}",
+            hint="load it with the version of tracr that saved it",
+        )
+    given = reader.object(("format", "version", "tracr", "files"))
+    given["tracr"].text()
+    return given["files"].object(CONTENT)
+
+
+def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
+    """The files the manifest names, whole and unchanged."""
+    content = {}
+    for name, place in _manifest(path).items():
+        entry = place.object(("bytes", "sha256"))
+        data = read_file(path / name, most[name])
+        if len(data) != entry["bytes"].integer():
+            raise FormatError(f"{name} has {len(data):,} bytes, {entry['bytes'].integer():,} were saved: it is damaged")
+        if _digest(data) != entry["sha256"].text():
+            raise FormatError(f"{name} was changed after it was saved")
+        content[name] = data
+    return content
+
+
+def _tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    try:
+        return safetensors.numpy.load(data)
+    except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
+        raise FormatError(f"{name} is not a safetensors file: {error}") from None
+
+
+def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
+    """That the weights are for this vocabulary and length, before anything of that size is made."""
+    for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
+        if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
+            raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
+
+
+def _check_budget(typed: Typed, max_parameters: int) -> None:
+    """That no one-hot code needs a table far beyond what is to be loaded."""
+    for node in typed.sops.values():
+        many = len(node.domain) if isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL else 0
+        if many**2 > max_parameters:
+            raise FormatError(f"{node.label} has {many:,} values one by one", hint="raise max_parameters to load it")
+
+
+def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> None:
+    """That dimensions and logits mean what was saved."""
+    found = [(output.name, output.start, output.stop) for output in model.outputs]
+    given = [(name.text(), start.integer(), stop.integer()) for name, start, stop in _triples(outputs)]
+    labels, directions = [place.text() for place in residual.items()], model.construction.directions
+    wrong = [
+        label for label, d in zip(labels, directions, strict=False) if label != d.label and not _unordered(d.value)
+    ]
+    if given != found or len(labels) != len(directions) or wrong:
+        raise FormatError("its labels are not those of its program", hint=_OTHER_COMPILER)
+
+
+def _unordered(value: object) -> bool:
+    """Whether a value's text differs from run to run, as a set's does."""
+    return isinstance(value, frozenset) or (isinstance(value, tuple) and any(map(_unordered, value)))
+
+
+def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
+    return [(a, b, c) for a, b, c in (place.items(count=3) for place in reader.items())]
+
+
+_OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
+
+
+def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+    """The model with the saved weights, which must be the ones its program compiles to."""
+    expected = dict(model.parameters.named())
+    strange = sorted(set(weights) ^ set(expected))
+    if strange:
+        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=_OTHER_COMPILER)
+    for name, array in expected.items():
+        saved = weights[name]
+        if saved.shape != array.shape:
+            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=_OTHER_COMPILER)
+        if saved.dtype != np.float64:
+            raise FormatError(f"{name} is of type {saved.dtype}, not float64")
+        if not np.isfinite(saved).all():
+            raise FormatError(f"{name} has weights that are not finite")
+        if not np.allclose(saved, array, rtol=CLOSE, atol=CLOSE):
+            raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
+    w_e, w_pos, *blocks, w_u = (weights[name] for name in expected)
+    size = len(fields(LayerParameters))
+    layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
+    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))

@@ -1,0 +1,250 @@
+"""Checking a model against its program: on all inputs if they are few, else on a stratified sample.
+
+The reference is the vectorised interpreter, which knows nothing of weights. Every input is run with others of its
+length (unpadded) and padded to the longest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.model.interventions import locations
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Counterexample", "Verification", "verify"]
+
+ROWS = 4096  # inputs compared at once
+NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
+NEARLY = 1e-9  # values of a domain closer than this count as one
+HALF = 0.25  # how far a coordinate of a one-hot code may be off
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """An input on which model and program differ, as short as could be found, and where they first do."""
+
+    tokens: list[Value]
+    padded: bool
+    output: str
+    expected: list[Value]
+    got: list[Value]
+    variable: str
+    position: int
+
+    def __str__(self) -> str:
+        where = f"{self.variable} at position {self.position}" if self.variable else "only the output itself"
+        return (
+            f"on {self.tokens!r}{' (padded)' if self.padded else ''} {self.output} should be {self.expected!r} "
+            f"but is {self.got!r}; the first variable that differs in the residual stream: {where}"
+        )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was compared, and what was found. True if nothing differs."""
+
+    inputs: int
+    exhaustive: bool
+    errors: int
+    counterexample: Counterexample | None
+
+    def __bool__(self) -> bool:
+        return self.counterexample is None
+
+    def __str__(self) -> str:
+        scope = "all" if self.exhaustive else "a sample of"
+        text = f"{scope} {self.inputs:,} inputs compared, padded and unpadded"
+        if self.errors:
+            text += f", besides {self.errors:,} on which the program raises"
+        return f"{text}: {'all agree' if self else f'MISMATCH {self.counterexample}'}"
+
+
+def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:
+    """Compare the model with its program on all inputs, or on about `budget` of them."""
+    shortest, longest = model.typed.lengths
+    size = len(model.options.vocab)
+    total = sum(size**length for length in range(shortest, longest + 1))
+    exhaustive = total <= budget
+    batches = _every_input(size, shortest, longest) if exhaustive else _sample(size, shortest, longest, budget, seed)
+    compared = errors = 0
+    with _Progress(min(total, budget), progress) as bar:
+        for codes in batches:
+            found, raised = _compare(model, codes)
+            if found is not None:
+                return Verification(compared + len(codes) - raised, False, errors + raised, found)
+            compared, errors = compared + len(codes) - raised, errors + raised
+            bar.advance(len(codes))
+    return Verification(compared, exhaustive, errors, None)
+
+
+class _Progress:
+    """A progress bar on standard error if asked for and there is a terminal."""
+
+    def __init__(self, total: int, wanted: bool) -> None:
+        self._bar: Any = None
+        if wanted:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, unit="input", leave=False, disable=None)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, steps: int) -> None:
+        """Move on."""
+        if self._bar is not None:
+            self._bar.update(steps)
+
+
+def _every_input(size: int, shortest: int, longest: int) -> Iterator[Codes]:
+    """All inputs, length by length, in batches of one length."""
+    for length in range(shortest, longest + 1):
+        every = itertools.product(range(size), repeat=length)
+        while rows := list(itertools.islice(every, ROWS)):
+            yield np.array(rows, dtype=np.int32)
+
+
+def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> Iterator[Codes]:
+    """Random inputs of every length, with every token at every position, in batches of one length.
+
+    Half of each length's share is uniform; half draws from a few tokens, so that repetitions and empty selections
+    occur.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = range(shortest, longest + 1)
+    share = max(size, budget // len(lengths))
+    for length in lengths:
+        rows = rng.integers(size, size=(share, length), dtype=np.int32)
+        few = rng.integers(size, size=(share, 3), dtype=np.int32)
+        half = share // 2
+        picks = rng.integers(3, size=(half, length))
+        rows[:half] = np.take_along_axis(few[:half], picks, axis=1)
+        cover = (np.arange(size)[:, None] + np.arange(length)[None, :]) % size
+        rows[share - size :] = cover  # a Latin square: every token at every position
+        for start in range(0, share, ROWS):
+            yield rows[start : start + ROWS]
+
+
+def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None, int]:
+    """Run inputs of one length, unpadded and padded; the first difference found, and on how many the program raises."""
+    batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
+    evaluation = evaluate_batch(model.typed, batch)
+    for padded in (False, True) if codes.shape[1] < model.typed.lengths[1] else (False,):
+        wrong = _mismatches(model, evaluation, padded) & ~evaluation.errors
+        if wrong.any():
+            return _explain(model, codes[int(wrong.argmax())], padded), int(evaluation.errors.sum())
+    return None, int(evaluation.errors.sum())
+
+
+def _ids(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
+    """Token ids with BOS in front, and PAD up to the longest input behind."""
+    vocabulary = model.vocabulary
+    width = vocabulary.longest if padded else codes.shape[1]
+    ids = np.full((len(codes), width + 1), vocabulary.pad_id, dtype=np.int64)
+    ids[:, 0] = vocabulary.bos_id
+    ids[:, 1 : codes.shape[1] + 1] = codes
+    return ids
+
+
+def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
+    """Which inputs give a wrong output at some position."""
+    codes = evaluation.batch.codes
+    logits = model.logits(_ids(model, codes, padded))[:, 1 : codes.shape[1] + 1]
+    wrong = np.zeros(len(codes), dtype=bool)
+    for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
+        expected = np.broadcast_to(evaluation.codes[number], codes.shape)
+        wrong |= _differs(output.domain, expected, output.codes(logits)).any(axis=1)
+    return wrong
+
+
+def _differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two arrays of codes (numbers for an interval) stand for different values."""
+    if not isinstance(domain, Finite):
+        off = np.abs(got - expected) > NUMBER * np.maximum(1, np.abs(expected))
+        return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off | np.isnan(got)))
+    different = expected != got
+    if domain.numeric and different.any():
+        numbers = domain.numbers
+        kind = np.array([value is None for value in domain.values])
+        near = np.abs(numbers[expected] - numbers[got]) <= NEARLY * np.maximum(1, np.abs(numbers[expected]))
+        different &= ~(near & (kind[expected] == kind[got]))
+    return np.asarray(different)
+
+
+def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample:
+    """Shrink a counterexample and find the first variable that differs."""
+
+    def fails(candidate: Codes) -> bool:
+        evaluation = evaluate_batch(model.typed, _single(candidate))
+        return not evaluation.errors[0] and bool(_mismatches(model, evaluation, padded)[0])
+
+    codes = _shrink(codes, model.typed.lengths[0], fails)
+    evaluation = evaluate_batch(model.typed, _single(codes))
+    logits = model.logits(_ids(model, codes[None, :], padded))[:, 1 : len(codes) + 1]
+    for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
+        expected = np.broadcast_to(evaluation.codes[number], (1, len(codes)))
+        if _differs(output.domain, expected, output.codes(logits)).any():
+            variable, position = _first_difference(model, evaluation, padded)
+            tokens = [model.options.vocab[code] for code in codes.tolist()]
+            got = output.decode(logits)[0].tolist()
+            return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], got, variable, position)
+    raise AssertionError("a counterexample that is none")
+
+
+def _single(codes: Codes) -> Batch:
+    return Batch(codes[None, :], np.array([len(codes)], dtype=np.int32))
+
+
+def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
+    """Leave out tokens, then replace them by the first of the vocabulary, as long as it still fails."""
+    changed = True
+    while changed:
+        changed = False
+        for place in range(len(codes)):
+            if len(codes) > shortest and len(codes) > 1:
+                shorter = np.delete(codes, place)
+                if fails(shorter):
+                    codes, changed = shorter, True
+                    break
+            if codes[place] != 0:
+                simpler = codes.copy()
+                simpler[place] = 0
+                if fails(simpler):
+                    codes, changed = simpler, True
+                    break
+    return codes
+
+
+def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:
+    """The first variable, in the order they are computed, whose code in the residual stream is not the value's."""
+    codes = evaluation.batch.codes
+    seen: dict[str, NDArray[Any]] = {}
+    model.logits(_ids(model, codes, padded), hook=seen.__setitem__)
+    for location in locations(model.construction).values():
+        variable, live = location.variable, location.slots >= 0
+        assert variable.node is not None
+        stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]
+        for position, value in enumerate(evaluation.values(variable.node)[0]):
+            held = stream[0, position + 1, location.slots[live]]
+            wanted = variable.code(value)[live]
+            allowed = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+            if (np.abs(held - wanted) > allowed).any():
+                return variable.label, position
+    return "", 0

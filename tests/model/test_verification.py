@@ -1,0 +1,151 @@
+"""`verify` finds what is wrong, and says where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from numpy.typing import NDArray
+
+import tracr
+from tests.agreement import compile_quietly
+from tests.strategies import Case, cases
+from tracr.rasp import programs, rasp
+
+
+def tampered(
+    model: tracr.CompiledModel, layer: int, name: str, change: Callable[[NDArray], NDArray]
+) -> tracr.CompiledModel:
+    """The model with one weight matrix changed."""
+    layers = list(model.parameters.layers)
+    layers[layer] = replace(layers[layer], **{name: change(getattr(layers[layer], name))})
+    return replace(model, parameters=replace(model.parameters, layers=tuple(layers)), _cast={})
+
+
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_library_is_verified_on_all_inputs(name: str, level: int) -> None:
+    """Every input, padded and not."""
+    example = programs.EXAMPLES[name]
+    found = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level).verify()
+    assert found
+    assert found.exhaustive
+    assert "all agree" in str(found)
+
+
+def test_a_sample_has_every_token_at_every_position() -> None:
+    """Where there are too many inputs, a stratified sample of about the budget."""
+    model = tracr.compile(programs.make_hist(), "abcdef", 12)
+    found = model.verify(budget=5000)
+    assert found
+    assert not found.exhaustive
+    assert 4000 <= found.inputs <= 6000
+    from tracr.model.verification import _sample
+
+    batches = list(_sample(6, 1, 12, 5000, 0))
+    for length in range(1, 13):
+        rows = np.concatenate([batch for batch in batches if batch.shape[1] == length])
+        assert all(len(np.unique(rows[:, place])) == 6 for place in range(length))
+
+
+def test_a_wrong_model_is_caught_with_the_shortest_input_and_the_first_wrong_variable() -> None:
+    """A changed MLP of reverse: the variable it computes is named, not the output it spoils."""
+    model = tracr.compile(programs.make_reverse(rasp.tokens), "abc", 5)
+    wrong = tampered(model, 1, "W_out", lambda array: -array)
+    found = wrong.verify()
+    assert not found
+    example = found.counterexample
+    assert example is not None
+    assert example.variable == model.schedule.layers[1].mlps[0].label
+    assert len(example.tokens) <= 2
+    assert example.expected == model(example.tokens)
+    assert "MISMATCH" in str(found)
+
+
+def test_padding_mistakes_are_caught() -> None:
+    """A model that ignores PAD keys no longer passes, and the report says it was padded."""
+    model = tracr.compile(programs.make_length(), "ab", 4)
+    blind = tampered(model, 0, "W_K", lambda array: array * (np.array(model.residual.labels) != "tokens:pad")[:, None])
+    found = blind.verify()
+    assert found.counterexample is not None
+    assert found.counterexample.padded
+
+
+def test_inputs_on_which_the_program_raises_are_counted_apart() -> None:
+    """Two equal strings have no mean."""
+    model = tracr.compile(
+        rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ), rasp.tokens), "ab", 3
+    )
+    found = model.verify()
+    assert found
+    assert (found.inputs, found.errors) == (4, 10)
+
+
+def test_compile_can_verify() -> None:
+    """`verify=True` returns a verified model."""
+    assert tracr.compile(programs.make_hist(), "abc", 4, verify=True)("aab") == [2, 2, 1]
+
+
+def interventions_agree(model: tracr.CompiledModel, inputs: list[list[object]], seed: int) -> int:
+    """Set each variable in turn to random values; the interpreter with it replaced says what must come out."""
+    from tracr.compiler.domains import Finite
+    from tracr.compiler.vectorised import Batch, evaluate_batch
+    from tracr.model.interventions import locations
+
+    rng = np.random.default_rng(seed)
+    batch = Batch.of(inputs, model.options.vocab)
+    compared = 0
+    for label, location in locations(model.construction).items():
+        node = model.typed.sops[location.variable.node]
+        if not isinstance(node.domain, Finite):
+            continue
+        codes = np.where(batch.valid, rng.integers(len(node.domain), size=batch.codes.shape), -1).astype(np.int32)
+        expected = evaluate_batch(model.typed, batch, {node.id: codes})
+        values = [[node.domain.values[c] for c in row[:n]] for row, n in zip(codes, batch.lengths, strict=True)]
+        decoded = model.run(inputs, set={label: values}).decoded
+        (outputs,) = expected.outputs().values()
+        for row, failed in enumerate(expected.errors):
+            if not failed:
+                compared += 1
+                assert all(
+                    a == b or (a is not None and b is not None and not isinstance(b, str | tuple) and abs(a - b) < 1e-4)
+                    for a, b in zip(decoded[row], outputs[row], strict=True)
+                ), (label, inputs[row], values[row], decoded[row], outputs[row])
+    return compared
+
+
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize("level", [0, 1])
+def test_setting_a_variable_does_what_the_interpreter_says(name: str, level: int) -> None:
+    """For every variable of every library program that owns directions."""
+    example = programs.EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+    inputs = [list(example.vocab[:1]) * n for n in range(1, example.max_seq_len + 1)]
+    inputs += [list((example.vocab * 3)[k : k + example.max_seq_len]) for k in range(len(example.vocab))]
+    assert interventions_agree(model, inputs * 4, seed=0) > 0
+
+
+@given(case=cases(max_ops=8))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+def test_setting_variables_of_random_programs(case: Case) -> None:
+    """The same on random programs."""
+    try:
+        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>")
+    except tracr.CompileError:
+        return
+    interventions_agree(model, case.inputs(8), case.seed)
+
+
+def test_setting_needs_a_known_variable_and_its_values() -> None:
+    """Mistakes are named."""
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5)
+    assert model.run("aa", set={"is_x": [True, True]}).decoded == [1.0, 1.0]
+    with pytest.raises(tracr.InputError, match="there are tokens"):
+        model.run("aa", set={"nothing": [1, 1]})
+    with pytest.raises(tracr.InputError, match="cannot be 7"):
+        model.run("aa", set={"is_x": [7, 1]})
+    with pytest.raises(tracr.InputError, match="every token"):
+        model.run("aa", set={"is_x": [True]})

@@ -1,0 +1,69 @@
+"""Every script in examples/ runs by itself, in a fresh process, and shows what it is meant to show."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tracr
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+TELLING = {
+    "ablate": ["())(                    PTFF", "model and interpreter agree in 28 of 28 ablations"],
+    "attention_patterns": ["selector 'follows', writes 'induction'", "[None, None, None, 'b', 'c']"],
+    "compile_and_run": ["cabac  -> C A b A C", "disagree on 0 of 364 inputs"],
+    "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
+    "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
+}
+
+
+def run(script: Path) -> str:
+    """The output of a script that has the package under test to import; warnings are errors."""
+    path = os.pathsep.join(filter(None, [str(Path(tracr.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-W", "error", str(script)]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_is_tested() -> None:
+    """A new script needs a line in TELLING."""
+    assert {script.stem for script in SCRIPTS} == set(TELLING)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_example_runs_and_tells(script: Path) -> None:
+    """A script ends well and prints what its docstring promises."""
+    output = run(script)
+    for text in TELLING[script.stem]:
+        assert text in output
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_example_is_short_and_says_what_it_does(script: Path) -> None:
+    """A script is something to start from: a docstring, and fewer than 60 lines."""
+    text = script.read_text(encoding="utf-8")
+    assert text.startswith('"""')
+    assert len(text.splitlines()) < 60
+
+
+def test_designed_and_actual_patterns_agree() -> None:
+    """attention_patterns.py finds every head within rounding of its selector."""
+    differences = re.findall(r"difference from the design: (\S+)", run(EXAMPLES / "attention_patterns.py"))
+    assert len(differences) == 3
+    assert max(map(float, differences)) < 1e-6
+
+
+def test_probes_find_variables_where_the_labels_say() -> None:
+    """probe_ground_truth.py: a probe is always right once the variable is stored, and not at the embedding."""
+    lines = run(EXAMPLES / "probe_ground_truth.py").splitlines()
+    stored = [cell for line in lines for cell in line.split() if re.fullmatch(r"[\d.]+\*", cell)]
+    embedded = next(line.split()[1:] for line in lines if line.startswith("embed"))
+    assert stored
+    assert set(stored) == {"1.000*"}
+    assert all(float(cell) < 0.9 for cell in embedded)
