@@ -10,14 +10,16 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done))
 
 # A .venv whose interpreter is gone (Python was upgraded) is set up again.
-$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev)
+$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-lens)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Test processes run side by side: one BLAS thread each.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test tiny slow lint clean
+WHEEL := .venv-wheel
+
+.PHONY: demo test tiny slow lint test-wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -29,8 +31,17 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-slow: $(VENV)/.installed-dev
+# Minutes: thousands of random programs, long inputs, and TransformerLens's own loader (which brings torch).
+slow: $(VENV)/.installed-lens
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
+
+# The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
+test-wheel:
+	rm -rf dist $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w dist .
+	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
+	$(WHEEL)/bin/python -m pytest -q -n 2 tests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -38,7 +49,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -52,3 +63,9 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	touch $(VENV)/.installed $@
+
+# torch first, and pinned: left to itself pip takes a build several times the size.
+$(VENV)/.installed-lens: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q -e '.[dev,lens]'
+	touch $(VENV)/.installed $(VENV)/.installed-dev $@

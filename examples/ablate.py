@@ -41,10 +41,8 @@ def main() -> None:
     agree = 0
     for xs in INPUTS:
         print(f"\n{xs:24}{''.join(model(xs))}")
-        ids, _, _ = model.vocabulary.encode([list(xs)])
         for dimension in numbers:
-            logits = model.logits(ids, hook=zero([dimension.index]))
-            got = model.outputs[0].decode(logits[:, 1:])[0].tolist()
+            got = model.run(xs, hook=zero([dimension.index])).decoded
             zeros = {exprs[dimension.variable]: [0] * len(xs)}
             wanted = rasp.DefaultRASPEvaluator().evaluate_all([program], xs, replaced=zeros)[program]
             agree += got == wanted

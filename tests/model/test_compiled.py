@@ -72,7 +72,9 @@ def test_dimensions_know_variable_value_writer_and_readers() -> None:
     assert model.residual["frac_prevs"].writer == "blocks.1.attn.0"
     assert model.residual["frac_prevs"].readers == ("unembed",)
     assert [dimension.value for dimension in model.residual.of("indices")] == [0, 1, 2, 3, 4]
-    assert model.residual["tokens:bos"].variable == "tokens"
+    bos = model.residual["tokens:bos"]
+    assert (bos.variable, bos.value, bos.encoding) == ("tokens", "bos", rasp.Encoding.CATEGORICAL)
+    assert model.residual.indices("frac_prevs") == [13]
     assert model.residual[0].label == "tokens:a"
 
 
@@ -125,6 +127,21 @@ def test_a_tuple_in_the_vocabulary_is_a_token_not_a_sequence() -> None:
     model = tracr.compile(rasp.tokens, [("a", 1), "b"], 3)
     assert model([("a", 1), "b"]) == [("a", 1), "b"]
     assert model([[("a", 1)], ["b", "b"]]) == [[("a", 1)], ["b", "b"]]
+
+
+def test_a_batch_of_strings() -> None:
+    """Strings made of tokens are a batch unless they are tokens themselves."""
+    model = tracr.compile(programs.make_hist(), "ab", 3)
+    assert model(["ab", "aa"]) == [[1, 1], [2, 2]]
+    assert model(["a", "a"]) == [2, 2]
+
+
+def test_run_takes_a_hook(reverse: tracr.CompiledModel) -> None:
+    """What the hook returns takes the activation's place, in the run's record too."""
+    last = f"blocks.{reverse.n_layers - 1}.hook_attn_out"
+    run = reverse.run("abc", hook=lambda name, x: np.zeros_like(x) if name == last else None)
+    assert not run[last].any()
+    assert not run.logits.any()
 
 
 def test_blas_threads_are_set_and_restored() -> None:

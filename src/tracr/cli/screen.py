@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Screen", "short", "show_info", "show_list", "show_run", "show_steps", "waiting"]
 
 UNLIMITED = 100_000  # columns where there is no terminal: lines are never broken
+INDENT = 2
 MANY = 8  # directions of a variable, from which on those that are all zero are left out
 
 
@@ -48,8 +50,13 @@ class Screen:
 
 
 def short(value: Value) -> str:
-    """A value in a few characters."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """A value in a few characters, none of which moves the cursor.
+
+    >>> short(1 / 3), short("a"), short("\\n"), short(" ")
+    ('0.333333', 'a', "'\\\\n'", "' '")
+    """
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if text.isprintable() and text.strip() else repr(text)
 
 
 @contextmanager
@@ -81,7 +88,7 @@ def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int]]) -> None:
     """The library: name, description, tokens, length."""
     table = _plain_table("program", "what it computes", "tokens", "length")
     for name, description, vocab, length in rows:
-        table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(str, vocab))), f"up to {length}")
+        table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(short, vocab))), f"up to {length}")
     Screen().print(table)
 
 
@@ -94,14 +101,20 @@ def show_run(
         suffix = f" {name}" if len(model) > 1 else ""
         rows += [(f"model{suffix}", model[name]), (f"interpreter{suffix}", expected[name])]
     lines = [(title, [short(value) for value in row]) for title, row in rows]
-    first = max(len(title) for title, _ in lines)
-    widths = [max(len(row[place]) for _, row in lines) for place in range(len(tokens))]
+    first = max(cell_len(title) for title, _ in lines)
+    widths = [max(cell_len(row[place]) for _, row in lines) for place in range(len(tokens))]
     screen = Screen()
     for chunk in _chunks(widths, screen.width - first, gap=2):
+        if chunk.start:
+            screen.print()
         for title, row in lines:
             style = "bold green" if title.startswith("model") else "dim" if title == "position" else ""
-            text = "  ".join(row[place].ljust(widths[place]) for place in chunk).rstrip()
-            screen.print(Text(f"{title.ljust(first)}  {text}", style))
+            cells = [_padded(title, first), *(_padded(row[place], widths[place]) for place in chunk)]
+            screen.print(Text("  ".join(cells).rstrip(), style))
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
 
 
 def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
@@ -122,7 +135,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     size, (shortest, longest) = sizes(model), model.typed.lengths
     facts = _plain_table("", "")
     facts.show_header = False
-    vocab = [str(token) for token in model.options.vocab]
+    vocab = [short(token) for token in model.options.vocab]
     shown = " ".join(vocab[:30]) + (f" ... ({len(vocab)} tokens)" if len(vocab) > 30 else "")
     attention = "causal" if model.options.causal else "bidirectional"
     facts.add_row("tokens", Text(f"{shown}, and {model.options.bos}, {model.options.pad}"))
@@ -159,10 +172,10 @@ def show_steps(
         screen.print()
         screen.print(Text.assemble((step.name, "bold"), "" if active or step.name == "embed" else "  no-op"))
         for computes in step.computes:
-            screen.print(Padding(Text(computes, "dim"), (0, 0, 0, 2)))
+            screen.print(Padding(Text(computes, "dim"), (0, 0, 0, INDENT)))
         for table in _step_tables(model, step, tokens, values, everything, screen.width):
             screen.print()
-            screen.print(Padding(table, (0, 0, 0, 2), expand=False))
+            screen.print(Padding(table, (0, 0, 0, INDENT), expand=False))
 
 
 def _step_tables(
@@ -180,18 +193,19 @@ def _step_tables(
         groups = {name: group for name, group in groups.items() if step.changed[:, [d.index for d in group]].any()}
     if not groups:
         return
-    header = [str(model.options.bos), *map(str, tokens)]
+    header = [short(model.options.bos), *map(short, tokens)]
     rows = [row for name, group in groups.items() for row in _group_rows(name, group, step, values, everything)]
-    widths = [max(len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
-    first = max(len(row[0]) + len(row[1]) for row in rows) + 6
-    for chunk in _chunks(widths, room - first, gap=3):
+    widths = [max(cell_len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
+    first = max(cell_len("variable"), *(cell_len(row[0]) for row in rows)) + max(cell_len(row[1]) for row in rows)
+    margin = INDENT + 3  # what stands left of the cells, besides those two columns
+    for chunk in _chunks(widths, room - first - margin, gap=3):
         table = Table(box=box.SIMPLE, show_edge=False, padding=(0, 1), pad_edge=False, header_style="bold")
         table.add_column("variable", style="cyan", no_wrap=True)
         table.add_column("", no_wrap=True)
         for place in chunk:
             table.add_column(Text(header[place]), justify="right", no_wrap=True, min_width=widths[place])
         before = ""
-        for variable, label, cells, _ in rows:
+        for variable, label, cells in rows:
             if before and variable and variable != before:
                 table.add_section()
             before = variable or before
@@ -199,7 +213,7 @@ def _step_tables(
         yield table
 
 
-Row = tuple[str, str, list[Text], bool]
+Row = tuple[str, str, list[Text]]
 
 
 def _group_rows(
@@ -209,7 +223,7 @@ def _group_rows(
     title = name
     if name in values:
         held = [Text("")] + [Text(short(value), "italic magenta") for value in values[name]]
-        yield title, "interpreter", held, True
+        yield title, "interpreter", held
         title = ""
     hidden = 0
     for dimension in group:
@@ -218,11 +232,11 @@ def _group_rows(
             hidden += 1
             continue
         cells = [_cell(number, mark) for number, mark in zip(column.tolist(), changed.tolist(), strict=True)]
-        label = "number" if dimension.label == name else dimension.label.removeprefix(f"{name}:")
-        yield title, label, cells, False
+        label = "number" if dimension.label == name else short(dimension.label.removeprefix(f"{name}:"))
+        yield title, label, cells
         title = ""
     if hidden:
-        yield title, f"({hidden} more, all zero)", [Text("")] * len(step.stream), False
+        yield title, f"{hidden} more: zero", [Text("")] * len(step.stream)
 
 
 def _cell(number: float, changed: bool) -> Text:

@@ -74,7 +74,7 @@ class Circuit:
             if isinstance(component, Head):
                 size = f"head of rank {component.rank}"
             else:
-                size = f"MLP of {component.read.width} neurons"
+                size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
             lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)

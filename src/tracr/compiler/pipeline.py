@@ -19,11 +19,13 @@ from tracr.compiler.infer import infer
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
 from tracr.compiler.schedule import assign_to_layers
-from tracr.compiler.trace import Outputs, trace
+from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
+from tracr.compiler.typed import Typed
 from tracr.model.compiled import CompiledModel
+from tracr.model.saved_graph import SavedGraph
 
-__all__ = ["compile_program"]
+__all__ = ["compile_program", "compile_typed"]
 
 
 def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
@@ -32,6 +34,12 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     graph.verify()
     typed = infer(graph, options)
     typed.verify()
+    return compile_typed(graph, typed)
+
+
+def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
+    """Steps 3 to 6, which call nothing of the user's: also how a saved model is rebuilt from its tables."""
+    options = typed.options
     circuit = translate(typed)
     circuit.verify()
     if options.level >= 1:
@@ -42,4 +50,4 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     construction = construct(schedule, options)
     construction.verify()
     parameters = assemble(construction, options)
-    return CompiledModel(options, graph, typed, circuit, schedule, construction, parameters)
+    return CompiledModel(options, graph, typed, circuit, schedule, construction, parameters, source)

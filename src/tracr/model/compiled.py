@@ -56,6 +56,9 @@ class Run(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self.activations)
 
+    def __repr__(self) -> str:
+        return f"Run({len(self.tokens)} inputs, {len(self.activations)} activations)"
+
     @property
     def logits(self) -> NDArray[Any]:
         """The unembedded output, [batch, position, d_vocab_out], BOS position first."""
@@ -117,8 +120,9 @@ class CompiledModel:
 
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
+        layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         return (
-            f"CompiledModel({names}: {self.n_layers} layers, {self.d_model} dimensions, "
+            f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level})"
         )
 
@@ -199,21 +203,25 @@ class CompiledModel:
         *,
         dtype: DTypeLike = np.float32,
         set: Mapping[str, Sequence[Any]] | None = None,
+        hook: Hook | None = None,
     ) -> Run:
         """A forward pass with every activation.
 
         `set` maps variables to values, one per token: their codes are written where the variables live, right after
-        whatever computes them, and the model runs on from there.
+        whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
+        activation and may return another to take its place.
         """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
         change = setting_hook(self, set, given, single) if set else None
 
-        def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any] | None:
-            changed = None if change is None else change(name, tensor)
-            activations[name] = tensor if changed is None else changed
-            return changed
+        def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
+            for edit in (change, hook):
+                changed = None if edit is None else edit(name, tensor)
+                tensor = tensor if changed is None else changed
+            activations[name] = tensor
+            return tensor
 
         logits = self.logits(ids, dtype, keep)
         decoded = self._decode(logits, given, real)

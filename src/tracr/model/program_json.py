@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,7 @@ from tracr.model.json_reader import Reader
 from tracr.model.saved_graph import SavedGraph, SavedNode
 from tracr.model.values_json import encode_value
 from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
 
 __all__ = ["graph_json", "options_json", "read_graph", "read_options", "read_typed", "typed_json", "typed_tables"]
 
@@ -216,10 +217,10 @@ def _check(typed: Typed, reader: Reader) -> None:
     if not names or len(set(names)) < len(names) or any(output not in typed.sops for _, output in typed.outputs):
         reader.fail("and the outputs do not fit together")
     shortest, longest = typed.lengths
-    sources = {
+    sources: dict[type, Sequence[Value]] = {
         TokensOp: typed.options.vocab,
-        IndicesOp: tuple(range(typed.options.max_seq_len)),
-        LengthOp: tuple(range(shortest, longest + 1)),
+        IndicesOp: range(typed.options.max_seq_len),
+        LengthOp: range(shortest, longest + 1),
     }
     for node in typed.sops.values():
         if isinstance(node.op, Aggregation | Width) and node.op.selector not in typed.selectors:
@@ -227,7 +228,8 @@ def _check(typed: Typed, reader: Reader) -> None:
         if any(child not in typed.sops for child in typed.children(node)):
             reader.fail(f"has {node.label} read an s-op that is not there")
         values = node.domain.values if isinstance(node.domain, Finite) else None
-        if type(node.op) in sources and values != sources[type(node.op)]:
+        expected = sources.get(type(node.op))
+        if expected is not None and (values is None or len(values) != len(expected) or values != tuple(expected)):
             reader.fail(f"gives {node.label} values that are not those of the input")
         if isinstance(node.op, Constant) and (values is None or len(values) != 1):
             reader.fail(f"gives the constant {node.label} not exactly one value")

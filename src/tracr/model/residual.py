@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
 from tracr.craft.heads import Head
-from tracr.craft.linear import LinearMap
+from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Number, Variable
 from tracr.errors import TracrError
 from tracr.rasp.annotations import Encoding
@@ -64,6 +64,13 @@ class Residual:
             raise TracrError(f"no variable {variable!r} in the residual stream", hint=f"it has {', '.join(names)}")
         return found
 
+    def indices(self, variable: str) -> list[int]:
+        """The numbers of the dimensions of one variable."""
+        return [dimension.index for dimension in self.of(variable)]
+
+    def __str__(self) -> str:
+        return self.show()
+
     def show(self) -> str:
         """One line per dimension."""
         width = max((len(label) for label in self.labels), default=0)
@@ -109,19 +116,25 @@ def residual_of(construction: Construction) -> Residual:
     for _, variable in circuit.outputs:
         for place in range(variable.size):
             readers.setdefault((variable, place), []).append("unembed")
+    options = circuit.typed.options
+    special = {BOS: options.bos, PAD: options.pad}
     dimensions = []
     for index, direction in enumerate(construction.directions):
         key = (direction.variable, direction.place)
-        special = direction.label.startswith("tokens:") or direction.label == "one"
+        variable, value = direction.variable, direction.value
+        label, encoding, writer = variable.label, variable.encoding, writers.get(key, "")
+        if variable in special:
+            label, encoding, writer, value = "tokens", Encoding.CATEGORICAL, "embed", special[variable]
+        number = isinstance(value, Number)
         dimensions.append(
             Dimension(
                 index,
                 direction.label,
-                direction.variable.label.partition(":")[0] if special else direction.variable.label,
-                direction.variable.encoding,
-                None if isinstance(direction.value, Number) else direction.value,
-                isinstance(direction.value, Number),
-                writers.get(key, "embed" if special else ""),
+                label,
+                encoding,
+                None if isinstance(value, Number) else value,
+                number,
+                "embed" if variable is ONE else writer,
                 tuple(readers.get(key, ())),
             )
         )

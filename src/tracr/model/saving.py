@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
+from tracr.compiler.pipeline import compile_typed
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
@@ -34,7 +35,6 @@ from tracr.model.program_json import (
     typed_json,
     typed_tables,
 )
-from tracr.model.rebuilding import rebuild
 from tracr.model.saved_graph import saved_graph
 from tracr.model.values_json import encode_value
 from tracr.rasp.annotations import Encoding
@@ -157,7 +157,7 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
         _check_sizes(options, weights)
         typed = read_typed(given["program"], _tensors(content[TABLES], TABLES), options)
         _check_budget(typed, max_parameters)
-        model = rebuild(read_graph(given["graph"]), typed, given["source"].text())
+        model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
     except FormatError:
         raise
     except TracrError as error:
@@ -214,6 +214,8 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
+    if options.level == 0 and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
+        raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 
 
 def _check_budget(typed: Typed, max_parameters: int) -> None:

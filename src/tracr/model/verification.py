@@ -54,7 +54,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared, and what was found. True if nothing differs."""
+    """What was compared, and what was found. True if something was compared and nothing differs."""
 
     inputs: int
     exhaustive: bool
@@ -62,14 +62,16 @@ class Verification:
     counterexample: Counterexample | None
 
     def __bool__(self) -> bool:
-        return self.counterexample is None
+        return self.counterexample is None and self.inputs > 0
 
     def __str__(self) -> str:
         scope = "all" if self.exhaustive else "a sample of"
         text = f"{scope} {self.inputs:,} inputs compared, padded and unpadded"
         if self.errors:
             text += f", besides {self.errors:,} on which the program raises"
-        return f"{text}: {'all agree' if self else f'MISMATCH {self.counterexample}'}"
+        if self.counterexample is not None:
+            return f"{text}: MISMATCH {self.counterexample}"
+        return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
 
 
 def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:

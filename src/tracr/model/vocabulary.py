@@ -57,11 +57,13 @@ class Vocabulary:
     def is_batch(self, tokens: Sequence[Any]) -> bool:
         """Whether `tokens` is a list of sequences rather than of tokens."""
         nested = isinstance(tokens, list | tuple) or (isinstance(tokens, np.ndarray) and tokens.ndim > 0)
-        return (
-            nested
-            and len(tokens) > 0
-            and all(isinstance(item, list | tuple | np.ndarray) and not self.known(item) for item in tokens)
-        )
+        return nested and len(tokens) > 0 and all(map(self._is_sequence, tokens))
+
+    def _is_sequence(self, item: Any) -> bool:
+        """Whether an item of the input is itself an input: a list, or a string made of tokens, and not a token."""
+        if isinstance(item, str):
+            return not self.known(item) and all(map(self.known, item))
+        return isinstance(item, list | tuple | np.ndarray) and not self.known(item)
 
     def encode_one(self, tokens: Sequence[Value]) -> tuple[list[int], int]:
         """The ids of one sequence without BOS, and how many of them come before the padding."""
@@ -101,9 +103,9 @@ class Vocabulary:
                 hint="padding goes to the right of all tokens",
             )
         shown = ", ".join(map(repr, self.tokens[:12])) + (", ..." if len(self.tokens) > 12 else "")
-        batch = isinstance(token, str | list | tuple) and len(token) > 1 and all(map(self.known, token))
-        hint = "a batch is a list of lists of tokens" if batch else f"the vocabulary is {shown}"
-        return InputError(f"token {token!r} at position {position} is not in the vocabulary", hint=hint)
+        return InputError(
+            f"token {token!r} at position {position} is not in the vocabulary", hint=f"the vocabulary is {shown}"
+        )
 
     def encode(self, sequences: Sequence[Sequence[Value]]) -> tuple[Ids, list[int], list[int]]:
         """Ids [batch, 1 + longest] with BOS in front and PAD behind; and each sequence's given and real length."""

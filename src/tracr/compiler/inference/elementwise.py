@@ -30,7 +30,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         return
     domain = inference.listed(inner, expr)
     facts = inference.facts[inner]
-    caller = inference.caller(node, expr.f, facts.exact)
+    caller = inference.caller(node, expr.f, reachable=facts.exact)
     table, values = tabulate(caller, domain, inference.occurring(inner, domain))
     joint = None if facts.joint is None else np.where(facts.joint < 0, ERROR, table[facts.joint]).astype(np.int32)
     kept = table[table >= 0]

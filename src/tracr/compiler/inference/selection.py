@@ -46,7 +46,7 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
     domains = inference.listed(keys, expr), inference.listed(queries, expr)
     facts = inference.facts[keys], inference.facts[queries]
     table = tabulate_predicate(
-        inference.caller(node, expr.predicate, reachable=False),
+        inference.caller(node, expr.predicate, predicate=True),
         *domains,
         lambda: surely_met(*facts, (len(domains[1]), len(domains[0])), inference.shape),
         inference.options.max_cells,

@@ -43,9 +43,9 @@ class Inference:
         self._numbering: dict[object, int] = {}
         self._next_id = nodes
 
-    def caller(self, node: Node, f: Callable[..., Any], reachable: bool) -> Caller:
+    def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
         """The user's function, ready to be tabulated for `node`."""
-        return Caller(repr(node.expr), f, self.reporter, reachable)
+        return Caller(repr(node.expr), f, self.reporter, reachable, predicate)
 
     def fresh_id(self) -> int:
         """An id for a node the graph does not have."""

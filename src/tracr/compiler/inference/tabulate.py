@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from tracr.rasp.values import Value, as_value
 __all__ = ["Caller", "Reporter", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
+ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
 PLAIN = {int, str, bool, type(None)}
 
 
@@ -33,7 +35,7 @@ class Failure:
     def __str__(self) -> str:
         shown = ", ".join(map(repr, self.arguments))
         why = self.error.diagnostic.what if isinstance(self.error, TracrError) else self.error
-        return f"({shown}): {type(self.error).__name__}: {why}"
+        return f" on {shown}: {type(self.error).__name__}: {why}"
 
 
 @dataclass
@@ -49,7 +51,15 @@ class Reporter:
             raise CompileError(what, expression=expression, hint=f"{hint} (refused because strict=True)")
         diagnostic = Diagnostic(expression, what, hint)
         self.found.append(diagnostic)
-        warnings.warn(str(diagnostic), TracrWarning, stacklevel=2)
+        warnings.warn(str(diagnostic), TracrWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """The stack level, seen from the caller of this function, of the code that called into this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tracr":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,7 @@ class Caller:
     f: Function
     reporter: Reporter
     reachable: bool
+    predicate: bool = False
 
     def __call__(self, arguments: Iterable[tuple[Value, ...]]) -> list[Any]:
         """The result, or the Failure, for each tuple of arguments."""
@@ -96,12 +107,12 @@ class Caller:
             raise CompileError(
                 f"the function raises on values that inputs take: {shown}{more}",
                 expression=self.expression,
-                hint="make it return a value (or None) there, or leave those tokens out of the vocabulary",
+                hint=f"{ADVICE[self.predicate]}, or leave those tokens out of the vocabulary",
             )
         self.reporter.warn(
             self.expression,
             f"the function raises on values that perhaps no input takes: {shown}{more}",
-            "if inputs can lead there the model's output for them is unspecified; return None to be safe",
+            "if an input does lead there its output is unspecified; " + ADVICE[self.predicate],
         )
 
     def agree(self, results: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> None:
@@ -127,7 +138,7 @@ def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes
         raise CompileError(
             f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
             expression=caller.expression,
-            hint="make it return a value (or None)",
+            hint=ADVICE[caller.predicate],
         )
     domain = finite(itertools.chain(values, twins))
     index = domain.index
