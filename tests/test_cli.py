@@ -81,6 +81,16 @@ def test_run_shows_the_model_beside_the_interpreter() -> None:
     assert done.stderr == ""
 
 
+def test_verify_compares_and_says_so() -> None:
+    """All inputs of a small program, status 0; as JSON too."""
+    done = tracr("verify", "frac_prevs")
+    assert done.returncode == 0
+    assert "all 1,364 inputs compared, padded and unpadded: all agree" in done.stdout
+    data = json.loads(tracr("verify", "hist", "--json").stdout)
+    assert data["agrees"]
+    assert data["exhaustive"]
+
+
 def test_list_names_the_programs() -> None:
     """All of the library, in columns and as JSON."""
     assert "shuffle_dyck2" in run("list").stdout

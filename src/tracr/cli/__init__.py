@@ -1,4 +1,4 @@
-"""The command line `tracr`: list, compile, run, show and info.
+"""The command line `tracr`: list, compile, run, show, info and verify.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options

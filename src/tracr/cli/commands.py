@@ -279,5 +279,46 @@ def info(
         show_info(model, found.name, found.description)
 
 
+@app.command()
+def verify(
+    program: Program,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    budget: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Compare all inputs up to this many, else a sample of this size.")
+    ] = 100_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which sample.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare the model of PROGRAM with the interpreter, on all inputs or a sample; status 1 if they differ.
+
+    Example: tracr verify sort --max-len 6
+    """
+    from tracr.cli.screen import waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal))
+    result = model.verify(budget, seed=seed, progress=not as_json)
+    if as_json:
+        example = result.counterexample
+        _print_json(
+            {
+                "program": found.name,
+                "agrees": bool(result),
+                "inputs": result.inputs,
+                "exhaustive": result.exhaustive,
+                "errors": result.errors,
+                "counterexample": None if example is None else str(example),
+            }
+        )
+    else:
+        typer.echo(f"{found.name}: {result}")
+    if not result:
+        raise typer.Exit(1)
+
+
 def _print_json(data: object) -> None:
     typer.echo(json.dumps(data, indent=2))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number
+from tracr.rasp.values import Value, is_number, value_text
 
 __all__ = ["NUMBER", "Array", "Number", "Variable"]
 
@@ -66,7 +66,7 @@ class Variable:
 
     def labels(self) -> list[str]:
         """A label for each direction: `name` for a number, `name:value` otherwise."""
-        return [self.label if value is NUMBER else f"{self.label}:{value}" for value in self.values]
+        return [self.label if value is NUMBER else f"{self.label}:{value_text(value)}" for value in self.values]
 
     def code(self, value: Value) -> Array:
         """The coordinates that stand for `value`."""

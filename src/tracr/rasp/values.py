@@ -14,7 +14,7 @@ import numpy as np
 
 from tracr.errors import ExpressionError
 
-__all__ = ["Number", "Program", "Value", "as_value", "exact_mean", "is_number", "sort_values"]
+__all__ = ["Number", "Program", "Value", "as_value", "exact_mean", "is_number", "sort_values", "value_text"]
 
 Value = Hashable
 Number = int | float
@@ -84,6 +84,17 @@ def _type_rank(value: Value) -> int:
     if is_number(value):
         return 0
     return {str: 1, bytes: 2, tuple: 3}.get(type(value), 4)
+
+
+def value_text(value: object) -> str:
+    """A value as labels show it; a set always in the same order.
+
+    >>> value_text("a"), value_text(0.5), value_text(frozenset({"b", "a"}))
+    ('a', '0.5', "{'a', 'b'}")
+    """
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(map(repr, sort_values(value))) + "}"
+    return str(value)
 
 
 def sort_values(values: Iterable[Value]) -> list[Value]:
