@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import assert_agrees, compile_quietly
 from tests.strategies import VOCABULARIES, Case, cases
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.model.interventions import locations
+from tracr.rasp.values import Value
 
 
 def check(case: Case, inputs: int) -> str:
@@ -64,3 +68,36 @@ def test_few_random_programs_are_refused(block: int) -> None:
 def test_models_compute_larger_random_programs(case: Case, inputs: int) -> None:
     """The same for larger programs, thousands of them."""
     assert check(case, inputs) in ("compiled", "refused")
+
+
+def assert_noise_bounds_hold(model: tracr.CompiledModel, inputs: list[list[Value]]) -> None:
+    """What every s-op's directions hold is within the error bound the compiler claims for it."""
+    evaluation = evaluate_batch(model.typed, inputs)
+    run = model.run(inputs)
+    for location in locations(model.construction).values():
+        variable, live = location.variable, location.slots >= 0
+        stream = run["hook_embed"] + run["hook_pos_embed"] if location.hook == "hook_embed" else run[location.hook]
+        assert variable.node is not None
+        for row, values in enumerate(evaluation.values(variable.node)):
+            for position, value in enumerate([] if evaluation.errors[row] else values):
+                code = variable.code(value)
+                off = np.abs(stream[row, position + 1, location.slots[live]] - code[live])
+                hot = (code[live] != 0) | variable.numerical
+                rounding = 2e-7 * np.maximum(1, np.abs(code[live]))  # of the code itself
+                allowed = np.where(hot, variable.noise.error, variable.noise.cold) + rounding
+                assert (off <= allowed).all(), (variable.label, variable.noise, inputs[row], position, value, off)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_error_bounds_hold(block: int) -> None:
+    """On 60 seeded programs in each block, at both levels."""
+    for seed in range(60 * block, 60 * block + 60):
+        case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 1 + seed % 9, 1 + seed % 6, seed % 3 == 0)
+        for level in (0, 1):
+            try:
+                model = compile_quietly(
+                    case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level, bos="<b>", pad="<p>"
+                )
+            except tracr.CompileError:
+                continue
+            assert_noise_bounds_hold(model, case.inputs(8))

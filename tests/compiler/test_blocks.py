@@ -170,6 +170,46 @@ def test_constants_as_keys_queries_and_values() -> None:
     check(rasp.SequenceMap(lambda x, y: x + y, rasp.Full(1), rasp.indices), LETTERS)
 
 
+def test_maps_of_constants() -> None:
+    """Constants are values like any others."""
+    check(rasp.Full(3) + 1, LETTERS)
+    check(rasp.Map(lambda x: x * 2, rasp.Full("ab")), LETTERS)
+    check(rasp.SequenceMap(lambda x, y: (x, y), rasp.Full(3), rasp.Full(4)), LETTERS)
+    check(rasp.Aggregate(rasp.Select(b"k", rasp.tokens, lambda k, q: q == "a"), rasp.Full(2) * 2), LETTERS)
+
+
+def test_types_are_the_interpreters() -> None:
+    """A mean of equal integers is a float, and so is a sum with float factors: functions that look at types see it."""
+    same = rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)
+    everything = rasp.Select(1, 1, Comparison.EQ)
+    for program in (
+        rasp.Map(str, rasp.Aggregate(same, rasp.tokens)),
+        rasp.Map(str, rasp.Aggregate(everything, rasp.Full(1))),
+    ):
+        with pytest.raises(tracr.CompileError, match="tells equal values apart"):
+            compile_quietly(program, (1, 5), 3)
+    check(rasp.Map(str, rasp.LinearSequenceMap(rasp.indices, rasp.indices, 1.0, 1.0)), LETTERS)
+    check(rasp.Map(str, rasp.LinearSequenceMap(rasp.indices, rasp.indices, 1, 1)), LETTERS)
+    check(rasp.categorical(rasp.LinearSequenceMap(rasp.tokens, rasp.tokens, 1, 1)), (2**53 + 1, 5))
+    with pytest.raises(tracr.CompileError, match="2\\*\\*24"):
+        compile_quietly(rasp.Aggregate(same, rasp.tokens), (2**53 + 1, 5), 3)
+
+
+def test_a_string_default_of_a_decoded_mean() -> None:
+    """Values that are not numbers keep a class of their own when means are decoded in two steps."""
+    later = rasp.Select(rasp.indices, rasp.indices, Comparison.GT)
+    check(rasp.Map(lambda x: x, rasp.Aggregate(later, rasp.indices, default="none")), ("a", "b"), 9)
+
+
+def test_level_1_is_not_deeper_for_constants() -> None:
+    """A map to one value depends on nothing."""
+    width = rasp.SelectorWidth(SAME)
+    program = rasp.SequenceMap(lambda a, b: a + b, rasp.Map(lambda x: 0, rasp.numerical(width)), width)
+    check(program, LETTERS)
+    zero, one = (compile_quietly(program, LETTERS, 4, level=level) for level in LEVELS)
+    assert one.n_layers <= zero.n_layers
+
+
 @pytest.mark.parametrize(
     "program",
     [

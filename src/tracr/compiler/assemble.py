@@ -64,7 +64,8 @@ def check_budget(construction: Construction, options: Options) -> None:
         raise LimitError(
             f"the model would have about {total:,} parameters ({total * 12 / 2**30:.1f} GiB while compiling) in "
             f"{len(construction.directions):,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
-            hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {options.max_parameters:,})",
+            hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
+            f"(now {options.max_parameters:,})",
         )
 
 

@@ -62,7 +62,7 @@ class Circuit:
                     raise CompileError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
                 written.add(variable)
         for name, variable in self.outputs:
-            if variable not in written:
+            if variable not in written and variable not in self.variables:
                 raise CompileError(f"output {name} is never written")
 
     def show(self) -> str:

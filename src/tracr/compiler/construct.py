@@ -19,7 +19,6 @@ from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
 from tracr.errors import CompileError
-from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
 __all__ = ["Construction", "Direction", "construct"]
@@ -77,9 +76,6 @@ def construct(schedule: Schedule, options: Options) -> Construction:
     embedded = [source.variable for source in circuit.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
     indices = [variable for variable in embedded if variable.label == "indices"]
-    if options.level == 0:
-        tokens = tokens or [Variable("tokens", Encoding.CATEGORICAL, options.vocab)]
-        indices = indices or [Variable("indices", Encoding.CATEGORICAL, tuple(range(options.max_seq_len)))]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
     places = [

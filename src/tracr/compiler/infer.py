@@ -7,6 +7,8 @@ other numbers may be an interval.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.inference import Inference, infer_node
 from tracr.compiler.inference.linear import linear_form
@@ -24,6 +26,7 @@ __all__ = ["infer"]
 def infer(graph: Graph, options: Options) -> Typed:
     """Domains, tables and encodings for everything in the graph."""
     lengths = accepted_lengths(graph, options.max_seq_len)
+    options = replace(options, max_seq_len=lengths[1])
     inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
     for node in graph.nodes:
         infer_node(node.expr, inference, node)

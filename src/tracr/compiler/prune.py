@@ -20,10 +20,11 @@ Read = dict[Variable, NDArray[np.bool_]]
 
 def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
+    zero = {variable for part in circuit.components for variable, matrix in part.writes if not matrix.any()}
     read: Read = {variable: np.ones(variable.size, dtype=bool) for _, variable in circuit.outputs}
     kept: list[Component] = []
     for component in reversed(circuit.components):
-        trimmed = _trim(component, read)
+        trimmed = _trim(component, read, zero)
         if trimmed is not None:
             kept.append(trimmed)
             for linear in trimmed.maps:
@@ -37,19 +38,22 @@ def _mark(read: Read, linear: LinearMap) -> None:
         rows |= block.any(axis=1)
 
 
-def _trim(component: Component, read: Read) -> Component | None:
-    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others."""
+def _trim(component: Component, read: Read, zero: set[Variable]) -> Component | None:
+    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
+
+    What is always zero (the number 0) is not read.
+    """
     writes: list[tuple[Variable, Array]] = [
         (variable, np.where(read[variable], matrix, 0.0)) for variable, matrix in component.writes if variable in read
     ]
-    if not writes:
-        return None
     used = np.any([matrix.any(axis=1) for _, matrix in writes], axis=0)
+    if not np.any(used):
+        return None
     left = tuple((variable, matrix[used]) for variable, matrix in writes)
     match component:
         case MLP():
-            return replace(component, read=component.read.columns(used), writes=left)
+            return replace(component, read=component.read.columns(used, zero), writes=left)
         case Head():
             everything = np.ones(component.query.width, dtype=bool)
-            query, key = component.query.columns(everything), component.key.columns(everything)
-            return replace(component, query=query, key=key, value=component.value.columns(used), writes=left)
+            query, key = component.query.columns(everything, zero), component.key.columns(everything, zero)
+            return replace(component, query=query, key=key, value=component.value.columns(used, zero), writes=left)

@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.domains import Finite, Interval
+from tracr.compiler.domains import Finite
 from tracr.compiler.translation.attention import write_aggregate, write_width
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.pairs import write_pairs
@@ -36,7 +36,7 @@ from tracr.compiler.typed import (
 from tracr.craft.linear import linear_combination, read_code, read_number
 from tracr.craft.mlps import Units, carry, look_up
 from tracr.craft.numerics import OUTPUT_TOLERANCE, Noise
-from tracr.craft.variables import Array, Variable
+from tracr.craft.variables import Array
 from tracr.errors import CompileError
 from tracr.rasp.values import Value, is_number
 
@@ -47,31 +47,34 @@ def translate(typed: Typed) -> Circuit:
     """The circuit that computes the typed program."""
     translation = Translation(typed)
     for node in typed.sops.values():
-        _translate(node.op, translation, node)
+        constant = isinstance(node.domain, Finite) and len(node.domain) == 1
+        op = Constant() if constant and translation.optimise else node.op
+        _translate(op, translation, node)
+    if not translation.optimise:
+        translation.embed_inputs()
     outputs = tuple((name, translation.variables[output]) for name, output in typed.outputs)
     for _, output in typed.outputs:
-        check_precision(typed, typed.sops[output], translation.variables[output])
+        check_precision(translation, typed.sops[output])
     written = dict.fromkeys(variable for part in translation.components for variable, _ in part.writes)
     return Circuit(typed, tuple(translation.embedded), tuple(written), tuple(translation.components), outputs)
 
 
-def check_precision(typed: Typed, node: SOpNode, variable: Variable) -> None:
+def check_precision(translation: Translation, node: SOpNode) -> None:
     """Refuse an output that float32 cannot hold: large numbers that cancel leave only their rounding errors.
 
-    Means of numbers of one sign cannot cancel: their error is relative.
+    Means of numbers of one sign cannot cancel: the error a mean adds to that of its inputs is relative.
     """
+    variable = translation.variables[node.id]
     if not variable.numerical:
         return
-    smallest = 0.0 if isinstance(node.domain, Interval) else float(np.abs(node.domain.numbers).min())
+    error = variable.noise.error
     if isinstance(node.op, Aggregation):
-        source = typed.sops[node.op.value].domain
-        low, high = (source.low, source.high) if isinstance(source, Interval) else source.ends
-        if low >= 0 or high <= 0:
-            smallest = max(abs(low), abs(high))
-    if variable.noise.error > OUTPUT_TOLERANCE * max(1.0, smallest):
+        read = translation.number(node.op.value)
+        if read.low >= 0 or read.high <= 0:
+            error = read.noise.error
+    if error > OUTPUT_TOLERANCE:
         raise CompileError(
-            f"its numbers, up to {max(abs(variable.low), abs(variable.high)):g}, may be off by "
-            f"{variable.noise.error:.2g} in float32",
+            f"its numbers, up to {max(abs(variable.low), abs(variable.high)):g}, may be off by {error:.2g} in float32",
             expression=node.source,
             hint="use numbers of more equal size, or smaller factors",
         )
@@ -127,7 +130,7 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
         return
     space = translation.space(node)
     table = translation.rows(node, space, op.table)
-    units = look_up(read_code(source), table, source.noise, merge=translation.merge)
+    units = look_up(read_code(source), table, source.noise, merge=translation.optimise)
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 

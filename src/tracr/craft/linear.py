@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,9 +57,9 @@ class LinearMap:
             blocks[variable] = blocks[variable] + block if variable in blocks else block
         return LinearMap(blocks, self.width)
 
-    def columns(self, used: NDArray[np.bool_]) -> LinearMap:
-        """Only these outputs, reading only what they depend on."""
-        blocks = {variable: block[:, used] for variable, block in self.blocks.items()}
+    def columns(self, used: NDArray[np.bool_], zero: Set[Variable]) -> LinearMap:
+        """Only these outputs, reading only what they depend on, and not what is always `zero`."""
+        blocks = {variable: block[:, used] for variable, block in self.blocks.items() if variable not in zero}
         return LinearMap({variable: block for variable, block in blocks.items() if block.any()}, int(used.sum()))
 
     def beside(self, other: LinearMap) -> LinearMap:
@@ -148,20 +148,23 @@ def read_number(variable: Variable) -> NumberRead:
 
 
 def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
-    """A weighted sum of numbers, read linearly; `None` if any of them is."""
+    """A weighted sum of numbers, read linearly; not a number where any of them is none.
+
+    Large terms may cancel: what counts for rounding is the size of the terms, not of their sum.
+    """
     number = LinearMap({}, 1)
     flags: list[tuple[Value, LinearMap]] = []
     error = low = high = 0.0
-    grid = math.inf
+    reach, grid = abs(constant), math.inf
     for read, factor in terms:
         number = number + read.number.then(np.array([[factor]]))
         flags += read.flags
         ends = sorted((factor * read.low, factor * read.high))
         low, high = low + ends[0], high + ends[1]
         error += abs(factor) * read.noise.error
+        reach += abs(factor) * read.largest
         exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()
         grid = min(grid, read.noise.grid) if exact else 0.0
-    largest = max(abs(low), abs(high)) + abs(constant)
-    if not (grid and largest / grid < 2**22):
-        grid, error = 0.0, error + 4 * U * largest
+    if not (grid and reach / grid < 2**22):
+        grid, error = 0.0, error + 4 * U * reach
     return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)

@@ -85,6 +85,7 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     """
     classes = np.arange(len(table))
     rows = table
+    merge = merge and noise.cold == 0.0  # a class adds up the errors of its members
     if merge:
         first, classes = group_rows(table)
         rows = table[first]
@@ -177,8 +178,8 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
 
     Exactness. Let x be a multiple of g, all steps have the same slope s <= 1/(2g), every t be a multiple of g, and
     |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, sums of two of them
-    need no more than 24 bits, and so a coordinate with at most two steps (one up, one down) is exact on plateaus in
-    float32, in whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not
+    need no more than 24 bits, and so a coordinate with at most two steps (one up by 1, one down) is exact on plateaus
+    in float32, in whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not
     cancel: see `_sum_error`.
     """
     steps = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
@@ -196,7 +197,7 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
         grid = min(grid, 0.5 / common)
         span = max(read.high - middles.min(), middles.max() - read.low) + 0.5 / common
         if span / grid <= 2**23:
-            exact = not _inexact(table) and int((rises != 0).sum(axis=0).max()) <= 2
+            exact = bool(np.isin(rises, (-1, 0, 1)).all()) and int((rises != 0).sum(axis=0).max()) <= 2
             slopes = np.full(len(steps), common)
             middles = np.round(middles / grid) * grid
     read_steps = read.number.then(np.concatenate([slopes, slopes])[None, :])

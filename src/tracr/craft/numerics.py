@@ -77,11 +77,11 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
 def mean_error(keys: int, largest: float, error: float) -> float:
     """Error of a mean over up to `keys` numbers of size `largest`, each off by `error`.
 
-    The weights 1/w carry 3 roundings, their products with the values one more. Adding up: a partial sum S in a binade
-    whose spacing is d is off by at most d/2 a step. Over n equal terms, half of the steps are in the last binade, a
-    quarter in the one before, at half the spacing, and so on: n U/4 (1 + 1/4 + ...) = n U/3 in all, times S.
+    The weights 1/w carry 3 roundings, their products with the values one more. Adding up n equal terms to S, a step in
+    the binade [b, 2b) is off by at most U b. With S = x b, 1 <= x < 2, there are n (x-1)/x such steps, and n/(2x) in
+    the binade below at half the error, n/(4x) at a quarter, and so on: U b n (x - 2/3)/x in all, at most 3/8 n U S.
     """
-    return error + (keys / 3 + 8) * U * largest
+    return error + (keys * 3 / 8 + 8) * U * largest
 
 
 def share_error(keys: int) -> float:

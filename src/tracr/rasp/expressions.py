@@ -17,6 +17,8 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
 from tracr.rasp.functions import (
@@ -411,7 +413,7 @@ class Selector(RASPExpr):
 
 def _as_sop(value: object, role: str) -> SOp:
     """Keys and queries may be plain constants: they stand for `Full(value)`."""
-    if value is None or isinstance(value, str | int | float | tuple):
+    if value is None or isinstance(value, str | bytes | int | float | tuple | frozenset | np.generic):
         return Full(value)
     sop: SOp = _checked(value, SOp, role, "Select")
     return sop

@@ -11,12 +11,14 @@ True
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tracr.errors import ExpressionError
 from tracr.rasp import random_functions as fn
 from tracr.rasp.combine import selector_and, selector_not, selector_or
 from tracr.rasp.expressions import (
@@ -34,6 +36,7 @@ from tracr.rasp.expressions import (
 from tracr.rasp.functions import Comparison
 from tracr.rasp.random_functions import Kind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
+from tracr.rasp.size import Size, size_of
 from tracr.rasp.values import Value
 
 __all__ = ["random_inputs", "random_program"]
@@ -46,11 +49,12 @@ LOGIC: list[Operator] = [operator.and_, operator.or_]
 ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
 DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
 NUMERIC: list[Operator] = [max, min, fn.distance]
+TRIES, RESTARTS = 2_000, 200  # s-ops drawn, most of them in vain, before a program is begun anew; and how often that
 SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
 
 
 def random_program(
-    rng: np.random.Generator | int,
+    rng: np.random.Generator | int | Sequence[int],
     *,
     max_ops: int = 6,
     vocab: Sequence[Value] = ("a", "b", "c"),
@@ -59,11 +63,17 @@ def random_program(
     composite: bool = False,
     max_mean_depth: int = 2,
     max_values: int = 500,
+    min_ops: int = 0,
+    min_depth: int = 0,
+    max_depth: int | None = None,
+    min_selectors: int = 0,
+    max_selectors: int | None = None,
+    printable: bool = False,
 ) -> SOp:
     """A program over `vocab` of at most `max_ops` s-ops, inputs, constants and selectors not counted.
 
     Args:
-        rng: a generator, or the seed of one; the same seed gives the same program.
+        rng: a generator, or the seed of one (an integer or several); the same seed gives the same program.
         max_ops: how many s-ops are drawn at most; meant to be small (numbers may grow sixfold with each).
         vocab: the tokens the program may meet: numbers, strings or a mixture.
         max_seq_len: the longest input it may meet, which bounds the number of values a mean can have.
@@ -71,14 +81,43 @@ def random_program(
         composite: whether boolean selectors may have operands over different inputs.
         max_mean_depth: how deep means of means may nest.
         max_values: nothing nonlinear reads more than roughly this many values, or pairs of values.
+        min_ops: how many s-ops the program has at least.
+        min_depth, max_depth: how long the longest chain of s-ops is; `size.py` counts.
+        min_selectors, max_selectors: how many `Select`s it has.
+        printable: never merge selectors into lambdas, so that the program can be printed (`datasets.to_python`).
 
     >>> program = random_program(4, vocab=[1, 2, 3], max_seq_len=4)
     >>> [len(program(xs)) for xs in random_inputs(4, [1, 2, 3], max_seq_len=4, count=4)]
     [4, 3, 2, 1]
     """
     limits = Limits(tuple(vocab), max_seq_len, composite, max_mean_depth, max_values)
-    drawing = _Drawing(np.random.default_rng(rng), limits)
-    return drawing.program(max_ops, [indices, tokens] if causal else [indices, length, tokens])
+    least = Size(min_ops, min_depth, min_selectors)
+    most = Size(max_ops, max_ops if max_depth is None else max_depth, _or_any(max_selectors))
+    _check_range(least, most)
+    generator = np.random.default_rng(rng)
+    for _ in range(RESTARTS):
+        drawing = _Drawing(generator, limits, least, most, printable)
+        program = drawing.program(max_ops, [indices, tokens] if causal else [indices, length, tokens])
+        if program is not None:
+            return program
+    raise ExpressionError(
+        f"no random program of at least {least} and at most {most} was found",
+        hint="leave more room between the smallest and the largest numbers",
+    )
+
+
+def _or_any(most: int | None) -> int:
+    return sys.maxsize if most is None else most
+
+
+def _check_range(least: Size, most: Size) -> None:
+    """That there can be such programs."""
+    for name in ("ops", "depth", "selectors"):
+        low, high = getattr(least, name), getattr(most, name)
+        if not 0 <= low <= high:
+            raise ExpressionError(f"a program with at least {low} and at most {high} {name} cannot be")
+    if least.selectors and not most.depth:
+        raise ExpressionError("a program without s-ops has no selectors", hint="raise max_ops and max_depth")
 
 
 def random_inputs(
@@ -98,26 +137,58 @@ def random_inputs(
     return inputs
 
 
+def _exceeds(larger: Size, smaller: Size) -> bool:
+    """Whether a size is at least another in every measure."""
+    return larger.ops >= smaller.ops and larger.depth >= smaller.depth and larger.selectors >= smaller.selectors
+
+
 class _Drawing(Pool):
     """A program while it is being drawn; every rule below adds one s-op to the pool."""
 
-    def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp:
-        """Draw up to `max_ops` s-ops and return the last; rarely there are none, and it is an input or a constant."""
+    def __init__(self, rng: np.random.Generator, limits: Limits, least: Size, most: Size, printable: bool) -> None:
+        super().__init__(rng, limits)
+        self.least, self.most, self.printable = least, most, printable
+        self.sizes: dict[SOp, Size] = {}
+
+    def size(self, sop: SOp) -> Size:
+        if sop not in self.sizes:
+            self.sizes[sop] = size_of(sop)
+        return self.sizes[sop]
+
+    def pick(self, fits: Callable[[Item], bool]) -> Item:
+        """An s-op to read that leaves room for its reader."""
+
+        def leaves_room(item: Item) -> bool:
+            size = self.size(item.sop)
+            return size.ops < self.most.ops and size.depth < self.most.depth
+
+        return super().pick(lambda item: fits(item) and leaves_room(item))
+
+    def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp | None:
+        """Draw up to `max_ops` s-ops and return the last; rarely there are none, and it is an input or a constant.
+
+        Drawing goes on while the last one is smaller than wanted; `None` if it stays so for long.
+        """
         for sop in inputs:
             item = Item(sop, Kind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
             if sop is tokens:
                 item = Item(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
             self.items.append(self.annotated(item) if self.chance(0.2) else item)
-        if max_ops == 0 or self.chance(0.03):
+        smallest = 0 in (max_ops, self.most.depth)
+        if smallest or (self.chance(0.03) and self.least == Size(0, 0, 0)):
             return self.one_of([*self.items, self.constant()]).sop
         rules = [self.map, self.infix, self.sequence_map, self.linear, self.width, self.aggregate, self.aggregate]
         steps = int(self.rng.integers(1, max_ops + 1))
-        while steps:
+        tries = 0
+        while steps > 0 or not _exceeds(self.size(self.items[-1].sop), self.least):
+            tries += 1
+            if tries > TRIES:
+                return None
             try:
                 item = self.one_of(rules)()
             except NothingFitsError:
                 continue
-            if self.chance(0.1) or self.varies(item):
+            if _exceeds(self.most, self.size(item.sop)) and (self.chance(0.1) or self.varies(item)):
                 self.items.append(self.annotated(item))
                 steps -= 1
         return self.items[-1].sop
@@ -251,7 +322,7 @@ class _Drawing(Pool):
         keys, queries = self.pair()
         chosen = self.fetch() if self.chance(0.3) else self.select(keys, queries)
         if self.chance(0.3):
-            fst, simplify = self.select(keys, queries), self.chance(0.5)
+            fst, simplify = self.select(keys, queries), self.chance(0.5) and not self.printable
             snd = chosen if self.limits.composite else self.select(keys, queries)
             chosen = self.one_of(
                 [

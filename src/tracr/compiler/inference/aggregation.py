@@ -33,7 +33,8 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
         domain: Domain = source.domain
         if isinstance(domain, Finite):
             members = [r for code in range(len(domain)) for r in domain.representatives(code)]
-            domain = finite([*members, *defaults])
+            means = [float(r) for r in members if is_number(r)] if select.counts[-1] > 1 else []
+            domain = finite([*members, *means, *defaults])  # a mean of equal integers is a float
         elif defaults and not (expr.default is None or is_number(expr.default)):
             raise _not_a_number(node, f"the default {expr.default!r}")
         elif defaults:
@@ -67,11 +68,11 @@ def _widen(domain: Interval, default: object) -> Interval:
 
 def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
-    single = select.at_most_one or (isinstance(source.domain, Finite) and len(source.domain) == 1)
     one_key = bool(((select.table == 1).sum(axis=1) <= 1).all())
-    fixed = one_key and inference.facts[select.keys].fixes(inference.facts[source.id])
+    fixed = one_key and inference.facts[select.keys].fixes(inference.facts[source.id]) and _floats(source.domain)
     if source.domain.numeric:
-        return single or fixed, False
+        one_value = isinstance(source.domain, Finite) and len(source.domain) == 1 and _floats(source.domain)
+        return select.at_most_one or fixed or one_value, False
     assert isinstance(source.domain, Finite)
     if select.at_most_one:
         return True, False
@@ -84,11 +85,19 @@ def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpN
         )
     if inference.options.strict:
         raise CompileError(
-            f"may select several values that have no mean, such as {others[0]!r}",
+            f"may select several values that have no mean, such as {source.domain.values[0]!r}",
             expression=repr(node.expr),
             hint="select at most one position per query (refused because strict=True)",
         )
     return True, True
+
+
+def _floats(domain: Domain) -> bool:
+    """Whether every number is a float, so that a mean of equal ones is that number."""
+    return isinstance(domain, Interval) or all(
+        not is_number(value) or number == value
+        for value, number in zip(domain.values, domain.numbers.tolist(), strict=True)
+    )
 
 
 def _exact_means(

@@ -31,7 +31,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
     domain = inference.listed(inner, expr)
     facts = inference.facts[inner]
     caller = inference.caller(node, expr.f, reachable=facts.exact)
-    table, values = tabulate(caller, domain, inference.occurring(inner, domain))
+    table, values = tabulate(caller, domain, facts.occurring(len(domain)))
     joint = None if facts.joint is None else np.where(facts.joint < 0, ERROR, table[facts.joint]).astype(np.int32)
     kept = table[table >= 0]
     injective = len(np.unique(kept)) == len(kept) and (table != ERROR).all()
@@ -134,6 +134,9 @@ def add_pairs(
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
     aligned = align(*facts)
     exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
+    if form is not None:
+        sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
+        form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
     if form is None:
         caller = Caller(repr(expr), f, inference.reporter, exact)
         table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)

@@ -81,6 +81,13 @@ class Facts:
         """Whether every tabulated combination really occurs in some input: tokens and shape are free."""
         return self.joint is not None and set(self.leaves) <= {TOKENS, SHAPE}
 
+    def occurring(self, size: int) -> Codes:
+        """The codes, of a domain of this size, that can occur."""
+        if self.joint is None:
+            return np.arange(size, dtype=np.int32)
+        codes = np.unique(self.joint)
+        return codes[codes >= 0].astype(np.int32)
+
     def fixes(self, other: Facts) -> bool:
         """Whether positions that agree on this s-op agree on `other`."""
         if self.distinct or other.root in self.determines:
@@ -110,7 +117,7 @@ def _spread(facts: Facts, joint: Codes, leaves: tuple[int, ...]) -> Codes:
 def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
     """A superset of the pairs of codes that occur at one position, as small as the facts allow."""
     if fst.canon == snd.canon:
-        codes = np.arange(sizes[0], dtype=np.int32)
+        codes = fst.occurring(sizes[0])
         return codes, codes
     best: Pairs | None = None
     if set(fst.leaves) & set(snd.leaves):
@@ -122,8 +129,8 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
         if shared is not None and (best is None or len(shared[0]) < len(best[0])):
             best = shared
     if best is None:
-        rows, columns = np.arange(sizes[0], dtype=np.int32), np.arange(sizes[1], dtype=np.int32)
-        best = np.repeat(rows, sizes[1]), np.tile(columns, sizes[0])
+        rows, columns = fst.occurring(sizes[0]), snd.occurring(sizes[1])
+        best = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
     return best
 
 

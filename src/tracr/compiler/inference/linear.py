@@ -9,6 +9,7 @@ from tracr.rasp.values import is_number
 __all__ = ["linear_form"]
 
 Form = tuple[tuple[float, ...], float]
+LARGEST = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
 
 
 def linear_form(expr: RASPExpr) -> Form | None:
@@ -16,7 +17,7 @@ def linear_form(expr: RASPExpr) -> Form | None:
 
     >>> from tracr.rasp import rasp
     >>> linear_form(3 - rasp.indices / 2), linear_form(rasp.indices - rasp.length), linear_form(rasp.indices ** 2)
-    (((-0.5,), 3.0), ((1.0, -1.0), 0.0), None)
+    (((-0.5,), 3.0), ((1, -1), 0.0), None)
     """
     try:
         return _form(expr)
@@ -27,9 +28,10 @@ def linear_form(expr: RASPExpr) -> Form | None:
 def _form(expr: RASPExpr) -> Form | None:
     match expr:
         case LinearSequenceMap():
-            return (float(expr.fst_fac), float(expr.snd_fac)), 0.0
+            float(expr.fst_fac), float(expr.snd_fac)
+            return (expr.fst_fac, expr.snd_fac), 0.0
         case SequenceMap(f=BinaryOperator(symbol="+" | "-" as symbol)):
-            return (1.0, 1.0 if symbol == "+" else -1.0), 0.0
+            return (1, 1 if symbol == "+" else -1), 0.0
         case Map():
             functions = expr.f.functions() if isinstance(expr.f, Composition) else [expr.f]
             factor, constant = 1.0, 0.0
@@ -38,6 +40,8 @@ def _form(expr: RASPExpr) -> Form | None:
                 if step is None:
                     return None
                 factor, constant = step[0] * factor, step[0] * constant + step[1]
+                if abs(constant) > LARGEST or not 1 / LARGEST <= abs(factor) <= LARGEST:
+                    return None
             return (factor,), constant
         case _:
             return None

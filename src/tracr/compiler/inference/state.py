@@ -104,14 +104,6 @@ class Inference:
             )
         return node.domain
 
-    def occurring(self, number: int, domain: Finite) -> Codes:
-        """The codes that can occur."""
-        joint = self.facts[number].joint
-        if joint is None or len(joint) == len(domain):
-            return np.arange(len(domain), dtype=np.int32)
-        codes = np.unique(joint)
-        return codes[codes >= 0].astype(np.int32)
-
     def groups_of(self, table: Codes, *inputs: int) -> Groups | None:
         """Groups of a tabulated function: those of its inputs, mapped through the table."""
         known = [(self.facts[number].groups, self.sops[number].domain) for number in inputs]

@@ -211,8 +211,9 @@ def tabulate_sum(
     rows, columns = rows[~nones], columns[~nones]
     numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
     kinds = [{type(r) is not float for c in range(len(d)) for r in d.representatives(c)} for d in (fst, snd)]
-    whole = all(True in kind for kind in kinds) and all(factor.is_integer() for factor in factors)
-    broken = any(False in kind for kind in kinds) or not all(factor.is_integer() for factor in factors)
+    integers = all(isinstance(factor, int) for factor in factors)
+    whole = all(True in kind for kind in kinds) and integers
+    broken = any(False in kind for kind in kinds) or not integers
     values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
     twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
     domain = finite([*values, *twins, *([None] if nones.any() else [])])

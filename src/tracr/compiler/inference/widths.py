@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.inference.facts import SHAPE, Facts, Shape
+from tracr.compiler.inference.facts import SHAPE, TOKENS, Facts, Shape
 from tracr.compiler.typed import ERROR
 
 __all__ = ["Table", "Widths", "combine", "complement", "masks", "surely_met", "widths"]
@@ -57,6 +57,15 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
     return found
 
 
+def _codes(facts: Facts, shape: Shape, shortest: int) -> NDArray[np.integer]:
+    """The codes that occur in inputs of at least some length."""
+    assert facts.joint is not None
+    joint = facts.joint
+    if SHAPE in facts.leaves:
+        joint = joint[..., shape.lengths >= shortest]
+    return np.unique(joint[joint >= 0])
+
+
 def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape) -> NDArray[np.bool_]:
     """Which (query, key) cells some input leads to for sure.
 
@@ -67,11 +76,11 @@ def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape
     if not (keys.exact and queries.exact):
         return met
     assert keys.joint is not None and queries.joint is not None
-    shaped = [SHAPE in facts.leaves for facts in (queries, keys)]
-    if not all(shaped):
-        if any(shaped) or shape.longest > 1:
-            codes = [np.unique(facts.joint[facts.joint >= 0]) for facts in (queries, keys) if facts.joint is not None]
-            met[np.ix_(*codes)] = True
+    sides = (queries, keys)
+    if not all(SHAPE in facts.leaves for facts in sides):
+        together = all(TOKENS in facts.leaves for facts in sides)  # at two positions, then
+        if not together or shape.longest > 1:
+            met[np.ix_(*(_codes(facts, shape, 2 if together else 1) for facts in sides))] = True
     elif keys.leaves == queries.leaves == (SHAPE,):
         for length in np.unique(shape.lengths):
             here = shape.lengths == length

@@ -14,14 +14,14 @@ from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, SelectorNode, SOpNode, describe
 from tracr.craft.heads import Head, attend, selector_logits
 from tracr.craft.linear import BOS, LinearMap, present, read_code, read_number
-from tracr.craft.numerics import GAP, Noise, U, mean_error, share_error
+from tracr.craft.numerics import GAP, Noise, U, dyadic_grid, mean_error, share_error
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import is_number
 
 __all__ = ["write_aggregate", "write_width"]
 
-Value = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
+HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
 
 
 def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) -> None:
@@ -36,7 +36,7 @@ def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) ->
         space = Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=node.id, scratch=True)
     selector = translation.typed.selectors[op.selector]
     read = _numbers if space.numerical else _codes
-    value, noise = read(translation, op.value, selector, space)
+    value, noise = read(translation, op, selector, space)
     default = np.zeros(space.size) if selector.always else space.code(op.default)
     if default.any():
         value = value + LinearMap.of(BOS, default[None, :])
@@ -49,24 +49,26 @@ def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) ->
         translation.variables[node.id] = variable
 
 
-def _numbers(translation: Translation, number: int, selector: SelectorNode, space: Variable) -> Value:
+def _numbers(translation: Translation, op: Aggregation, selector: SelectorNode, space: Variable) -> HeadValue:
     """The number, and a flag for each value that is none, such as `None`."""
-    read = translation.number(number)
+    read = translation.number(op.value)
     value = _place(read.number, space.size, 0)
     for held, flag in read.flags:
         if held in space.index:
             value = value + _place(flag, space.size, space.index[held])
     if selector.at_most_one:
-        copied = 0.0 if read.noise.grid else U * read.largest
-        return value, Noise(read.noise.error + copied, 0.0, read.noise.grid)
+        default = float(op.default) if is_number(op.default) and not selector.always else 0.0
+        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid else 0.0
+        copied = 0.0 if grid else U * max(read.largest, abs(default))
+        return value, Noise(read.noise.error + copied, 0.0, grid)
     return value, Noise(mean_error(translation.typed.options.max_seq_len, read.largest, read.noise.error))
 
 
-def _codes(translation: Translation, number: int, selector: SelectorNode, space: Variable) -> Value:
+def _codes(translation: Translation, op: Aggregation, selector: SelectorNode, space: Variable) -> HeadValue:
     """The one-hot code, moved to the directions of the result."""
-    domain = translation.typed.sops[number].domain
+    domain = translation.typed.sops[op.value].domain
     assert isinstance(domain, Finite)
-    view, place = one_hot(translation, number, separate(domain))
+    view, place = one_hot(translation, op.value, separate(domain))
     moved = np.zeros((view.size, space.size))
     for code, held in enumerate(domain.values):
         moved[place[code], space.index[held]] = 1.0
@@ -129,7 +131,9 @@ def _query_and_key(translation: Translation, selector: SelectorNode) -> tuple[Li
     for number, rows in ((selector.queries, chosen), (selector.keys, chosen.T)):
         domain = translation.typed.sops[number].domain
         assert isinstance(domain, Finite)
-        variable, place = one_hot(translation, number, runs(domain, rows.astype(np.int8))[0])
+        numerical = translation.variables[number].numerical
+        classes = runs(domain, rows.astype(np.int8))[0] if numerical else separate(domain)
+        variable, place = one_hot(translation, number, classes)
         if variable.noise.cold * variable.size > tolerance:
             variable = translation.cleaned(variable)
         sides.append((variable, place))
@@ -142,4 +146,4 @@ def _query_and_key(translation: Translation, selector: SelectorNode) -> tuple[Li
 
 def _read(translation: Translation, variable: Variable) -> LinearMap:
     """The code of keys or queries; from level 1 on a constant needs no direction to be read from."""
-    return present() if variable.size == 1 and translation.merge else read_code(variable)
+    return present() if variable.size == 1 and translation.optimise else read_code(variable)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
 from tracr.compiler.typed import UNREACHED
+from tracr.rasp.values import is_number
 
 __all__ = ["Classes", "runs", "separate"]
 
@@ -21,7 +22,7 @@ def separate(domain: Finite) -> Classes:
 def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np.integer]]:
     """Classes of numbers next to each other whose rows agree wherever both are reached, and the row of each class.
 
-    `None` stays a class of its own: it is not a number.
+    Every value that is not a number, such as `None`, stays a class of its own.
     """
     classes = np.zeros(len(rows), dtype=np.int64)
     merged: list[NDArray[np.integer]] = []
@@ -35,8 +36,8 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
                 continue
         classes[code] = len(merged)
         merged.append(row)
-    if domain.maybe_none:
-        none = domain.index[None]
-        classes[none] = len(merged)
-        merged.append(rows[none])
+    for code, value in enumerate(domain.values):
+        if not is_number(value):
+            classes[code] = len(merged)
+            merged.append(rows[code])
     return classes, np.array(merged)

@@ -65,15 +65,11 @@ class FunctionOfNumber:
         first = np.array([int(np.flatnonzero(classes == group)[0]) for group in range(int(classes.max()) + 1)])
         units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
         if max(units.noise.error, units.noise.cold) >= ROUGH:
-            raise CompileError(
-                f"needs {units.count:,} neurons whose float32 error, {units.noise.error:.2g}, is too large",
-                expression=self.node.source,
-                hint="use fewer or coarser values: a shorter max_seq_len, or rounding before this operation",
-            )
+            raise _too_rough(self.node, units)
         label = translation.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.merge)
+        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.optimise)
         return translation.write_mlp(self.space, values, describe(translation.typed, self.node))
 
 
@@ -120,8 +116,18 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
         label = translation.fresh_label(f"{node.label}_onehot")
         space = Variable(label, Encoding.CATEGORICAL, tuple(map(_class_name, members)), node=node.id)
         units = steps(node, translation.number(number), node.domain, np.eye(len(members))[classes])
+        if max(units.noise.error, units.noise.cold) >= ROUGH:
+            raise _too_rough(node, units)
         translation.views[key] = translation.write_mlp(space, units, f"one-hot code of {node.label}")
     return translation.views[key], classes
+
+
+def _too_rough(node: SOpNode, units: Units) -> CompileError:
+    return CompileError(
+        f"needs {units.count:,} neurons whose float32 error, {units.noise.error:.2g}, is too large",
+        expression=node.source,
+        hint="use fewer or coarser values: a shorter max_seq_len, or rounding before this operation",
+    )
 
 
 def _class_name(members: list[Value]) -> Value:

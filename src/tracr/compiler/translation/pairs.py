@@ -20,6 +20,7 @@ from tracr.errors import CompileError
 
 __all__ = ["write_pairs"]
 
+PAIR_MARGIN = 0.1  # the errors of two codes together must stay below a quarter
 MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given up for something less exact
 
 
@@ -34,7 +35,7 @@ def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None
     sides = _pair_classes(translation, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
     numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
-    for sign in (1.0, -1.0) if translation.merge or numerical or neurons > MANY_PAIRS else ():
+    for sign in (1.0, -1.0) if translation.optimise or numerical or neurons > MANY_PAIRS else ():
         form = _sum_form(op, first, second, sign)
         if form is None or 2 * (len(form[1]) + 1) >= neurons:
             continue
@@ -74,7 +75,7 @@ def _pair_classes(translation: Translation, op: PairLookup, first: Finite, secon
     def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
         if translation.variables[number].numerical:
             return runs(domain, rows)
-        if translation.merge:
+        if translation.optimise:
             first_of, classes = group_rows(rows)
             return classes, rows[first_of]
         return separate(domain), rows
@@ -104,6 +105,8 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
     inputs = []
     for number, (classes, _) in zip((op.fst, op.snd), sides, strict=True):
         view, place = one_hot(translation, number, classes)
+        if view.noise.error + view.size * view.noise.cold > PAIR_MARGIN:
+            view = translation.cleaned(view)
         members = np.zeros((view.size, int(classes.max()) + 1))
         members[place, classes] = 1.0
         inputs.append((view, members))
@@ -111,7 +114,7 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
     space = translation.space(node)
     cells = np.argwhere(merged >= 0)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
-    if translation.merge:
+    if translation.optimise:
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
     (fst, fst_members), (snd, snd_members) = inputs

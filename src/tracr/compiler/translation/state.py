@@ -25,7 +25,7 @@ class Translation:
 
     def __init__(self, typed: Typed) -> None:
         self.typed = typed
-        self.merge = typed.options.level >= 1
+        self.optimise = typed.options.level >= 1
         self.embedded: list[Embedded] = []
         self.components: list[Component] = []
         self.variables: dict[int, Variable] = {}
@@ -85,6 +85,17 @@ class Translation:
         self.variables[node.id] = variable
         self.embedded.append(Embedded(variable, by_token, by_position))
 
+    def embed_inputs(self) -> None:
+        """Tokens and positions are part of the paper's models even where the program does not use them."""
+        there = {source.variable.label for source in self.embedded}
+        options = self.typed.options
+        for label, values in (("tokens", options.vocab), ("indices", tuple(range(options.max_seq_len)))):
+            if label not in there:
+                table = np.eye(len(values))
+                variable = Variable(label, Encoding.CATEGORICAL, values)
+                by_token = label == "tokens"
+                self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
+
     def exact(self, node: SOpNode) -> Noise:
         """No noise; a number stored exactly lies on the grid of its values."""
         if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
@@ -103,9 +114,7 @@ class Translation:
     def number(self, number: int) -> NumberRead:
         """An s-op as a number; a rough one-hot code is cleaned first."""
         variable = self.variables[number]
-        if not variable.numerical and max(variable.noise.error, variable.noise.cold) > CLEAN:
-            variable = self.cleaned(variable)
-        return read_number(variable)
+        return read_number(variable if variable.numerical else self.cleaned(variable))
 
     def cleaned(self, variable: Variable) -> Variable:
         """The same one-hot code with its cold coordinates exactly zero, as attention over several keys needs it."""
