@@ -5,6 +5,7 @@
       EvaluationError   the interpreter met a value it has no meaning for
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
+      InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
       FormatError       a saved model that cannot be read, or a model that cannot be written
@@ -23,6 +24,7 @@ __all__ = [
     "ExpressionError",
     "FormatError",
     "InputError",
+    "InternalError",
     "LimitError",
     "TracrError",
     "TracrWarning",
@@ -65,6 +67,13 @@ class CompileError(TracrError, ValueError):
 
 class LimitError(CompileError):
     """The program would need more values, table cells or parameters than the limits allow."""
+
+
+class InternalError(TracrError):
+    """An invariant of the compiler is broken: a bug in tracr, not in the program."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, hint="this is a bug in tracr: please report it with the program")
 
 
 class VocabularyError(TracrError, ValueError):

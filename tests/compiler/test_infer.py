@@ -18,7 +18,7 @@ from tests.agreement import compile_quietly
 from tracr.compiler.domains import Finite, Interval, finite
 from tracr.compiler.inference.means import means_by_count
 from tracr.compiler.options import Options
-from tracr.compiler.pipeline import infer, trace
+from tracr.compiler.pipeline import tabulated, trace
 from tracr.compiler.typed import Aggregation, Typed, Width
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
@@ -26,9 +26,7 @@ from tracr.rasp.rasp import Comparison, SOp, Value
 
 def typed(program: SOp, vocab: Sequence[Value] = "abx", longest: int = 5, **options: object) -> Typed:
     """The program after step 2."""
-    result = infer(trace({"output": program}), Options(tuple(vocab), longest, **options))  # type: ignore[arg-type]
-    result.verify()
-    return result
+    return tabulated(trace({"output": program}), Options(tuple(vocab), longest, **options))  # type: ignore[arg-type]
 
 
 def output_domain(program: SOp, **options: object) -> Finite | Interval:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, read_code, read_number
-from tracr.craft.mlps import Gap, Units, carry, interpolate, look_up, look_up_pairs, staircase
+from tracr.craft.mlps import TooClose, Units, carry, interpolate, look_up, look_up_pairs, staircase
 from tracr.craft.numerics import Noise
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
@@ -89,7 +89,7 @@ def test_points_closer_than_the_error_are_refused() -> None:
     """But only where the function separates them."""
     read = number(0, 1, Noise(error=1e-3))
     points = np.array([0.0, 0.001, 1.0])
-    with pytest.raises(Gap, match=r"0\.0 and 0\.001"):
+    with pytest.raises(TooClose, match=r"0\.0 and 0\.001"):
         staircase(read, points, np.array([[0.0], [1.0], [1.0]]), {})
     assert staircase(read, points, np.array([[1.0], [1.0], [0.0]]), {}).count
 

@@ -13,7 +13,7 @@ from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
-from tracr.errors import CompileError
+from tracr.errors import InternalError
 
 __all__ = ["Circuit", "Component", "Embedded"]
 
@@ -51,19 +51,19 @@ class Circuit:
         for component in self.components:
             for variable in component.reads:
                 if variable not in written:
-                    raise CompileError(f"{component.label} reads {variable.label} before it is written")
+                    raise InternalError(f"{component.label} reads {variable.label} before it is written")
             for linear in component.maps:
                 for variable, block in linear.blocks.items():
                     if block.shape != (variable.size, linear.width):
-                        raise CompileError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
+                        raise InternalError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
             width = component.maps[-1].width
             for variable, matrix in component.writes:
                 if matrix.shape != (width, variable.size) or not np.isfinite(matrix).all():
-                    raise CompileError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
+                    raise InternalError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
                 written.add(variable)
         for name, variable in self.outputs:
             if variable not in written and variable not in self.variables:
-                raise CompileError(f"output {name} is never written")
+                raise InternalError(f"output {name} is never written")
 
     def show(self) -> str:
         """One line per component: what it reads, its size, what it writes."""

@@ -18,7 +18,7 @@ from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
-from tracr.errors import CompileError
+from tracr.errors import InternalError
 from tracr.rasp.values import Value
 
 __all__ = ["Construction", "Direction", "construct"]
@@ -60,10 +60,10 @@ class Construction:
         labels = [direction.label for direction in self.directions]
         if len(set(labels)) != len(labels):
             double = sorted({label for label in labels if labels.count(label) > 1})
-            raise CompileError(f"several directions of the residual stream are called {double}")
+            raise InternalError(f"several directions of the residual stream are called {double}")
         places = {(direction.variable, direction.place) for direction in self.directions}
         if len(places) != len(labels):
-            raise CompileError("one direction of a variable stands at two places")
+            raise InternalError("one direction of a variable stands at two places")
 
     def show(self) -> str:
         """The labels of the residual stream, then the layers."""

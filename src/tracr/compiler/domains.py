@@ -47,6 +47,11 @@ class Finite:
         return (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
 
     @property
+    def size(self) -> int:
+        """How many values are listed."""
+        return len(self.values)
+
+    @property
     def codes(self) -> Codes:
         """All codes."""
         return np.arange(len(self.values), dtype=np.int32)
@@ -87,22 +92,27 @@ class Finite:
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers between `low` and `high`, `gap` apart at least (0 if unknown), perhaps `None` too.
+    """Numbers between `low` and `high`, perhaps `None` too.
 
     `reason` says why the values are not listed one by one.
     """
 
     low: float
     high: float
-    gap: float
     maybe_none: bool
     reason: str
 
     numeric = True
+    size = 0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        return self.low, self.high
 
     def key(self) -> tuple[object, ...]:
         """What makes two domains the same."""
-        return (self.low, self.high, self.gap, self.maybe_none)
+        return (self.low, self.high, self.maybe_none)
 
     def __str__(self) -> str:
         return f"[{self.low:g}, {self.high:g}]" + (" or None" if self.maybe_none else "")

@@ -99,9 +99,9 @@ def _check(node: SOpNode, most: int) -> None:
             expression=node.source,
             hint="annotate it rasp.categorical, or map the values to numbers first",
         )
-    ends = node.domain.numbers.tolist() if isinstance(node.domain, Finite) else [node.domain.low, node.domain.high]
-    largest = max(ends, key=abs, default=0.0)
-    tiny = next((number for number in ends if 0 < abs(number) < SMALLEST_NUMBER), None)
+    numbers = node.domain.numbers.tolist() if isinstance(node.domain, Finite) else node.domain.ends
+    largest = max(node.domain.ends, key=abs)
+    tiny = next((number for number in numbers if 0 < abs(number) < SMALLEST_NUMBER), None)
     if tiny is not None:
         raise CompileError(
             f"holds the number {tiny!r}, closer to zero than float32 can work with",

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracr.compiler.encode import choose_encodings
 from tracr.compiler.inference import Inference, infer_node
 from tracr.compiler.inference.linear import linear_form
 from tracr.compiler.options import Options
-from tracr.compiler.share import share
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
@@ -24,21 +22,21 @@ __all__ = ["infer"]
 
 
 def infer(graph: Graph, options: Options) -> Typed:
-    """Domains, tables and encodings for everything in the graph."""
+    """Domains and tables for everything in the graph."""
     lengths = accepted_lengths(graph, options.max_seq_len)
     options = replace(options, max_seq_len=lengths[1])
     inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
     for node in graph.nodes:
         infer_node(node.expr, inference, node)
-    typed = Typed(
+    return Typed(
         options,
         inference.sops,
         inference.selectors,
         graph.outputs,
         inference.lengths,
         tuple(inference.reporter.found),
+        inference.same,
     )
-    return choose_encodings(share(typed, inference.canon if options.level >= 1 else {}))
 
 
 def read_nonlinearly(graph: Graph) -> frozenset[int]:

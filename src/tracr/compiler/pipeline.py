@@ -3,8 +3,13 @@
     step                     from          to             file
     1 trace                  SOp           Graph          trace.py
     2 infer                  Graph         Typed          infer.py
-    3 translate              Typed         Circuit        translate.py; from level 1 on then pruned, prune.py
+        share                Typed         Typed          share.py       level 1: equal s-ops become one
+        drop unused          Typed         Typed          share.py
+        choose encodings     Typed         Typed          encode.py
+    3 translate              Typed         Circuit        translate.py
+        prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
     4 assign to layers       Circuit       Schedule       schedule.py
+        merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
 
@@ -15,37 +20,49 @@ from __future__ import annotations
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.construct import construct
+from tracr.compiler.encode import choose_encodings
 from tracr.compiler.infer import infer
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
-from tracr.compiler.schedule import assign_to_layers
+from tracr.compiler.schedule import assign_to_layers, merge_heads
+from tracr.compiler.share import drop_unused, share
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
 from tracr.model.compiled import CompiledModel
 from tracr.model.saved_graph import SavedGraph
 
-__all__ = ["compile_program", "compile_typed"]
+__all__ = ["compile_program", "compile_typed", "tabulated"]
 
 
 def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs."""
     graph = trace(outputs)
     graph.verify()
+    return compile_typed(graph, tabulated(graph, options))
+
+
+def tabulated(graph: Graph, options: Options) -> Typed:
+    """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     typed = infer(graph, options)
+    if options.level >= 1:
+        typed = share(typed)
+    typed = choose_encodings(drop_unused(typed))
     typed.verify()
-    return compile_typed(graph, typed)
+    return typed
 
 
 def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
-    """Steps 3 to 6, which call nothing of the user's: also how a saved model is rebuilt from its tables."""
+    """Steps 3 to 6: also how a saved model is rebuilt from its tables."""
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
     if options.level >= 1:
         circuit = prune(circuit)
         circuit.verify()
-    schedule = assign_to_layers(circuit, merge_heads=options.level >= 1)
+    schedule = assign_to_layers(circuit)
+    if options.level >= 1:
+        schedule = merge_heads(schedule)
     schedule.verify()
     construction = construct(schedule, options)
     construction.verify()

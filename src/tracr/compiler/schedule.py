@@ -16,9 +16,9 @@ from tracr.craft.heads import Head
 from tracr.craft.linear import LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
-from tracr.errors import CompileError
+from tracr.errors import InternalError
 
-__all__ = ["Layer", "Schedule", "assign_to_layers"]
+__all__ = ["Layer", "Schedule", "assign_to_layers", "merge_heads"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Schedule:
             for component in components:
                 late = [v.label for v in component.reads if written.get(v, -1) >= time]
                 if late:
-                    raise CompileError(f"{component.label} reads {', '.join(late)} before it is written")
+                    raise InternalError(f"{component.label} reads {', '.join(late)} before it is written")
 
     def show(self) -> str:
         """Two lines per layer: what attention computes, what the MLP computes."""
@@ -62,8 +62,8 @@ class Schedule:
         return "\n".join(lines) or "no layers"
 
 
-def assign_to_layers(circuit: Circuit, *, merge_heads: bool) -> Schedule:
-    """The earliest sub-layer for every component; with `merge_heads`, heads of a layer with one pattern become one."""
+def assign_to_layers(circuit: Circuit) -> Schedule:
+    """The earliest sub-layer for every component."""
     written: dict[Variable, int] = {}
     sublayers: dict[int, list[Component]] = {}
     for component in circuit.components:
@@ -76,18 +76,21 @@ def assign_to_layers(circuit: Circuit, *, merge_heads: bool) -> Schedule:
     depth = max(sublayers, default=-1) // 2 + 1
     layers = []
     for number in range(depth):
-        heads = [part for part in sublayers.get(2 * number, []) if isinstance(part, Head)]
-        mlps = [part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP)]
-        layers.append(Layer(tuple(merge(heads) if merge_heads else heads), tuple(mlps)))
+        heads = tuple(part for part in sublayers.get(2 * number, []) if isinstance(part, Head))
+        mlps = tuple(part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP))
+        layers.append(Layer(heads, mlps))
     return Schedule(circuit, tuple(layers))
 
 
-def merge(heads: list[Head]) -> list[Head]:
-    """Heads with the same queries and keys as one head that reads and writes the values of all."""
-    groups: dict[object, list[Head]] = {}
-    for head in heads:
-        groups.setdefault((_fingerprint(head.query), _fingerprint(head.key)), []).append(head)
-    return [_merged(group) for group in groups.values()]
+def merge_heads(schedule: Schedule) -> Schedule:
+    """Heads of a layer with the same queries and keys become one, which reads and writes the values of all."""
+    layers = []
+    for layer in schedule.layers:
+        groups: dict[object, list[Head]] = {}
+        for head in layer.heads:
+            groups.setdefault((_fingerprint(head.query), _fingerprint(head.key)), []).append(head)
+        layers.append(Layer(tuple(_merged(group) for group in groups.values()), layer.mlps))
+    return replace(schedule, layers=tuple(layers))
 
 
 def _fingerprint(linear: LinearMap) -> object:

@@ -7,20 +7,19 @@ goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tracr.compiler.typed import Aggregation, Linear, Lookup, Op, PairLookup, Typed, Width
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["share"]
+__all__ = ["drop_unused", "share"]
 
 
-def share(typed: Typed, canon: Mapping[int, int]) -> Typed:
-    """Replace every node by its canonical one (`canon`, itself if not there) and keep what the outputs need."""
+def share(typed: Typed) -> Typed:
+    """Replace every node by the first that computes the same."""
 
     def to(number: int) -> int:
-        return canon.get(number, number)
+        return typed.same[number]
 
     def redirect(op: Op) -> Op:
         match op:
@@ -51,8 +50,7 @@ def share(typed: Typed, canon: Mapping[int, int]) -> Typed:
         if to(number) == number
     }
     outputs = tuple((name, to(output)) for name, output in typed.outputs)
-    merged = replace(typed, sops=sops, selectors=selectors, outputs=outputs)
-    return _reachable(merged)
+    return replace(typed, sops=sops, selectors=selectors, outputs=outputs, same={})
 
 
 def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
@@ -62,7 +60,8 @@ def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
     return None if None in wishes else Encoding.NUMERICAL
 
 
-def _reachable(typed: Typed) -> Typed:
+def drop_unused(typed: Typed) -> Typed:
+    """Keep what the outputs need."""
     needed: set[int] = set()
     stack = [output for _, output in typed.outputs]
     while stack:
@@ -73,4 +72,4 @@ def _reachable(typed: Typed) -> Typed:
     sops = {number: node for number, node in typed.sops.items() if number in needed}
     used = {node.op.selector for node in sops.values() if isinstance(node.op, Aggregation | Width)}
     selectors = {number: selector for number, selector in typed.selectors.items() if number in used}
-    return replace(typed, sops=sops, selectors=selectors)
+    return replace(typed, sops=sops, selectors=selectors, same={})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tracr.errors import CompileError, ExpressionError
+from tracr.errors import ExpressionError, InternalError
 from tracr.rasp.expressions import RASPExpr, SOp
 from tracr.rasp.traversal import topological
 
@@ -40,12 +40,12 @@ class Graph:
         """Raise if an invariant is broken: ids are positions, edges go forward, labels are unique."""
         for position, node in enumerate(self.nodes):
             if node.id != position or any(child >= position for child in node.children):
-                raise CompileError(f"graph node {node.label} stands before something it reads")
+                raise InternalError(f"graph node {node.label} stands before something it reads")
         if len({node.label for node in self.nodes}) != len(self.nodes):
-            raise CompileError("two graph nodes share a label")
+            raise InternalError("two graph nodes share a label")
         for name, output in self.outputs:
             if not isinstance(self.nodes[output].expr, SOp):
-                raise CompileError(f"output {name} is not an s-op")
+                raise InternalError(f"output {name} is not an s-op")
 
     def show(self) -> str:
         """One line per node."""

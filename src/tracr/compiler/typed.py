@@ -7,15 +7,15 @@ against. Values are integer codes (places in a node's domain); `ERROR` marks a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes, Domain, Finite
 from tracr.compiler.options import Options
-from tracr.errors import CompileError, Diagnostic
+from tracr.errors import Diagnostic, InternalError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
@@ -170,9 +170,6 @@ class SelectorNode:
         return not self.counts or self.counts[-1] <= 1
 
 
-N = TypeVar("N", SOpNode, SelectorNode)
-
-
 @dataclass(frozen=True, eq=False)
 class Typed:
     """All s-ops and selectors the outputs need, in topological order."""
@@ -182,7 +179,9 @@ class Typed:
     selectors: dict[int, SelectorNode]
     outputs: tuple[tuple[str, int], ...]
     lengths: tuple[int, int]
-    warnings: tuple[Diagnostic, ...] = field(default=())
+    warnings: tuple[Diagnostic, ...] = ()
+    same: Mapping[int, int] = field(default_factory=dict)
+    """For each node of a program that is not yet shared, the first that computes the same."""
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
@@ -197,22 +196,22 @@ class Typed:
         seen: set[int] = set()
         for node in self.sops.values():
             if any(child not in seen for child in self.children(node)):
-                raise CompileError(f"typed node {node.label} stands before something it reads")
+                raise InternalError(f"typed node {node.label} stands before something it reads")
             seen.add(node.id)
             if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
-                raise CompileError(f"{node.label} is numerical but takes the values {node.domain}")
+                raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
             if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
-                raise CompileError(f"{node.label} is categorical but its values are not listed")
+                raise InternalError(f"{node.label} is categorical but its values are not listed")
             if isinstance(node.op, Lookup | PairLookup | Positions):
                 if not isinstance(node.domain, Finite) or node.op.table.max(initial=ERROR) >= len(node.domain):
-                    raise CompileError(f"the table of {node.label} leaves its domain")
-                shape = tuple(_size(self.sops[child]) for child in node.inputs) or (self.options.max_seq_len,)
+                    raise InternalError(f"the table of {node.label} leaves its domain")
+                shape = tuple(self.sops[child].domain.size for child in node.inputs) or (self.options.max_seq_len,)
                 if node.op.table.shape != shape:
-                    raise CompileError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
+                    raise InternalError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
         for selector in self.selectors.values():
-            shape = (_size(self.sops[selector.queries]), _size(self.sops[selector.keys]))
+            shape = (self.sops[selector.queries].domain.size, self.sops[selector.keys].domain.size)
             if selector.table.shape != shape:
-                raise CompileError(f"the table of {selector.label} has shape {selector.table.shape}, not {shape}")
+                raise InternalError(f"the table of {selector.label} has shape {selector.table.shape}, not {shape}")
 
     def show(self) -> str:
         """One line per s-op: what it is, its values and its encoding."""
@@ -224,10 +223,6 @@ class Typed:
             lines.append(f"output {name}: {self.sops[output].label}")
         lines += [f"warning {warning}" for warning in self.warnings]
         return "\n".join(lines)
-
-
-def _size(node: SOpNode) -> int:
-    return len(node.domain) if isinstance(node.domain, Finite) else 0
 
 
 def describe(typed: Typed, node: SOpNode) -> str:

@@ -17,7 +17,7 @@ from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_abov
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import Value
 
-__all__ = ["MLP", "Gap", "Units", "carry", "interpolate", "look_up", "look_up_pairs", "staircase"]
+__all__ = ["MLP", "Units", "carry", "interpolate", "look_up", "look_up_pairs", "staircase"]
 
 Others = Mapping[Value, Array]  # rows for the values that are not numbers
 
@@ -56,7 +56,7 @@ class Units:
         return self.read.width
 
 
-class Gap(Exception):
+class TooClose(Exception):
     """Two numbers that must be told apart are closer than the error of what is stored."""
 
     def __init__(self, below: float, above: float, error: float) -> None:
@@ -186,7 +186,7 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
     gaps = points[steps + 1] - points[steps]
     for step, gap in zip(steps, gaps, strict=True):
         if 4 * read.noise.error >= gap:
-            raise Gap(float(points[step]), float(points[step + 1]), read.noise.error)
+            raise TooClose(float(points[step]), float(points[step + 1]), read.noise.error)
     rises = table[steps + 1] - table[steps]
     middles = (points[steps] + points[steps + 1]) / 2
     slopes = np.array([power_of_two_above(2 / gap) for gap in gaps])

@@ -174,7 +174,6 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
         "kind": "interval",
         "low": _number(domain.low),
         "high": _number(domain.high),
-        "gap": _number(domain.gap),
         "maybe_none": domain.maybe_none,
         "reason": encode_value(domain.reason),
     }
@@ -305,9 +304,9 @@ def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDAr
 def _read_domain(reader: Reader) -> Domain:
     kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
     if Reader(kind, f"{reader.where}.kind").choice(("finite", "interval")) == "interval":
-        given = reader.object(("kind", "low", "high", "gap", "maybe_none", "reason"))
-        low, high, gap = (given[name].number() for name in ("low", "high", "gap"))
-        return Interval(low, high, gap, given["maybe_none"].boolean(), given["reason"].text())
+        given = reader.object(("kind", "low", "high", "maybe_none", "reason"))
+        low, high = (given[name].number() for name in ("low", "high"))
+        return Interval(low, high, given["maybe_none"].boolean(), given["reason"].text())
     given = reader.object(("kind", "values", "twins"))
     values, twins = given["values"].values(), {}
     for place in given["twins"].items():

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Domain, Finite, Interval, finite
-from tracr.compiler.inference.elementwise import ends
 from tracr.compiler.inference.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.inference.means import means_by_count
 from tracr.compiler.inference.state import Inference, infer_node
@@ -60,10 +59,10 @@ def _not_a_number(node: Node, what: str) -> CompileError:
 
 def _widen(domain: Interval, default: object) -> Interval:
     if default is None:
-        return Interval(domain.low, domain.high, domain.gap, True, domain.reason)
+        return Interval(domain.low, domain.high, True, domain.reason)
     assert is_number(default)
     low, high = min(domain.low, float(default)), max(domain.high, float(default))
-    return Interval(low, high, 0.0, domain.maybe_none, domain.reason)
+    return Interval(low, high, domain.maybe_none, domain.reason)
 
 
 def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpNode) -> tuple[bool, bool]:
@@ -137,7 +136,7 @@ def _means(
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     counts = [count for count in select.counts if count > 0]
-    low, high = ends(domain)
+    low, high = domain.ends
     numbers = [v for v in domain.values if is_number(v)] if isinstance(domain, Finite) else []
     by_count = means_by_count(numbers, counts, limit) if numbers else None
     averaged = [by_count[count] for count in counts if count > 1] if by_count else []
@@ -150,8 +149,7 @@ def _means(
         raise _not_a_number(node, f"the default {defaults[0]!r}")
     size = f"more than {limit:,}" if by_count is None else f"{len(several):,}"
     maybe_none = domain.maybe_none or None in defaults
-    gap = 0.0
-    interval = Interval(low, high, gap, maybe_none, f"which are {size} different means")
+    interval = Interval(low, high, maybe_none, f"which are {size} different means")
     for default in defaults:
         interval = _widen(interval, default)
     return interval, None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracr.compiler.domains import Codes, Domain, Interval
+from tracr.compiler.domains import Codes, Interval
 from tracr.compiler.inference.facts import SHAPE, TOKENS, align, feasible_pairs
 from tracr.compiler.inference.linear import Form, linear_form
 from tracr.compiler.inference.state import Inference, infer_node
@@ -18,7 +18,7 @@ from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import function_name
 
-__all__ = ["add_pairs", "ends"]
+__all__ = ["add_pairs"]
 
 
 @infer_node.register
@@ -76,9 +76,8 @@ def _add_linear_interval(inference: Inference, node: Node, form: Form) -> None:
     maybe_none, reasons = False, []
     for child, factor in zip(node.children, factors, strict=True):
         domain = inference.sops[child].domain
-        bounds = ends(domain)
-        low += min(factor * end for end in bounds)
-        high += max(factor * end for end in bounds)
+        low += min(factor * end for end in domain.ends)
+        high += max(factor * end for end in domain.ends)
         maybe_none |= domain.maybe_none
         reasons += [domain.reason] if isinstance(domain, Interval) else []
     terms = tuple(zip(node.children, factors, strict=True))
@@ -88,16 +87,9 @@ def _add_linear_interval(inference: Inference, node: Node, form: Form) -> None:
         node.label,
         node.expr,
         Linear(terms, constant),
-        Interval(low, high, 0.0, maybe_none, reason),
+        Interval(low, high, maybe_none, reason),
         key=(tuple((inference.facts[child].canon, factor) for child, factor in terms), constant),
     )
-
-
-def ends(domain: Domain) -> tuple[float, float]:
-    """The smallest and the largest number."""
-    if isinstance(domain, Interval):
-        return domain.low, domain.high
-    return domain.ends
 
 
 @infer_node.register

@@ -39,7 +39,9 @@ class Inference:
         self.selectors: dict[int, SelectorNode] = {}
         self.widths: dict[int, Widths] = {}
         self.facts: dict[int, Facts] = {}
-        self.canon: dict[int, int] = {}
+        self.canon: dict[int, int] = {}  # the first node that computes the same
+        self.same: dict[int, int] = {}  # the node it may be shared with
+        self._decoded: dict[int, int] = {}
         self._numbering: dict[object, int] = {}
         self._next_id = nodes
 
@@ -54,7 +56,7 @@ class Inference:
 
     def canonical(self, number: int, key: object) -> int:
         """The first node that computes the same: value numbering."""
-        self.canon[number] = self._numbering.setdefault(key, number)
+        self.canon[number] = self.same[number] = self._numbering.setdefault(key, number)
         return self.canon[number]
 
     def add(
@@ -76,9 +78,10 @@ class Inference:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
         wish = expr.annotations.explicit.get(ENCODING)
         number_by_nature = isinstance(op, Linear) or (isinstance(op, Aggregation) and not op.copies)
-        # a number that is asked for as a one-hot code costs an MLP, which readers of the number must not wait for
-        decoded = number_by_nature and wish is Encoding.CATEGORICAL
-        canon = self.canonical(number, (type(op).__name__, key, domain.key(), decoded))
+        canon = self.canonical(number, (type(op).__name__, key, domain.key()))
+        if number_by_nature and wish is Encoding.CATEGORICAL:
+            # to decode it costs an MLP, which readers of the number must not wait for: one variable each
+            self.same[number] = self._decoded.setdefault(canon, number)
         if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
             leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
         distinct = distinct or is_distinct(leaves, joint, self.shape)
@@ -115,7 +118,7 @@ class Inference:
         by_count, cells = {}, 0
         for count in sorted(set.intersection(*counts)):
             axes = [
-                groups.by_count[count] if groups is not None else np.arange(_size(domain), dtype=np.int32)
+                groups.by_count[count] if groups is not None else np.arange(domain.size, dtype=np.int32)
                 for groups, domain in known
             ]
             cells += int(np.prod([len(axis) for axis in axes]))
@@ -124,10 +127,6 @@ class Inference:
             codes = np.unique(table[np.ix_(*axes)])
             by_count[count] = codes[codes >= 0].astype(np.int32)
         return Groups(selector, by_count)
-
-
-def _size(domain: Domain) -> int:
-    return len(domain) if isinstance(domain, Finite) else 0
 
 
 @functools.singledispatch

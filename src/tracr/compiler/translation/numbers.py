@@ -11,7 +11,7 @@ from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import SOpNode, describe
 from tracr.craft.linear import NumberRead, read_code
-from tracr.craft.mlps import Gap, Units, interpolate, look_up, staircase
+from tracr.craft.mlps import TooClose, Units, interpolate, look_up, staircase
 from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
@@ -59,7 +59,15 @@ class FunctionOfNumber:
                 raise
         return candidates
 
-    def write_through_runs(self, translation: Translation) -> Variable:
+    def write(self, translation: Translation, units: Units | None) -> None:
+        """Add the MLP of `units`, or, if there are none, the two MLPs through the runs of equal results."""
+        if units is None:
+            variable = self._through_runs(translation)
+        else:
+            variable = translation.write_mlp(self.space, units, describe(translation.typed, self.node))
+        translation.variables[self.node.id] = variable
+
+    def _through_runs(self, translation: Translation) -> Variable:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.array([int(np.flatnonzero(classes == group)[0]) for group in range(int(classes.max()) + 1)])
@@ -76,12 +84,7 @@ class FunctionOfNumber:
 def write_function(translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
     """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
     function = FunctionOfNumber(translation, node, read, points, codes)
-    units = function.direct()
-    if units is None:
-        translation.variables[node.id] = function.write_through_runs(translation)
-    else:
-        what = describe(translation.typed, node)
-        translation.variables[node.id] = translation.write_mlp(function.space, units, what)
+    function.write(translation, function.direct())
 
 
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
@@ -89,7 +92,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
     order, others = _split(points, table)
     try:
         return staircase(read, points.numbers[order], table[order], others)
-    except Gap as gap:
+    except TooClose as gap:
         raise CompileError(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes, Finite
 from tracr.compiler.translation.classes import Classes, runs, separate
-from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot, write_function
+from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
 from tracr.craft.grouping import group_rows
@@ -51,17 +51,16 @@ def _write_sum(
     translation: Translation, node: SOpNode, op: PairLookup, sign: float, form: Form, *, must_be_exact: bool
 ) -> bool:
     """Try to write the s-op as a function of the sum or difference; says whether that worked."""
-    points, codes = form
-    if must_be_exact and any(translation.variables[n].noise.error > 0 for n in (op.fst, op.snd)):
+    if must_be_exact and any(translation.variables[n].noise != EXACT for n in (op.fst, op.snd)):
         return False
     read = linear_combination([(translation.number(op.fst), 1.0), (translation.number(op.snd), sign)])
     try:
-        if must_be_exact:
-            units = FunctionOfNumber(translation, node, read, points, codes).direct()
-            if units is None or units.noise != EXACT:
-                return False
-        write_function(translation, node, read, points, codes)
-    except CompileError:
+        function = FunctionOfNumber(translation, node, read, *form)
+        units = function.direct()
+        if must_be_exact and (units is None or units.noise != EXACT):
+            return False
+        function.write(translation, units)
+    except CompileError:  # too close, or too rough: the table of pairs remains
         return False
     return True
 

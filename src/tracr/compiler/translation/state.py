@@ -50,11 +50,7 @@ class Translation:
         else:
             assert isinstance(domain, Finite)
             values = domain.values
-        low, high = 0.0, 1.0
-        if isinstance(domain, Interval):
-            low, high = domain.low, domain.high
-        elif domain.numeric:
-            low, high = float(domain.numbers.min()), float(domain.numbers.max())
+        low, high = domain.ends if domain.numeric else (0.0, 1.0)
         return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id)
 
     def told_apart(self, node: SOpNode, codes: Codes) -> Codes:
