@@ -55,8 +55,8 @@ def assert_agrees(
     """The model's (only) output is the interpreter's on every input it accepts; returns how many those were.
 
     Decoded values must be identical, raw numbers within tolerance; the first few inputs are also run alone and with
-    PAD typed out. With `reference` only that many go through the reference interpreter; for the rest the vectorised one,
-    which is much faster, is the oracle.
+    PAD typed out. With `reference` only that many go through the reference interpreter; for the rest the vectorised
+    one, which is much faster, is the oracle.
     """
     evaluation = evaluate_batch(model.typed, inputs)
     (vectorised,) = evaluation.outputs().values()
