@@ -83,10 +83,10 @@ def test_run_shows_the_model_beside_the_interpreter() -> None:
 
 def test_verify_compares_and_says_so() -> None:
     """All inputs of a small program, status 0; as JSON too."""
-    done = tracr("verify", "frac_prevs")
+    done = run("verify", "frac_prevs")
     assert done.returncode == 0
     assert "all 1,364 inputs compared, padded and unpadded: all agree" in done.stdout
-    data = json.loads(tracr("verify", "hist", "--json").stdout)
+    data = invoke_json("verify", "hist")
     assert data["agrees"]
     assert data["exhaustive"]
 

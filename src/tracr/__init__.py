@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.pipeline import compile_program
@@ -49,10 +49,23 @@ __all__ = [
     "VocabularyError",
     "compile",
     "load",
+    "random_program",
     "rasp",
 ]
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tracr.datasets.controls import random_program
+else:
+
+    def __getattr__(name: str) -> Any:
+        """`random_program`, loaded when it is asked for."""
+        if name == "random_program":
+            from tracr.datasets.controls import random_program
+
+            return random_program
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def compile(

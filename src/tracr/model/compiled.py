@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -28,6 +28,9 @@ from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
 from tracr.threads import blas_threads
+
+if TYPE_CHECKING:
+    from tracr.model.ground_truth import GroundTruth
 
 __all__ = ["CompiledModel", "Run"]
 
@@ -102,6 +105,13 @@ class CompiledModel:
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
         return residual_of(self.construction)
+
+    @cached_property
+    def ground_truth(self) -> GroundTruth:
+        """The mechanism as data: the model's parts, and which variable flows from which to which."""
+        from tracr.model.wiring import ground_truth_of  # only who asks for it needs it
+
+        return ground_truth_of(self)
 
     @property
     def n_layers(self) -> int:
@@ -194,7 +204,7 @@ class CompiledModel:
         """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
-        decoded = self._decode(self.logits(ids, dtype), given, real)
+        decoded = self.decode(self.logits(ids, dtype), given, real)
         return decoded[0] if single else decoded
 
     def run(
@@ -224,7 +234,7 @@ class CompiledModel:
             return tensor
 
         logits = self.logits(ids, dtype, keep)
-        decoded = self._decode(logits, given, real)
+        decoded = self.decode(logits, given, real)
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         return Run(shown, activations, decoded[0] if single else decoded)
 
@@ -233,7 +243,8 @@ class CompiledModel:
             return tokens, False
         return [tokens], True
 
-    def _decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
+    def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""
         columns = {output.name: output.decode(logits[:, 1:]) for output in self.outputs}
         rows: list[Any] = []
         for row, (length, tokens) in enumerate(zip(given, real, strict=True)):

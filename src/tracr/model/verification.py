@@ -22,7 +22,7 @@ from tracr.rasp.values import Value
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Counterexample", "Verification", "verify"]
+__all__ = ["Counterexample", "Verification", "differs", "verify"]
 
 ROWS = 4096  # inputs compared at once
 NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
@@ -172,11 +172,11 @@ def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> N
     wrong = np.zeros(len(codes), dtype=bool)
     for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
         expected = np.broadcast_to(evaluation.codes[number], codes.shape)
-        wrong |= _differs(output.domain, expected, output.codes(logits)).any(axis=1)
+        wrong |= differs(output.domain, expected, output.codes(logits)).any(axis=1)
     return wrong
 
 
-def _differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
+def differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
     """Where two arrays of codes (numbers for an interval) stand for different values."""
     if not isinstance(domain, Finite):
         off = np.abs(got - expected) > NUMBER * np.maximum(1, np.abs(expected))
@@ -202,7 +202,7 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
     logits = model.logits(_ids(model, codes[None, :], padded))[:, 1 : len(codes) + 1]
     for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
         expected = np.broadcast_to(evaluation.codes[number], (1, len(codes)))
-        if _differs(output.domain, expected, output.codes(logits)).any():
+        if differs(output.domain, expected, output.codes(logits)).any():
             variable, position = _first_difference(model, evaluation, padded)
             tokens = [model.options.vocab[code] for code in codes.tolist()]
             got = output.decode(logits)[0].tolist()

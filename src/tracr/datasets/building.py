@@ -1,0 +1,98 @@
+"""A folder of shards, made by many workers; whatever ends the making, it can go on later."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from tracr.datasets.records import Record
+from tracr.datasets.shards import Settings, Shard, Task, make_shard, shard_name
+from tracr.datasets.stored import read_sidecar
+from tracr.datasets.workers import SERIAL, Workers
+from tracr.errors import FormatError
+
+__all__ = ["build_shards", "outcomes"]
+
+Progress = Callable[[int], None]
+
+
+def build_shards(
+    folder: str | Path,
+    records: Iterable[Record],
+    settings: Settings | None = None,
+    size: int = 100,
+    workers: Workers = SERIAL,
+    progress: Progress | None = None,
+) -> int:
+    """Compile the programs into shards of `size`; shards that are there already stay. Returns how many were compiled.
+
+    A shard's weights are written first and its JSON file last, each in one step, so a shard with a JSON file is
+    complete. A folder made with other settings, or of other programs, is refused.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(".shard-*.tmp"):  # of a killed process
+        left.unlink()
+    compiled = 0
+
+    def missing() -> Iterator[Task]:
+        for number, group in enumerate(_groups(records, size)):
+            task = Task(number, group, settings or Settings())
+            if not _is_there(folder, task):
+                yield task
+            elif progress is not None:
+                progress(len(group))
+
+    for shard in workers.map(make_shard, missing()):
+        _write(folder, shard)
+        many = len(read_sidecar(folder / f"{shard_name(shard.number)}.json")["programs"])
+        compiled += many
+        if progress is not None:
+            progress(many)
+    return compiled
+
+
+def outcomes(folder: str | Path) -> Counter[str]:
+    """How many programs were compiled, refused, wrong (the model is), or failed (the compiler did)."""
+    counts: Counter[str] = Counter()
+    for path in Path(folder).glob("shard-*.json"):
+        counts.update(entry["status"] for entry in read_sidecar(path)["programs"])
+    return counts
+
+
+def _groups(records: Iterable[Record], size: int) -> Iterator[tuple[Record, ...]]:
+    remaining = iter(records)
+    while group := tuple(islice(remaining, size)):
+        yield group
+
+
+def _is_there(folder: Path, task: Task) -> bool:
+    """Whether a shard is complete; one that lacks programs which were drawn since is not."""
+    path = folder / f"{shard_name(task.number)}.json"
+    if not path.exists():
+        return False
+    data = read_sidecar(path)
+    there = [(entry["id"], entry["meaning"]) for entry in data["programs"]]
+    wanted = [(record.id, record.meaning) for record in task.records]
+    if data["settings"] != vars(task.settings) or there != wanted[: len(there)]:
+        raise FormatError(
+            f"{path} holds other programs, or was made with other settings ({data['settings']})",
+            hint="give the settings it was begun with, or another folder",
+        )
+    weights = path.with_suffix(".safetensors")
+    return there == wanted and weights.exists() and weights.stat().st_size == data["weights"]["bytes"]
+
+
+def _write(folder: Path, shard: Shard) -> None:
+    name = shard_name(shard.number)
+    (folder / f"{name}.json").unlink(missing_ok=True)  # a shard that grows is incomplete meanwhile
+    for suffix, content in ((".safetensors", shard.weights), (".json", shard.sidecar)):
+        temporary = folder / f".{name}{suffix}.tmp"
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / f"{name}{suffix}")

@@ -1,0 +1,139 @@
+"""A key for what a program computes, as far as its tabulated graph says: equal graphs, equal keys.
+
+Every node is hashed with what it reads, children first, so neither names nor numbering matter, nor what is shared or
+dead. Tables are put in a canonical form: values in a fixed order instead of codes, those that do not occur left out,
+the two inputs of a pair in a fixed order. Encodings, and what the compiler found out about a node besides, are left
+out. Two programs with different keys may still compute the same, in different ways.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.typed import (
+    Aggregation,
+    Constant,
+    IndicesOp,
+    LengthOp,
+    Linear,
+    Lookup,
+    PairLookup,
+    Positions,
+    SelectorNode,
+    SOpNode,
+    TokensOp,
+    Typed,
+    Width,
+)
+from tracr.model.values_json import encode_value
+from tracr.rasp.values import Value, is_number
+
+__all__ = ["meaning"]
+
+Part = str | bytes
+DIGEST = 16  # bytes
+
+
+def meaning(typed: Typed) -> str:
+    """The key of a tabulated program: 32 hexadecimal digits, the same in every process.
+
+    >>> import tracr
+    >>> from tracr.rasp import rasp
+    >>> first = tracr.compile(rasp.Map(lambda x: x == "a", rasp.tokens), "ab", 3).typed
+    >>> second = tracr.compile((rasp.tokens != "b").named("other"), "ab", 3, level=0).typed
+    >>> meaning(first) == meaning(second)
+    True
+    """
+    keys: dict[int, str] = {}
+    for node in typed.sops.values():
+        keys[node.id] = _sop_key(typed, node, keys)
+    options = typed.options
+    head = [[_text(token) for token in options.vocab], options.max_seq_len, options.causal, list(typed.lengths)]
+    return _digest(json.dumps(head), *(keys[output] for _, output in typed.outputs))
+
+
+def _digest(*parts: Part) -> str:
+    """A hash of several parts, each with its length so that they cannot run together."""
+    state = hashlib.blake2b(digest_size=DIGEST)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(f"{len(data)}:".encode())
+        state.update(data)
+    return state.hexdigest()
+
+
+def _sop_key(typed: Typed, node: SOpNode, keys: dict[int, str]) -> str:
+    match node.op:
+        case TokensOp() | IndicesOp() | LengthOp():
+            return _digest(type(node.op).__name__)
+        case Constant():
+            assert isinstance(node.domain, Finite)
+            return _digest("constant", _text(node.domain.values[0]))
+        case Positions(table=table):
+            return _digest("positions", *_results(node.domain, table))
+        case Lookup(inner=inner, table=table):
+            rows, order = _axis(typed.sops[inner].domain)
+            return _digest("lookup", keys[inner], rows, *_results(node.domain, table[order]))
+        case PairLookup(fst=fst, snd=snd, table=table):
+            if keys[fst] > keys[snd]:
+                fst, snd, table = snd, fst, table.T
+            rows, order = _axis(typed.sops[fst].domain)
+            columns, across = _axis(typed.sops[snd].domain)
+            results = _results(node.domain, table[order][:, across])
+            return _digest("pair", keys[fst], keys[snd], rows, columns, *results)
+        case Linear(terms=terms, constant=constant):
+            summands = sorted((keys[term], _text(factor)) for term, factor in terms)
+            return _digest("linear", _text(constant), json.dumps(summands))
+        case Aggregation(selector=selector, value=value, default=default):
+            chosen = _selector_key(typed, typed.selectors[selector], keys)
+            return _digest("aggregation", chosen, keys[value], _text(default))
+        case Width(selector=selector):
+            return _digest("width", _selector_key(typed, typed.selectors[selector], keys))
+    raise AssertionError(f"{node.op} is no operation")
+
+
+def _selector_key(typed: Typed, node: SelectorNode, keys: dict[int, str]) -> str:
+    rows, order = _axis(typed.sops[node.queries].domain)
+    columns, across = _axis(typed.sops[node.keys].domain)
+    table = np.ascontiguousarray(node.table[order][:, across])
+    return _digest("selector", keys[node.queries], keys[node.keys], rows, columns, table.astype("i1").tobytes())
+
+
+def _axis(domain: Domain) -> tuple[str, NDArray[np.intp]]:
+    """The values along an axis of a table as text, and the order of codes that sorts them."""
+    assert isinstance(domain, Finite)
+    texts = [_text(value) for value in domain.values]
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    return json.dumps([texts[code] for code in order]), np.array(order, dtype=np.intp)
+
+
+def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
+    """A table of codes, as the values that occur in it, its shape, and their places; errors keep their own codes."""
+    assert isinstance(domain, Finite)
+    codes, places = np.unique(table, return_inverse=True)
+    texts = [_text(domain.values[code]) if code >= 0 else "" for code in codes.tolist()]
+    rank = {text: place for place, text in enumerate(sorted({text for text in texts if text}))}
+    renamed = [rank[text] if text else int(code) for code, text in zip(codes.tolist(), texts, strict=True)]
+    cells = np.array(renamed, dtype="<i4")[places.reshape(-1)]
+    return json.dumps(list(rank)), json.dumps(table.shape), cells.tobytes()
+
+
+def _text(value: Value) -> str:
+    """A value as text, equal values alike: `True`, `1` and `1.0` are one value."""
+    return json.dumps(encode_value(_plain(value)))
+
+
+def _plain(value: Value) -> Value:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(_plain, value))
+    if is_number(value):
+        return int(value) if value == int(value) else float(value)
+    return value

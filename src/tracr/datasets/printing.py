@@ -1,0 +1,193 @@
+"""A program as Python source: run, the text gives a program of the same structure."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tracr.compiler.trace import unique_labels
+from tracr.datasets.python_text import Imports, UnprintableError, function_text, value_text
+from tracr.datasets.structure import functions_of
+from tracr.rasp.annotations import ENCODING, NAME, Encoding
+from tracr.rasp.expressions import (
+    Aggregate,
+    ConstantSelector,
+    ConstantSOp,
+    Full,
+    Indices,
+    Length,
+    LinearSequenceMap,
+    Map,
+    RASPExpr,
+    Select,
+    SelectorAnd,
+    SelectorNot,
+    SelectorOr,
+    SelectorWidth,
+    SequenceMap,
+    Tokens,
+    indices,
+    length,
+    tokens,
+)
+from tracr.rasp.functions import BinaryOperator, ConstantOperator, Function, UnaryOperator
+from tracr.rasp.traversal import topological
+
+__all__ = ["to_python"]
+
+INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
+SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # where Python writes an operator of s-ops differently
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+INLINE = 3  # so many functions of a fused Map stand in one line
+RESULT = "program"
+
+
+def to_python(program: RASPExpr) -> str:
+    """Python source that makes `program`: a line for every s-op and selector, the last one `program = ...`.
+
+    A function that is neither an operator nor importable (a lambda, say) is refused with an `UnprintableError`.
+
+    >>> from tracr.rasp import rasp
+    >>> prevs = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ).named("prevs")
+    >>> print(to_python(rasp.Aggregate(prevs, rasp.numerical(rasp.tokens == "x")).named("frac_prevs")), end="")
+    from tracr.rasp import rasp
+    <BLANKLINE>
+    prevs = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ).named('prevs')
+    mapped = rasp.numerical(rasp.tokens == 'x')
+    frac_prevs = rasp.Aggregate(prevs, mapped).named('frac_prevs')
+    program = frac_prevs
+    """
+    exprs = [expr for expr in topological([program]) if expr not in INPUTS]
+    imports = Imports()
+    for expr in exprs:  # which names are imported, before any is given to an expression
+        _Printer(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
+    taken = {*imports.names, RESULT, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+    names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
+    printer = _Printer({**INPUTS, **names}, imports)
+    lines = [line for expr in exprs for line in printer.lines(expr)]
+    return "\n".join([*imports.lines(), "", *lines, f"{RESULT} = {printer.names[program]}", ""])
+
+
+def _variable(expr: RASPExpr) -> str:
+    """A Python name like the expression's own."""
+    own = expr.annotations.explicit.get(NAME)
+    text = re.sub(r"\W+", "_", str(own), flags=re.ASCII).strip("_") if own is not None else expr.default_name
+    if not text or text[0].isdigit():
+        text = f"{expr.default_name}_{text}".rstrip("_")
+    return "mapped" if text == "map" else text
+
+
+class Phrase(NamedTuple):
+    """An expression as text; `closed` if nothing around it can tear it apart: a name or a call."""
+
+    text: str
+    closed: bool = True
+
+    @property
+    def operand(self) -> str:
+        """As it stands beside an operator or before a dot."""
+        return self.text if self.closed else f"({self.text})"
+
+
+class _Printer:
+    """The text of expressions whose children have names."""
+
+    def __init__(self, names: Mapping[RASPExpr, str], imports: Imports) -> None:
+        self.names, self.imports = names, imports
+
+    def lines(self, expr: RASPExpr) -> list[str]:
+        """The assignment of one expression, in several steps if it composes many functions."""
+        name = self.names[expr]
+        if not isinstance(expr, Map):
+            return [f"{name} = {self.annotated(expr, self.phrase(expr))}"]
+        functions, lines, phrase = functions_of(expr.f), [], Phrase(self.names[expr.inner])
+        for number, function in enumerate(functions):
+            # A Map of a Map fuses; one that did not had `simplify=False`. Only the first function can tell.
+            phrase = self.applied(function, phrase, expr, unfused=number == 0 and isinstance(expr.inner, Map))
+            if number % INLINE == INLINE - 1 and number < len(functions) - 1:
+                lines.append(f"{name} = {phrase.text}")
+                phrase = Phrase(name)
+        return [*lines, f"{name} = {self.annotated(expr, phrase)}"]
+
+    def annotated(self, expr: RASPExpr, phrase: Phrase) -> str:
+        """With the encoding, the name and whatever else was annotated."""
+        explicit = dict(expr.annotations.explicit)
+        encoding, name = explicit.pop(ENCODING, None), explicit.pop(NAME, None)
+        if isinstance(encoding, Encoding):
+            phrase = Phrase(f"rasp.{encoding.value}({phrase.text})")
+        parts = []
+        if name is not None:
+            parts.append(f".named({value_text(name, self.where(expr))})")
+        for key, value in explicit.items():
+            if not key.isidentifier() or keyword.iskeyword(key):
+                raise UnprintableError(f"{self.where(expr)}: the annotation {key!r} cannot be written as a keyword")
+            parts.append(f".annotated({key}={value_text(value, self.where(expr))})")
+        return f"{phrase.operand}{''.join(parts)}" if parts else phrase.text
+
+    def where(self, expr: RASPExpr) -> str:
+        return f"{expr.name} ({type(expr).__name__})"
+
+    def function(self, function: Function, expr: RASPExpr) -> str:
+        return function_text(function, self.where(expr), self.imports)
+
+    def phrase(self, expr: RASPExpr) -> Phrase:
+        """What stands right of the equals sign, annotations left out."""
+        children = [self.names[child] for child in expr.children]
+        where, kind = self.where(expr), type(expr).__name__
+        match expr:
+            case Tokens() | Indices() | Length():
+                return Phrase(f"rasp.{expr.default_name}" if expr.annotations.explicit else f"rasp.{kind}()")
+            case Full():
+                return Phrase(f"rasp.Full({value_text(expr.fill, where)})")
+            case ConstantSOp() | ConstantSelector():
+                values = value_text(expr.value, where)
+                return Phrase(f"rasp.{kind}({values}{'' if expr.check_length else ', check_length=False'})")
+            case LinearSequenceMap():
+                return Phrase(f"rasp.LinearSequenceMap({', '.join(children)}, {expr.fst_fac!r}, {expr.snd_fac!r})")
+            case SequenceMap():
+                return self.pair(expr, *children)
+            case Select():
+                return Phrase(f"rasp.Select({', '.join(children)}, {self.function(expr.predicate, expr)})")
+            case SelectorAnd() | SelectorOr():
+                return Phrase(f" {'&' if isinstance(expr, SelectorAnd) else '|'} ".join(children), closed=False)
+            case SelectorNot():
+                return Phrase(f"~{children[0]}", closed=False)
+            case Aggregate():
+                default = "" if expr.default is None else f", {value_text(expr.default, where)}"
+                return Phrase(f"rasp.Aggregate({', '.join(children)}{default})")
+            case SelectorWidth():
+                return Phrase(f"rasp.SelectorWidth({children[0]})")
+        raise UnprintableError(f"{where} is no expression of the language")
+
+    def pair(self, expr: SequenceMap, fst: str, snd: str) -> Phrase:
+        """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""
+        f = expr.f
+        turned = type(expr.snd) is not type(expr.fst) and isinstance(expr.snd, type(expr.fst))
+        if isinstance(f, BinaryOperator) and not (turned and f.symbol in COMPARISONS):
+            return Phrase(f"{fst} {SIGNS.get(f.symbol, f.symbol)} {snd}", closed=False)
+        return Phrase(f"rasp.SequenceMap({self.function(f, expr)}, {fst}, {snd})")
+
+    def applied(self, function: Function, operand: Phrase, expr: Map, *, unfused: bool) -> Phrase:
+        """A function of one s-op: an operator where that means the same, else a Map."""
+        if isinstance(function, UnaryOperator) and not unfused:
+            return Phrase(f"{SIGNS[function.symbol]}{operand.operand}", closed=False)
+        if isinstance(function, ConstantOperator) and not unfused and _is_infix(function):
+            sign = SIGNS.get(function.symbol, function.symbol)
+            constant = value_text(function.constant, self.where(expr))
+            if function.reflected:
+                constant = f"({constant})" if constant.startswith("-") else constant
+                return Phrase(f"{constant} {sign} {operand.operand}", closed=False)
+            return Phrase(f"{operand.operand} {sign} {constant}", closed=False)
+        ending = ", simplify=False" if unfused else ""
+        return Phrase(f"rasp.Map({self.function(function, expr)}, {operand.text}{ending})")
+
+
+def _is_infix(function: ConstantOperator) -> bool:
+    """Whether Python's operator between constant and s-op gives this function."""
+    if not function.reflected:
+        return True
+    formats = function.symbol == "%" and isinstance(function.constant, str | bytes)  # "..." % x is formatting
+    return function.symbol not in COMPARISONS and not formats

@@ -1,0 +1,147 @@
+"""A shard: the models of some programs in one safetensors file, and what they mean in a JSON file beside it.
+
+Making one reads and writes no files, so that it can be done anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import traceback
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+import tracr
+from tracr.compiler.domains import Finite
+from tracr.compiler.pipeline import compile_program
+from tracr.datasets.records import Record, Refusal
+from tracr.errors import TracrError, TracrWarning
+from tracr.model.compiled import CompiledModel
+from tracr.model.outputs import Output
+from tracr.model.residual import Dimension
+from tracr.model.values_json import encode_value
+
+__all__ = ["Settings", "Shard", "Task", "make_shard", "shard_name"]
+
+FORMAT, VERSION = "tracr shard", 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the programs are compiled, and on how many inputs each model is checked."""
+
+    level: int = 1
+    budget: int = 2_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shard that is to be made."""
+
+    number: int
+    records: tuple[Record, ...]
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The content of a shard's two files."""
+
+    number: int
+    weights: bytes
+    sidecar: bytes
+
+
+def shard_name(number: int) -> str:
+    """What the files of a shard are called, up to their suffix."""
+    return f"shard-{number:05d}"
+
+
+def make_shard(task: Task) -> Shard:
+    """Compile the programs, check the models, and gather them. The same task gives the same bytes."""
+    tensors: dict[str, NDArray[Any]] = {}
+    entries = []
+    for record in task.records:
+        entry, model = _outcome(record, task.settings)
+        entries.append({**_origin(record), **entry})
+        if model is not None:
+            for name, array in model.cast(np.float32).named():
+                tensors[f"{record.id}.{name}"] = np.ascontiguousarray(array)
+    weights = safetensors.numpy.save(tensors)
+    digest = hashlib.sha256(weights).hexdigest()
+    sidecar = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tracr": tracr.__version__,
+        "settings": vars(task.settings),
+        "weights": {"file": f"{shard_name(task.number)}.safetensors", "bytes": len(weights), "sha256": digest},
+        "programs": entries,
+    }
+    return Shard(task.number, weights, json.dumps(sidecar, allow_nan=False).encode() + b"\n")
+
+
+def _origin(record: Record) -> dict[str, Any]:
+    data = record.to_json()
+    return {name: data[name] for name in ("id", "seed", "meaning", "source", "vocab", "max_seq_len", "causal")}
+
+
+def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], CompiledModel | None]:
+    """What became of a program, and its model if there is one and it is right."""
+    try:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TracrWarning)
+                model = compile_program({"output": record.program}, record.controls.options(settings.level))
+        except TracrError as error:
+            return {"status": "refused", "reason": vars(Refusal.of(error))}, None
+        found = model.verify(settings.budget)
+        if not found:
+            return {"status": "wrong", "reason": str(found)}, None
+        checked = {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors}
+        return {"status": "compiled", "verification": checked, **_description(model)}, model
+    except Exception:  # a bug; one program must not end a run of thousands
+        return {"status": "failed", "reason": traceback.format_exc()}, None
+
+
+def _description(model: CompiledModel) -> dict[str, Any]:
+    """The model's shape, its labels and its ground truth."""
+    return {
+        "config": {
+            "n_layers": model.n_layers,
+            "d_model": model.d_model,
+            "n_heads": [len(layer.b_Q) for layer in model.parameters.layers],
+            "d_head": [layer.b_Q.shape[1] for layer in model.parameters.layers],
+            "d_mlp": [len(layer.b_in) for layer in model.parameters.layers],
+            "n_parameters": model.n_parameters,
+            "bos": encode_value(model.options.bos),
+            "pad": encode_value(model.options.pad),
+            "lengths": list(model.typed.lengths),
+        },
+        "outputs": [_output(output) for output in model.outputs],
+        "residual": [_dimension(dimension) for dimension in model.residual],
+        "ground_truth": model.ground_truth.to_dict(),
+        "warnings": [str(warning) for warning in model.typed.warnings],
+    }
+
+
+def _output(output: Output) -> dict[str, Any]:
+    """The logits of an output: the values they stand for, or `null` for a number that is read as it is."""
+    values = [encode_value(value) for value in output.domain.values] if isinstance(output.domain, Finite) else None
+    return {"encoding": output.encoding.value, "start": output.start, "stop": output.stop, "values": values}
+
+
+def _dimension(dimension: Dimension) -> dict[str, Any]:
+    return {
+        "label": dimension.label,
+        "variable": dimension.variable,
+        "encoding": dimension.encoding.value,
+        "value": encode_value(dimension.value),
+        "is_number": dimension.is_number,
+        "writer": dimension.writer,
+        "readers": list(dimension.readers),
+    }

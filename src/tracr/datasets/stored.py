@@ -1,0 +1,122 @@
+"""Reading shards: models that run from their weights alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Interval, finite
+from tracr.datasets.shards import FORMAT, VERSION
+from tracr.errors import FormatError
+from tracr.model.forward import forward
+from tracr.model.outputs import Output
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.values_json import decode_value
+from tracr.model.vocabulary import Vocabulary
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+__all__ = ["StoredModel", "read_models", "read_sidecar"]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModel:
+    """A model of a shard: its weights by TransformerLens name, and its entry in the JSON file."""
+
+    entry: Mapping[str, Any]
+    weights: Mapping[str, NDArray[np.float32]]
+
+    @property
+    def id(self) -> int:
+        """The number of the program in its dataset."""
+        number: int = self.entry["id"]
+        return number
+
+    @property
+    def source(self) -> str:
+        """The program as Python."""
+        text: str = self.entry["source"]
+        return text
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each dimension of the residual stream."""
+        return [dimension["label"] for dimension in self.entry["residual"]]
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens and ids."""
+        config = self.entry["config"]
+        tokens = tuple(map(decode_value, self.entry["vocab"]))
+        return Vocabulary(tokens, decode_value(config["bos"]), decode_value(config["pad"]), *config["lengths"])
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The weights, layer by layer."""
+        names = [field.name for field in fields(LayerParameters)]
+        layers = []
+        for number in range(self.entry["config"]["n_layers"]):
+            parts = ["mlp" if name.endswith(("in", "out")) else "attn" for name in names]
+            found = (self.weights[f"blocks.{number}.{part}.{name}"] for part, name in zip(parts, names, strict=True))
+            layers.append(LayerParameters(*found))
+        return Parameters(
+            self.weights["embed.W_E"], self.weights["pos_embed.W_pos"], tuple(layers), self.weights["unembed.W_U"]
+        )
+
+    def __call__(self, tokens: Sequence[Value]) -> list[Value]:
+        """The program's output on `tokens` (no BOS)."""
+        ids, _, (real,) = self.vocabulary.encode([tokens])
+        logits = np.asarray(forward(self.parameters, ids, np, causal=self.entry["causal"]))
+        (output,) = self.entry["outputs"]
+        decoded = _output(output).decode(logits[0, 1 : real + 1]).tolist()
+        return [*decoded, *[self.vocabulary.pad] * (len(tokens) - real)]
+
+
+def _output(data: Mapping[str, Any]) -> Output:
+    domain: Domain
+    if data["values"] is None:
+        domain = Interval(-np.inf, np.inf, maybe_none=data["stop"] - data["start"] > 1, reason="")
+    else:
+        domain = finite(map(decode_value, data["values"]), ordered=True)
+    return Output("output", Encoding(data["encoding"]), domain, data["start"], data["stop"])
+
+
+def read_models(folder: str | Path) -> Iterator[StoredModel]:
+    """The models of all shards in a folder, in the order of their programs; files that were changed are refused."""
+    paths = sorted(Path(folder).glob("shard-*.json"))
+    if not paths:
+        raise FormatError(f"{folder} holds no shards", hint="tracr sample --compile makes them")
+    for path in paths:
+        sidecar = read_sidecar(path)
+        weights = path.with_suffix(".safetensors").read_bytes()
+        if hashlib.sha256(weights).hexdigest() != sidecar["weights"]["sha256"]:
+            raise FormatError(f"{path.with_suffix('.safetensors')} was changed after it was written")
+        tensors: dict[int, dict[str, NDArray[np.float32]]] = {}
+        for key, array in safetensors.numpy.load(weights).items():
+            number, _, name = key.partition(".")
+            tensors.setdefault(int(number), {})[name] = array
+        for entry in sidecar["programs"]:
+            if entry["status"] == "compiled":
+                yield StoredModel(entry, tensors[entry["id"]])
+
+
+def read_sidecar(path: str | Path) -> dict[str, Any]:
+    """The JSON file of a shard."""
+    try:
+        data: dict[str, Any] = json.loads(Path(path).read_bytes())
+        given = (data["format"], data["version"])
+        data["settings"], data["weights"]["sha256"], [entry["status"] for entry in data["programs"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path} does not describe a shard: {type(error).__name__}: {error}") from None
+    if given != (FORMAT, VERSION):
+        raise FormatError(f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}")
+    return data

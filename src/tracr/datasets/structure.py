@@ -1,0 +1,91 @@
+"""Whether two programs are written alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+from tracr.rasp.annotations import NAME
+from tracr.rasp.expressions import LinearSequenceMap, RASPExpr
+from tracr.rasp.functions import Composition, Function
+from tracr.rasp.traversal import topological
+
+__all__ = ["functions_of", "same_structure"]
+
+
+def same_structure(first: RASPExpr, second: RASPExpr, *, ignore_names: bool = False) -> bool:
+    """Whether two programs consist of the same operations with the same functions, constants and annotations.
+
+    Functions are compared with `==`, so two lambdas differ even if they compute the same; constants with their types.
+    What one program shares (reads twice), the other must share too.
+
+    >>> from tracr.rasp import rasp
+    >>> same_structure(rasp.tokens == "a", (rasp.tokens == "a").named("is_a"), ignore_names=True)
+    True
+    >>> same_structure(rasp.tokens == 1, rasp.tokens == True)
+    False
+    """
+    return _description(first, ignore_names) == _description(second, ignore_names)
+
+
+def functions_of(function: Function) -> list[Function]:
+    """The functions a function is composed of, first applied first: itself, mostly."""
+    found: list[Function] = []
+    stack = [function]
+    while stack:
+        link = stack.pop()
+        if isinstance(link, Composition):
+            stack += [link.f, link.inner]
+        else:
+            found.append(link)
+    return found
+
+
+def _description(program: RASPExpr, ignore_names: bool) -> list[Hashable]:
+    """Every expression in the order of a traversal, which the structure alone determines."""
+    order = topological([program])
+    place = {expr: number for number, expr in enumerate(order)}
+    return [
+        (
+            type(expr),
+            tuple(place[child] for child in expr.children),
+            _fields(expr),
+            _annotations(expr, ignore_names),
+        )
+        for expr in order
+    ]
+
+
+def _annotations(expr: RASPExpr, ignore_names: bool) -> frozenset[Hashable]:
+    explicit = expr.annotations.explicit.items()
+    return frozenset((key, _typed(value)) for key, value in explicit if not (ignore_names and key == NAME))
+
+
+def _fields(expr: RASPExpr) -> tuple[Hashable, ...]:
+    """What an expression holds besides its children."""
+    names = [name for cls in type(expr).__mro__ for name in getattr(cls, "__slots__", ())]
+    found: list[Hashable] = []
+    for name in names:
+        value: Any = getattr(expr, name, None)
+        if name.startswith("_") or name == "children" or isinstance(value, RASPExpr):
+            continue
+        if name in ("f", "predicate"):
+            if not isinstance(expr, LinearSequenceMap):  # whose factors say it all
+                found.append(tuple(_typed(part) for part in functions_of(value)))
+        else:
+            found.append(_typed(value))
+    return tuple(found)
+
+
+def _typed(value: object) -> Hashable:
+    """A value, or a function, such that equal ones of different types differ."""
+    if isinstance(value, tuple):
+        return (type(value), *map(_typed, value))
+    if isinstance(value, frozenset):
+        return (frozenset, frozenset(map(_typed, value)))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return (type(value), *(_typed(getattr(value, field.name)) for field in dataclasses.fields(value)))
+    if isinstance(value, float):
+        return (float, repr(value))  # 0.0 and -0.0 differ
+    return (type(value), value)

@@ -1,0 +1,108 @@
+"""Work done here, over processes, or over a Ray cluster: results in the order of the tasks, tasks taken as needed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from tracr.errors import TracrError
+from tracr.threads import blas_threads
+
+__all__ = ["SERIAL", "Workers", "over_processes", "over_ray"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+AHEAD = 2  # tasks given out per worker
+
+
+class Workers(Protocol):
+    """Something that can do work. Functions are picklable and pure."""
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        """The results, in the order of the tasks, of which there may be endlessly many."""
+        ...
+
+
+class _Serial:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        return map(function, tasks)
+
+
+SERIAL: Workers = _Serial()
+
+
+class _Pool:
+    """Workers behind `submit`, which gives a ticket, and `result`, which waits for one."""
+
+    def __init__(self, size: int, submit: Callable[[Any, Any], Any], result: Callable[[Any], Any]) -> None:
+        self._ahead, self._submit, self._result = AHEAD * size, submit, result
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
+        remaining = iter(tasks)
+        tickets = deque(self._submit(function, task) for task in itertools.islice(remaining, self._ahead))
+        while tickets:
+            result: R = self._result(tickets.popleft())
+            tickets.extend(self._submit(function, task) for task in itertools.islice(remaining, 1))
+            yield result
+
+
+@contextlib.contextmanager
+def over_processes(jobs: int) -> Iterator[Workers]:
+    """`jobs` processes; none besides this one if that is 1. They end when this one does, however it ends."""
+    if jobs <= 1:
+        yield SERIAL
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent)
+    try:
+        yield _Pool(jobs, lambda function, task: pool.submit(_call, function, task), lambda future: future.result())
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Executors leave their workers behind when they are killed; these look for themselves."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _call(function: Callable[[T], R], task: T) -> R:
+    with blas_threads(1):
+        return function(task)
+
+
+@contextlib.contextmanager
+def over_ray(address: str | None = None) -> Iterator[Workers]:
+    """All processors of the Ray cluster at `address`, else of the one that RAY_ADDRESS names, else of this machine.
+
+    Nothing is read or written by the workers, so they need no file system in common, only `tracr`.
+    """
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError:
+        raise TracrError("Ray is not installed", hint="pip install 'tracr[sweep]', or use --jobs") from None
+    started = not ray.is_initialized()
+    if started:
+        ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    try:
+        remote = ray.remote(max_retries=3)(_call)
+        size = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield _Pool(size, lambda function, task: remote.remote(function, task), ray.get)
+    finally:
+        if started:
+            ray.shutdown()

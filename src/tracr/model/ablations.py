@@ -1,0 +1,201 @@
+"""The model with edges ablated.
+
+An ablated edge is invisible to one input of one reader only: it sees, in the slots of the edge, the ablated values in
+place of what the writer wrote; all other readers see the truth. Hooks on the one forward pass do that, by computing
+those queries, keys, values, neurons or logits again from the changed residual stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.errors import InputError, TracrError
+from tracr.model.forward import forward
+from tracr.model.ground_truth import Edge, GroundTruth, Node
+from tracr.model.verification import differs
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.parameters import LayerParameters
+
+__all__ = ["Ablation", "Ablations", "Stream"]
+
+Ablation = Literal["zero", "mean", "resample"]
+HELD = 2**28  # numbers of the residual stream held at once
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A forward pass: the residual stream before each layer and after the last, and the logits."""
+
+    before: tuple[Array, ...]
+    logits: Array
+
+    @property
+    def last(self) -> Array:
+        """The residual stream after the last layer, where every slot holds what its one writer wrote."""
+        return self.before[-1]
+
+
+class Ablations:
+    """The model on one batch of data, with any edges ablated.
+
+    Inputs on which the program raises are left out; `kept` says which stay. `clean` is the whole model's pass,
+    `ablated` holds what takes the place of each slot.
+    """
+
+    def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
+        if ablation not in get_args(Ablation):
+            raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
+        self.model = truth.model
+        self.edges = truth.edges()
+        self.nodes: dict[str, Node] = {node.id: node for node in truth.nodes()}
+        self.parameters = self.model.cast(np.float32)
+        self.kept, self.ids, self.given, self.real = self._encode(data)
+        places = np.arange(self.ids.shape[1])
+        self.token = (places >= 1) & (places <= np.array(self.real)[:, None])
+        """Which positions hold a token, BOS and PAD left out."""
+        self.clean = self._clean()
+        self.ablated = self._ablated(ablation, seed)
+        self.expected = self._codes(self.clean)
+
+    def _encode(self, data: Sequence[Sequence[Value]]) -> tuple[list[int], NDArray[np.int64], list[int], list[int]]:
+        """Which inputs the program does not raise on, their ids, and their lengths with and without padding."""
+        if isinstance(data, str) or not len(data):
+            raise InputError("the data must be a list of inputs", hint='such as ["ab", "ba"], or lists of tokens')
+        ids, given, real = self.model.vocabulary.encode(data)
+        if not all(real):
+            raise InputError("the data has an input without tokens")
+        tokens = [self.model.vocabulary.decode(row[1 : n + 1]) for row, n in zip(ids.tolist(), real, strict=True)]
+        kept = np.flatnonzero(~evaluate_batch(self.model.typed, tokens).errors).tolist()
+        if not kept:
+            raise InputError("the program raises on every input of the data")
+        held = len(kept) * ids.shape[1] * self.model.d_model * (self.model.n_layers + 3)
+        if held > HELD:
+            raise InputError(
+                f"{len(kept):,} inputs are too many to hold the residual stream of",
+                hint=f"a sample of {len(kept) * HELD // held:,} fits",
+            )
+        return kept, ids[kept], [given[row] for row in kept], [real[row] for row in kept]
+
+    def _clean(self) -> Stream:
+        embedding = self.parameters.W_E[self.ids] + self.parameters.W_pos[: self.ids.shape[1]]
+        return self.run(frozenset(), Stream((embedding,), embedding))
+
+    def _ablated(self, ablation: Ablation, seed: int) -> Array:
+        """What takes the place of each slot: [input, position, slot]."""
+        stream = self.clean.last
+        if ablation == "zero":
+            return np.zeros_like(stream)
+        if ablation == "mean":
+            counted = self.token.copy()
+            counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that only hold PAD
+            means = np.where(counted[..., None], stream, 0).sum(axis=0, dtype=np.float64)
+            means /= counted.sum(axis=0)[:, None]
+            return np.broadcast_to(means.astype(stream.dtype), stream.shape)
+        rng = np.random.default_rng(seed)
+        partner = np.arange(len(stream))
+        lengths = np.array(self.real)
+        for length in np.unique(lengths):
+            cycle = rng.permutation(np.flatnonzero(lengths == length))
+            partner[cycle] = np.roll(cycle, 1)
+        if (partner == np.arange(len(stream))).all():
+            raise InputError("no two inputs of the data have the same length, so none can be resampled")
+        return np.asarray(stream[partner])
+
+    def layer(self, edge: Edge) -> int:
+        """The layer an edge leads into."""
+        layer = self.nodes[edge.target].layer
+        return self.model.n_layers if layer is None else layer
+
+    @cached_property
+    def _readers(self) -> list[tuple[str, int, slice | int | None]]:
+        """For each edge the activation its reader computes with it: name, layer, and which head or neurons."""
+        found: list[tuple[str, int, slice | int | None]] = []
+        for edge in self.edges:
+            node = self.nodes[edge.target]
+            if node.head is not None:
+                found.append((f"attn.hook_{edge.input}", self.layer(edge), node.head))
+            elif node.neurons is not None:
+                found.append(("mlp.hook_pre", self.layer(edge), slice(*node.neurons)))
+            else:
+                found.append(("logits", self.layer(edge), None))
+        return found
+
+    def run(self, ablated: frozenset[int], known: Stream, start: int = 0) -> Stream:
+        """A forward pass with edges ablated, from layer `start` on; what comes before is as in `known`."""
+        changes: dict[tuple[str, int], dict[Any, list[int]]] = {}
+        for number in sorted(ablated):
+            name, layer, part = self._readers[number]
+            key = (part.start, part.stop) if isinstance(part, slice) else part
+            changes.setdefault((name, layer), {}).setdefault(key, []).extend(self.edges[number].slots)
+        streams = [known.before[start]]
+
+        def hook(name: str, tensor: Array) -> Array | None:
+            if name == "hook_embed":
+                return known.before[start]
+            if name == "hook_pos_embed":
+                return np.zeros_like(tensor)
+            layer = self.model.n_layers
+            if name != "logits":
+                _, number, name = name.split(".", 2)
+                layer = int(number) + start
+            if name in ("hook_resid_mid", "hook_resid_post"):
+                streams.append(tensor)
+            parts = changes.get((name, layer))
+            return self._again(name, layer, tensor, streams[-1], parts) if parts else None
+
+        shortened = replace(self.parameters, layers=self.parameters.layers[start:])
+        logits = forward(shortened, self.ids, np, causal=self.model.options.causal, hook=hook)
+        return Stream((*known.before[:start], *streams[::2]), logits)
+
+    def _again(self, name: str, layer: int, tensor: Array, stream: Array, parts: dict[Any, list[int]]) -> Array:
+        """An activation with some heads or neurons computed from a residual stream in which slots are replaced."""
+        changed = tensor.copy()
+        for part, slots in parts.items():
+            seen = stream.copy()
+            seen[..., slots] = self.ablated[..., slots]
+            if name == "logits":
+                return np.asarray(seen @ self.parameters.W_U)
+            weights: LayerParameters = self.parameters.layers[layer]
+            if name == "mlp.hook_pre":
+                neurons = slice(*part)
+                changed[..., neurons] = seen @ weights.W_in[:, neurons] + weights.b_in[neurons]
+            else:
+                side = name[-1].upper()
+                matrix, bias = getattr(weights, f"W_{side}")[part], getattr(weights, f"b_{side}")[part]
+                changed[:, :, part] = seen @ matrix + bias
+        return changed
+
+    def logits(self, stream: Stream) -> Array:
+        """The logits; those of one-hot outputs rounded, so that a tie goes to the first value and not to chance."""
+        logits = stream.logits.copy()
+        for output in self.model.outputs:
+            if output.encoding is Encoding.CATEGORICAL:
+                logits[..., output.start : output.stop] = logits[..., output.start : output.stop].round(4)
+        return logits
+
+    def _codes(self, stream: Stream) -> list[Array]:
+        logits = self.logits(stream)
+        return [output.codes(logits) for output in self.model.outputs]
+
+    def changed(self, stream: Stream) -> bool:
+        """Whether some output at some token is not what the whole model gives."""
+        return any(
+            bool((differs(output.domain, expected, got) & self.token).any())
+            for output, expected, got in zip(self.model.outputs, self.expected, self._codes(stream), strict=True)
+        )
+
+    def values(self, stream: Array, edge: Edge) -> Array:
+        """What the slots of an edge hold."""
+        return np.asarray(stream[..., list(edge.slots)])
