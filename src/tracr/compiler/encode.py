@@ -99,12 +99,10 @@ def _check(node: SOpNode, most: int) -> None:
             expression=node.source,
             hint="annotate it rasp.categorical, or map the values to numbers first",
         )
-    numbers = node.domain.numbers.tolist() if isinstance(node.domain, Finite) else node.domain.ends
     largest = max(node.domain.ends, key=abs)
-    tiny = next((number for number in numbers if 0 < abs(number) < SMALLEST_NUMBER), None)
-    if tiny is not None:
+    if 0 < abs(largest) < SMALLEST_NUMBER:
         raise CompileError(
-            f"holds the number {tiny!r}, closer to zero than float32 can work with",
+            f"holds no number larger than {largest!r}, closer to zero than float32 can work with",
             expression=node.source,
             hint="scale it up, or annotate it rasp.categorical",
         )
