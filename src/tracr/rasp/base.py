@@ -1,0 +1,120 @@
+"""What all expressions have in common: they are immutable, have names, and check their parts."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from tracr.errors import ExpressionError
+from tracr.rasp.annotations import NAME, Annotations
+from tracr.rasp.functions import Function
+from tracr.rasp.values import Program, Value
+
+__all__ = ["RASPExpr", "checked", "checked_function", "items"]
+
+
+class RASPExpr(Program, abc.ABC):
+    """Base of s-ops and selectors."""
+
+    __slots__ = ("__weakref__", "_explicit", "children")
+    default_name: ClassVar[str] = "expr"
+    a_kind: ClassVar[str] = "an expression"  # these three for error messages
+    how_to_make_one: ClassVar[str] = ""
+    how_to_turn_into_one: ClassVar[str] = ""
+
+    _explicit: Mapping[str, Any]
+    children: tuple[RASPExpr, ...]
+
+    def _set(self, *children: RASPExpr, **fields: object) -> None:
+        """Fill the fields, once, at construction."""
+        for name, value in {"_explicit": {}, "children": children, **fields}.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self!r} is immutable; build a new expression, or use .named(...) / .annotated(...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self!r} is immutable")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __call__(self, xs: Sequence[Value]) -> Any:
+        """Evaluate on the input `xs` with the reference interpreter (bidirectional)."""
+        from tracr.rasp.interpreter import evaluate
+
+        return evaluate(self, xs)
+
+    @property
+    def annotations(self) -> Annotations:
+        """What was annotated, with defaults for the rest."""
+        return Annotations(self, self._explicit)
+
+    @property
+    def name(self) -> str:
+        """The name given with `named`, else one for the kind of expression."""
+        return str(self.annotations[NAME])
+
+    @property
+    def label(self) -> str:
+        """The name; the compiler numbers labels that occur twice."""
+        return self.name
+
+    def copy(self) -> Self:
+        """Another expression that means the same."""
+        return self.annotated()
+
+    def named(self, name: str) -> Self:
+        """A copy called `name`."""
+        return self.annotated(**{NAME: name})
+
+    def annotated(self, **annotations: object) -> Self:
+        """A copy with these annotations added."""
+        twin = object.__new__(type(self))
+        for cls in type(self).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if not slot.startswith("__"):
+                    object.__setattr__(twin, slot, getattr(self, slot))
+        object.__setattr__(twin, "_explicit", Annotations(self, {**self._explicit, **annotations}).explicit)
+        return twin
+
+    def _details(self) -> list[str]:
+        """What stands between the parentheses of `repr`, besides the children."""
+        return []
+
+    def __repr__(self) -> str:
+        inner = [*self._details(), *(child.name for child in self.children)]
+        text = f"{type(self).__name__}({', '.join(inner)})" if inner else self.name
+        given = self._explicit.get(NAME)
+        return f"{text}.named({given!r})" if given is not None and inner else text
+
+
+def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
+    """`expr`, if it is an expression of that kind; otherwise an error that says what to write."""
+    if isinstance(expr, kind):
+        return expr
+    hint = kind.how_to_make_one
+    if isinstance(expr, RASPExpr):
+        hint = kind.how_to_turn_into_one
+    elif callable(expr):
+        hint = f"a function comes first in Map and SequenceMap, last in Select; {hint}"
+    raise ExpressionError(f"{role} of {owner} must be {kind.a_kind}, not {expr!r}", hint=hint)
+
+
+def items(value: Any, owner: str) -> list[Any]:
+    """The items of a list of values."""
+    try:
+        return list(value)
+    except TypeError:
+        raise ExpressionError(f"{owner} needs a list of values, not {value!r}") from None
+
+
+def checked_function(f: object, owner: str) -> Function:
+    """`f`, if it can be called."""
+    if not callable(f):
+        raise ExpressionError(f"the function of {owner} must be callable, not {f!r}", hint="pass a lambda")
+    return f

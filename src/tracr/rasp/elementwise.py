@@ -1,0 +1,274 @@
+"""S-ops that look at one position at a time: the sources, constants, maps, and operators between s-ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from tracr.errors import ExpressionError
+from tracr.rasp.base import RASPExpr, checked, checked_function, items
+from tracr.rasp.functions import (
+    BinaryOperator,
+    Composition,
+    ConstantOperator,
+    Function,
+    UnaryOperator,
+    function_name,
+)
+from tracr.rasp.values import Value, as_value, is_number
+
+__all__ = [
+    "ConstantSOp",
+    "Full",
+    "Indices",
+    "Length",
+    "LinearSequenceMap",
+    "Map",
+    "SOp",
+    "SequenceMap",
+    "Tokens",
+    "indices",
+    "length",
+    "tokens",
+]
+
+
+class SOp(RASPExpr):
+    """A sequence operation: from an input to a sequence of values of the same length."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves `scalar < sop` to us instead of looping over it
+    a_kind = "an s-op"
+    how_to_make_one = "wrap a constant as rasp.Full(value), values by position as rasp.ConstantSOp([...])"
+    how_to_turn_into_one = "rasp.SelectorWidth(selector) or rasp.Aggregate(selector, sop) turns a selector into an s-op"
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(
+            f"{self!r} has no truth value: it is a program, not a result",
+            hint="combine s-ops with & | ~ instead of and/or/not/in, and write (0 < x) & (x < 5) for 0 < x < 5",
+        )
+
+    def _with(self, symbol: str, other: object, *, reflected: bool = False) -> SOp:
+        if isinstance(other, SOp):
+            return SequenceMap(BinaryOperator(symbol), self, other)
+        if isinstance(other, RASPExpr):
+            raise ExpressionError(f"{symbol} between the s-op {self!r} and the selector {other!r} has no meaning")
+        return Map(ConstantOperator(symbol, as_value(other, where="a constant in an expression"), reflected), self)
+
+    def __lt__(self, other: object) -> SOp:
+        return self._with("<", other)
+
+    def __le__(self, other: object) -> SOp:
+        return self._with("<=", other)
+
+    def __eq__(self, other: object) -> SOp:  # type: ignore[override]
+        return self._with("==", other)
+
+    def __ne__(self, other: object) -> SOp:  # type: ignore[override]
+        return self._with("!=", other)
+
+    def __gt__(self, other: object) -> SOp:
+        return self._with(">", other)
+
+    def __ge__(self, other: object) -> SOp:
+        return self._with(">=", other)
+
+    def __add__(self, other: object) -> SOp:
+        return self._with("+", other)
+
+    def __radd__(self, other: object) -> SOp:
+        return self._with("+", other, reflected=True)
+
+    def __sub__(self, other: object) -> SOp:
+        return self._with("-", other)
+
+    def __rsub__(self, other: object) -> SOp:
+        return self._with("-", other, reflected=True)
+
+    def __mul__(self, other: object) -> SOp:
+        return self._with("*", other)
+
+    def __rmul__(self, other: object) -> SOp:
+        return self._with("*", other, reflected=True)
+
+    def __truediv__(self, other: object) -> SOp:
+        return self._with("/", other)
+
+    def __rtruediv__(self, other: object) -> SOp:
+        return self._with("/", other, reflected=True)
+
+    def __floordiv__(self, other: object) -> SOp:
+        return self._with("//", other)
+
+    def __rfloordiv__(self, other: object) -> SOp:
+        return self._with("//", other, reflected=True)
+
+    def __mod__(self, other: object) -> SOp:
+        return self._with("%", other)
+
+    def __rmod__(self, other: object) -> SOp:
+        return self._with("%", other, reflected=True)
+
+    def __pow__(self, other: object) -> SOp:
+        return self._with("**", other)
+
+    def __rpow__(self, other: object) -> SOp:
+        return self._with("**", other, reflected=True)
+
+    def __and__(self, other: object) -> SOp:
+        return self._with("and", other)
+
+    def __rand__(self, other: object) -> SOp:
+        return self._with("and", other, reflected=True)
+
+    def __or__(self, other: object) -> SOp:
+        return self._with("or", other)
+
+    def __ror__(self, other: object) -> SOp:
+        return self._with("or", other, reflected=True)
+
+    def __invert__(self) -> SOp:
+        return Map(UnaryOperator("not"), self)
+
+    def __neg__(self) -> SOp:
+        return Map(UnaryOperator("neg"), self)
+
+
+class Tokens(SOp):
+    """The input itself."""
+
+    __slots__ = ()
+    default_name = "tokens"
+
+    def __init__(self) -> None:
+        self._set()
+
+
+class Indices(SOp):
+    """The positions 0, 1, 2, ..."""
+
+    __slots__ = ()
+    default_name = "indices"
+
+    def __init__(self) -> None:
+        self._set()
+
+
+class Length(SOp):
+    """The length of the input, at every position."""
+
+    __slots__ = ()
+    default_name = "length"
+
+    def __init__(self) -> None:
+        self._set()
+
+
+class Full(SOp):
+    """The same value at every position.
+
+    >>> Full(7)("ab")
+    [7, 7]
+    """
+
+    __slots__ = ("fill",)
+    default_name = "full"
+    fill: Value
+
+    def __init__(self, fill: Value) -> None:
+        self._set(fill=as_value(fill, where="the fill of Full"))
+
+    def _details(self) -> list[str]:
+        return [repr(self.fill)]
+
+
+class ConstantSOp(SOp):
+    """Fixed values, for inputs of exactly their length (or, with `check_length=False`, of at most it)."""
+
+    __slots__ = ("check_length", "value")
+    default_name = "constant_sop"
+    value: tuple[Value, ...]
+    check_length: bool
+
+    def __init__(self, value: Sequence[Value], check_length: bool = True) -> None:
+        values = tuple(as_value(v, where="a value of ConstantSOp") for v in items(value, "ConstantSOp"))
+        self._set(value=values, check_length=check_length)
+
+    def _details(self) -> list[str]:
+        return [repr(list(self.value))]
+
+
+class Map(SOp):
+    """`f` of every value; `None` stays `None`. A Map of a Map fuses into one when `simplify`.
+
+    >>> Map(lambda x: x.upper(), tokens)("ab")
+    ['A', 'B']
+    """
+
+    __slots__ = ("f", "inner")
+    default_name = "map"
+    f: Function
+    inner: SOp
+
+    def __init__(self, f: Callable[[Any], Any], inner: SOp, simplify: bool = True) -> None:
+        inner = checked(inner, SOp, "the input", "Map")
+        function = checked_function(f, "Map")
+        if simplify and isinstance(inner, Map):
+            function, inner = Composition(inner.f, function), inner.inner
+        self._set(inner, f=function, inner=inner)
+
+    def _details(self) -> list[str]:
+        return [function_name(self.f)]
+
+
+class SequenceMap(SOp):
+    """`f` of the values of two s-ops at the same position; `None` if either is.
+
+    >>> SequenceMap(lambda x, y: x * y, indices, length)("abc")
+    [0, 3, 6]
+    """
+
+    __slots__ = ("f", "fst", "snd")
+    default_name = "sequence_map"
+    f: Function
+    fst: SOp
+    snd: SOp
+
+    def __init__(self, f: Callable[[Any, Any], Any], fst: SOp, snd: SOp) -> None:
+        fst = checked(fst, SOp, "the first input", type(self).__name__)
+        snd = checked(snd, SOp, "the second input", type(self).__name__)
+        self._set(fst, snd, f=checked_function(f, "SequenceMap"), fst=fst, snd=snd)
+
+    def _details(self) -> list[str]:
+        return [function_name(self.f)]
+
+
+class LinearSequenceMap(SequenceMap):
+    """`fst_fac * fst + snd_fac * snd`, elementwise.
+
+    >>> LinearSequenceMap(indices, length, 2, -1)("abc")
+    [-3, -1, 1]
+    """
+
+    __slots__ = ("fst_fac", "snd_fac")
+    default_name = "linear_sequence_map"
+    fst_fac: float
+    snd_fac: float
+
+    def __init__(self, fst: SOp, snd: SOp, fst_fac: float, snd_fac: float) -> None:
+        facs = [as_value(fac, where="a factor of LinearSequenceMap") for fac in (fst_fac, snd_fac)]
+        if not all(is_number(fac) for fac in facs):
+            raise ExpressionError(f"the factors of LinearSequenceMap must be numbers, not {fst_fac!r} and {snd_fac!r}")
+        first, second = facs
+        super().__init__(lambda x, y: first * x + second * y, fst, snd)
+        object.__setattr__(self, "fst_fac", first)
+        object.__setattr__(self, "snd_fac", second)
+
+    def _details(self) -> list[str]:
+        return [f"{self.fst_fac!r} x + {self.snd_fac!r} y"]
+
+
+tokens = Tokens()
+indices = Indices()
+length = Length()
