@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -154,3 +155,14 @@ def test_no_input_no_output() -> None:
     assert model([]) == []
     assert model("") == []
     assert model([[], ["a"]]) == [[], [1]]
+
+
+def test_errors_and_warnings_name_the_line_an_expression_was_written_on() -> None:
+    """file.py:line of the expression, whatever built it; copies keep it."""
+    inverse = rasp.Map(lambda x: 1 / x, rasp.tokens).named("inverse")
+    line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    assert inverse.origin == f"test_errors.py:{line}"
+    with pytest.raises(tracr.CompileError, match=rf"inverse'\) \(test_errors.py:{line}\): the function raises"):
+        tracr.compile(inverse, [0, 1], 3)
+    model = tracr.compile(inverse, [1, 2], 3)
+    assert model.typed.sops[model.typed.outputs[0][1]].origin == f"test_errors.py:{line}"

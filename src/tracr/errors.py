@@ -34,22 +34,30 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What was found in a program: the expression, what is wrong with it, and what to write instead."""
+    """What was found in a program: the expression and where it was written, what is wrong, what to write instead."""
 
     expression: str
     what: str
     hint: str = ""
+    origin: str = ""
+
+    @staticmethod
+    def about(culprit: object, what: str, hint: str = "") -> Diagnostic:
+        """A diagnostic about an expression, a typed node (both know where they come from), or a text."""
+        text = culprit if isinstance(culprit, str) else getattr(culprit, "source", "") or repr(culprit)
+        return Diagnostic(text, what, hint, "" if isinstance(culprit, str) else getattr(culprit, "origin", ""))
 
     def __str__(self) -> str:
-        text = f"{self.expression}: {self.what}" if self.expression else self.what
+        where = f"{self.expression} ({self.origin})" if self.origin else self.expression
+        text = f"{where}: {self.what}" if where else self.what
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 
 class TracrError(Exception):
     """Root of every error this package raises on purpose."""
 
-    def __init__(self, what: str, *, expression: str = "", hint: str = "") -> None:
-        self.diagnostic = Diagnostic(expression, what, hint)
+    def __init__(self, what: str, *, expression: object = "", hint: str = "") -> None:
+        self.diagnostic = Diagnostic.about(expression, what, hint)
         super().__init__(str(self.diagnostic))
 
 

@@ -83,32 +83,32 @@ def _check(node: SOpNode, most: int) -> None:
             raise LimitError(
                 f"has {len(node.domain):,} values, each a direction of the model: that alone is more than "
                 f"{len(node.domain) ** 2:,} parameters",
-                expression=node.source,
+                expression=node,
                 hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {most:,})",
             )
         if isinstance(node.domain, Interval):
             raise LimitError(
                 f"is annotated categorical but its values, {node.domain.reason}, are too many to list",
-                expression=node.source,
+                expression=node,
                 hint="annotate it rasp.numerical, or raise max_values",
             )
         return
     if not node.domain.numeric:
         raise CompileError(
             f"is annotated numerical but takes values that are not numbers: {node.domain}",
-            expression=node.source,
+            expression=node,
             hint="annotate it rasp.categorical, or map the values to numbers first",
         )
     largest = max(node.domain.ends, key=abs)
     if 0 < abs(largest) < SMALLEST_NUMBER:
         raise CompileError(
             f"holds no number larger than {largest!r}, closer to zero than float32 can work with",
-            expression=node.source,
+            expression=node,
             hint="scale it up, or annotate it rasp.categorical",
         )
     if abs(largest) > LARGEST_INTEGER:
         raise CompileError(
             f"holds the number {largest!r}, beyond 2**24, where float32 no longer tells integers apart",
-            expression=node.source,
+            expression=node,
             hint="scale it down, or annotate it rasp.categorical",
         )

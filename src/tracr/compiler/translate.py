@@ -75,14 +75,14 @@ def check_precision(translation: Translation, node: SOpNode) -> None:
     if error > OUTPUT_TOLERANCE:
         raise CompileError(
             f"its numbers, up to {max(abs(variable.low), abs(variable.high)):g}, may be off by {error:.2g} in float32",
-            expression=node.source,
+            expression=node,
             hint="use numbers of more equal size, or smaller factors",
         )
 
 
 @functools.singledispatch
 def _translate(op: Op, translation: Translation, node: SOpNode) -> None:
-    raise CompileError(f"no translation for {type(op).__name__}", expression=node.source)
+    raise CompileError(f"no translation for {type(op).__name__}", expression=node)
 
 
 @_translate.register

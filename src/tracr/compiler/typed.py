@@ -123,11 +123,15 @@ Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Lookup | PairLooku
 
 @dataclass(frozen=True, eq=False)
 class SOpNode:
-    """An s-op: what it computes, the values it can take and how it is to be stored."""
+    """An s-op: what it computes, the values it can take and how it is to be stored.
+
+    `source` is the expression as text, `origin` where it was written (`file.py:12`).
+    """
 
     id: int
     label: str
     source: str
+    origin: str
     op: Op
     domain: Domain
     wish: Encoding | None
@@ -154,6 +158,7 @@ class SelectorNode:
     id: int
     label: str
     source: str
+    origin: str
     keys: int
     queries: int
     table: NDArray[np.int8]

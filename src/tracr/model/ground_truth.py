@@ -39,10 +39,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Written:
-    """A variable that a node writes: the expression it belongs to, and the dimensions written."""
+    """A variable that a node writes: the expression it belongs to, its source line, and the dimensions written."""
 
     variable: str
     expression: str
+    line: str
     slots: tuple[int, ...]
 
 

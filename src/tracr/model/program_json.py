@@ -148,6 +148,7 @@ def _sop_json(node: SOpNode) -> dict[str, Any]:
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
+        "origin": encode_value(node.origin),
         "op": {"kind": NAMES[type(node.op)], **op},
         "domain": _domain_json(node.domain),
         "wish": None if node.wish is None else node.wish.value,
@@ -160,6 +161,7 @@ def _selector_json(node: SelectorNode) -> dict[str, Any]:
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
+        "origin": encode_value(node.origin),
         "keys": node.keys,
         "queries": node.queries,
         "counts": [int(count) for count in node.counts],
@@ -236,13 +238,14 @@ def _check(typed: Typed, reader: Reader) -> None:
 
 
 def _read_sop(reader: Reader, tables: Tables) -> SOpNode:
-    given = reader.object(("id", "label", "source", "op", "domain", "wish", "encoding"))
+    given = reader.object(("id", "label", "source", "origin", "op", "domain", "wish", "encoding"))
     number = given["id"].integer()
     wish = given["wish"]
     return SOpNode(
         number,
         given["label"].text(),
         given["source"].text(),
+        given["origin"].text(),
         _read_op(given["op"], f"sops.{number}", tables),
         _read_domain(given["domain"]),
         None if wish.data is None else ENCODINGS[wish.choice(ENCODINGS)],
@@ -278,7 +281,7 @@ def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
 
 
 def _read_selector(reader: Reader, tables: Tables) -> SelectorNode:
-    given = reader.object(("id", "label", "source", "keys", "queries", "counts"))
+    given = reader.object(("id", "label", "source", "origin", "keys", "queries", "counts"))
     number = given["id"].integer()
     counts = tuple(count.integer() for count in given["counts"].items())
     if list(counts) != sorted(set(counts)):
@@ -286,8 +289,9 @@ def _read_selector(reader: Reader, tables: Tables) -> SelectorNode:
     table = _take(tables, f"selectors.{number}", np.int8)
     if table.max(initial=0) > 1:
         reader.fail("has a table with cells that are neither 0 nor 1")
-    label, source = given["label"].text(), given["source"].text()
-    return SelectorNode(number, label, source, given["keys"].integer(), given["queries"].integer(), table, counts)
+    label, source, origin = (given[name].text() for name in ("label", "source", "origin"))
+    keys, queries = given["keys"].integer(), given["queries"].integer()
+    return SelectorNode(number, label, source, origin, keys, queries, table, counts)
 
 
 def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

@@ -114,7 +114,7 @@ class _Wiring:
         inputs: tuple[tuple[str, Place], ...] = (),
     ) -> _Part:
         writes = tuple(
-            Written(self.names[variable], self._expression(variable), held)
+            Written(self.names[variable], *self._expression(variable), held)
             for variable, held in self._by_variable(slots).items()
         )
         node = Node(name, kind, layer, head, neurons, writes, says, output, inputs)
@@ -123,10 +123,12 @@ class _Wiring:
             node = Node(name, kind, layer, head, neurons, writes, says, output, inputs)
         return _Part(node, slots, reads)
 
-    def _expression(self, variable: Variable) -> str:
+    def _expression(self, variable: Variable) -> tuple[str, str]:
+        """The expression a variable belongs to, and where that was written."""
         if variable.node is None:
-            return SPECIAL.get(variable, variable.label)
-        return self.model.typed.sops[variable.node].source
+            return SPECIAL.get(variable, variable.label), ""
+        node = self.model.typed.sops[variable.node]
+        return node.source, node.origin
 
     def _by_variable(self, slots: Slots) -> dict[Variable, Slots]:
         found: dict[Variable, list[int]] = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -17,7 +19,7 @@ __all__ = ["RASPExpr", "checked", "checked_function", "items"]
 class RASPExpr(Program, abc.ABC):
     """Base of s-ops and selectors."""
 
-    __slots__ = ("__weakref__", "_explicit", "children")
+    __slots__ = ("__weakref__", "_explicit", "children", "origin")
     default_name: ClassVar[str] = "expr"
     a_kind: ClassVar[str] = "an expression"  # these three for error messages
     how_to_make_one: ClassVar[str] = ""
@@ -25,10 +27,12 @@ class RASPExpr(Program, abc.ABC):
 
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
+    origin: str
+    """Where it was written: `file.py:12`, or empty if not in a file."""
 
     def _set(self, *children: RASPExpr, **fields: object) -> None:
         """Fill the fields, once, at construction."""
-        for name, value in {"_explicit": {}, "children": children, **fields}.items():
+        for name, value in {"_explicit": {}, "children": children, "origin": _origin(), **fields}.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -91,6 +95,15 @@ class RASPExpr(Program, abc.ABC):
         text = f"{type(self).__name__}({', '.join(inner)})" if inner else self.name
         given = self._explicit.get(NAME)
         return f"{text}.named({given!r})" if given is not None and inner else text
+
+
+def _origin() -> str:
+    """The line, outside this package, that builds the expression."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tracr":
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"
 
 
 def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:

@@ -52,7 +52,7 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
 def _not_a_number(node: Node, what: str) -> CompileError:
     return CompileError(
         f"averages numbers, but {what} is not one",
-        expression=repr(node.expr),
+        expression=node.expr,
         hint="use a number or None there, or select at most one position per query",
     )
 
@@ -79,13 +79,13 @@ def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpN
     if len(others) < len(source.domain) - int(source.domain.maybe_none) and not fixed:
         raise CompileError(
             f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
-            expression=repr(node.expr),
+            expression=node.expr,
             hint="select at most one position per query, or map the values to numbers first",
         )
     if inference.options.strict:
         raise CompileError(
             f"may select several values that have no mean, such as {source.domain.values[0]!r}",
-            expression=repr(node.expr),
+            expression=node.expr,
             hint="select at most one position per query (refused because strict=True)",
         )
     return True, True

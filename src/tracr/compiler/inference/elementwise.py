@@ -130,7 +130,7 @@ def add_pairs(
         sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
         form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
     if form is None:
-        caller = Caller(repr(expr), f, inference.reporter, exact)
+        caller = Caller(expr, f, inference.reporter, exact)
         table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
     else:
         table, values = tabulate_sum(*domains, pairs, form[0])

@@ -36,7 +36,7 @@ def _add_selector(inference: Inference, node: Node, keys: int, queries: int, tab
     found = widths(table, *facts, inference.shape, inference.options.causal)
     inference.widths[node.id] = found
     inference.selectors[node.id] = SelectorNode(
-        node.id, node.label, repr(node.expr), keys, queries, table, found.counts
+        node.id, node.label, repr(node.expr), node.expr.origin, keys, queries, table, found.counts
     )
 
 
@@ -93,7 +93,7 @@ def _add_combination(inference: Inference, node: Node, how: Callable[[Table, Tab
     if len(key_codes[0]) * len(query_codes[0]) > limit:
         raise LimitError(
             f"compares {len(key_codes[0]):,} pairs of keys with {len(query_codes[0]):,} pairs of queries",
-            expression=repr(node.expr),
+            expression=node.expr,
             hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
         )
     first = fst.table[query_codes[0]][:, key_codes[0]]

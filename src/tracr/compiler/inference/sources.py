@@ -55,7 +55,7 @@ def _(expr: Length, inference: Inference, node: Node) -> None:
     if inference.options.causal:
         raise CompileError(
             "the length of the input depends on the future, which a causal model does not see",
-            expression=repr(expr),
+            expression=expr,
             hint="rasp.indices + 1 is the number of tokens so far",
         )
     shortest, longest = inference.lengths

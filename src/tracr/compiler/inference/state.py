@@ -47,7 +47,7 @@ class Inference:
 
     def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
         """The user's function, ready to be tabulated for `node`."""
-        return Caller(repr(node.expr), f, self.reporter, reachable, predicate)
+        return Caller(node.expr, f, self.reporter, reachable, predicate)
 
     def fresh_id(self) -> int:
         """An id for a node the graph does not have."""
@@ -88,7 +88,9 @@ class Inference:
         own = frozenset() if root is not None else frozenset({canon})
         facts = Facts(canon, canon if root is None else root, leaves, joint, groups, distinct, determines | own)
         self.facts[number] = facts
-        self.sops[number] = SOpNode(number, label, repr(expr), op, domain, wish, wish or Encoding.CATEGORICAL)
+        self.sops[number] = SOpNode(
+            number, label, repr(expr), expr.origin, op, domain, wish, wish or Encoding.CATEGORICAL
+        )
 
     def most_values(self, number: int) -> int:
         """How many values of a node to list: up to the limit where a nonlinear reader needs them, else a few."""
@@ -101,7 +103,7 @@ class Inference:
         if isinstance(node.domain, Interval):
             raise LimitError(
                 f"needs every value of {node.label} = {node.source}, {node.domain.reason}",
-                expression=repr(reader),
+                expression=reader,
                 hint=f"raise max_values (now {self.options.max_values:,}), shorten max_seq_len, "
                 "or apply only linear operations (+, -, * constant) to it",
             )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Codes, Finite, finite
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
+from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import Value, as_value
 
@@ -45,11 +46,11 @@ class Reporter:
     strict: bool
     found: list[Diagnostic]
 
-    def warn(self, expression: str, what: str, hint: str) -> None:
+    def warn(self, expression: object, what: str, hint: str) -> None:
         """Record and issue a warning, or refuse."""
         if self.strict:
             raise CompileError(what, expression=expression, hint=f"{hint} (refused because strict=True)")
-        diagnostic = Diagnostic(expression, what, hint)
+        diagnostic = Diagnostic.about(expression, what, hint)
         self.found.append(diagnostic)
         warnings.warn(str(diagnostic), TracrWarning, stacklevel=_callers_level())
 
@@ -66,7 +67,7 @@ def _callers_level() -> int:
 class Caller:
     """A user's function with the expression it belongs to."""
 
-    expression: str
+    expression: RASPExpr
     f: Function
     reporter: Reporter
     reachable: bool

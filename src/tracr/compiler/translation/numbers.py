@@ -128,7 +128,7 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
 def _too_rough(node: SOpNode, units: Units) -> CompileError:
     return CompileError(
         f"needs {units.count:,} neurons whose float32 error, {units.noise.error:.2g}, is too large",
-        expression=node.source,
+        expression=node,
         hint="use fewer or coarser values: a shorter max_seq_len, or rounding before this operation",
     )
 
