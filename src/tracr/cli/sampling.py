@@ -77,7 +77,7 @@ def sample(
         _draw(output, count, seed, controls, workers)
         if compiling:
             folder = shards or output.with_name(f"{output.stem}.level{level}")
-            _compile(output, folder, count, (level, budget), shard_size, workers)
+            _compile(output, folder, count, (level, budget, shard_size), workers)
 
 
 def _draw(output: Path, count: int, seed: int, controls: Controls, workers: Workers) -> None:
@@ -103,7 +103,7 @@ def _draw(output: Path, count: int, seed: int, controls: Controls, workers: Work
     )
 
 
-def _compile(output: Path, folder: Path, count: int, how: tuple[int, int], size: int, workers: Workers) -> None:
+def _compile(output: Path, folder: Path, count: int, how: tuple[int, int, int], workers: Workers) -> None:
     from itertools import islice
 
     from tracr.datasets import read_programs
@@ -112,7 +112,7 @@ def _compile(output: Path, folder: Path, count: int, how: tuple[int, int], size:
 
     start = time.perf_counter()
     with _bar(count, "models") as advance:
-        made = build_shards(folder, islice(read_programs(output), count), Settings(*how), size, workers, advance)
+        made = build_shards(folder, islice(read_programs(output), count), Settings(*how), workers, advance)
     found = outcomes(folder)
     typer.echo(
         f"{folder}: {found['compiled']:,} models compiled and checked, {found['refused']:,} programs refused, "

@@ -12,7 +12,7 @@ workers.py       work over processes, or over Ray
 
 from tracr.datasets.controls import Controls, random_program
 from tracr.datasets.meaning import meaning
-from tracr.datasets.printing import to_python
+from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.program_file import read_programs, write_programs
 from tracr.datasets.python_text import UnprintableError
 from tracr.datasets.records import Record, sample
@@ -25,6 +25,7 @@ __all__ = [
     "meaning",
     "random_program",
     "read_programs",
+    "run_python",
     "same_structure",
     "sample",
     "to_python",

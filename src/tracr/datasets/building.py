@@ -23,24 +23,23 @@ def build_shards(
     folder: str | Path,
     records: Iterable[Record],
     settings: Settings | None = None,
-    size: int = 100,
     workers: Workers = SERIAL,
     progress: Progress | None = None,
 ) -> int:
-    """Compile the programs into shards of `size`; shards that are there already stay. Returns how many were compiled.
+    """Compile the programs into shards; those that are there already stay. Returns how many were compiled.
 
     A shard's weights are written first and its JSON file last, each in one step, so a shard with a JSON file is
     complete. A folder made with other settings, or of other programs, is refused.
     """
-    folder = Path(folder)
+    folder, settings = Path(folder), settings or Settings()
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob(".shard-*.tmp"):  # of a killed process
         left.unlink()
     compiled = 0
 
     def missing() -> Iterator[Task]:
-        for number, group in enumerate(_groups(records, size)):
-            task = Task(number, group, settings or Settings())
+        for number, group in enumerate(_groups(records, settings.shard_size)):
+            task = Task(number, group, settings)
             if not _is_there(folder, task):
                 yield task
             elif progress is not None:
@@ -77,13 +76,13 @@ def _is_there(folder: Path, task: Task) -> bool:
     data = read_sidecar(path)
     there = [(entry["id"], entry["meaning"]) for entry in data["programs"]]
     wanted = [(record.id, record.meaning) for record in task.records]
-    if data["settings"] != vars(task.settings) or there != wanted[: len(there)]:
+    if data["settings"] != vars(task.settings) or there[: len(wanted)] != wanted[: len(there)]:
         raise FormatError(
             f"{path} holds other programs, or was made with other settings ({data['settings']})",
             hint="give the settings it was begun with, or another folder",
         )
     weights = path.with_suffix(".safetensors")
-    return there == wanted and weights.exists() and weights.stat().st_size == data["weights"]["bytes"]
+    return len(there) >= len(wanted) and weights.exists() and weights.stat().st_size == data["weights"]["bytes"]
 
 
 def _write(folder: Path, shard: Shard) -> None:

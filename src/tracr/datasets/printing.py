@@ -6,7 +6,7 @@ import builtins
 import keyword
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tracr.compiler.trace import unique_labels
 from tracr.datasets.python_text import Imports, UnprintableError, function_text, value_text
@@ -28,6 +28,7 @@ from tracr.rasp.expressions import (
     SelectorOr,
     SelectorWidth,
     SequenceMap,
+    SOp,
     Tokens,
     indices,
     length,
@@ -36,7 +37,7 @@ from tracr.rasp.expressions import (
 from tracr.rasp.functions import BinaryOperator, ConstantOperator, Function, UnaryOperator
 from tracr.rasp.traversal import topological
 
-__all__ = ["to_python"]
+__all__ = ["run_python", "to_python"]
 
 INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
 SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # where Python writes an operator of s-ops differently
@@ -69,6 +70,17 @@ def to_python(program: RASPExpr) -> str:
     printer = _Printer({**INPUTS, **names}, imports)
     lines = [line for expr in exprs for line in printer.lines(expr)]
     return "\n".join([*imports.lines(), "", *lines, f"{RESULT} = {printer.names[program]}", ""])
+
+
+def run_python(text: str, file: str = "program.py") -> SOp:
+    """The program that a text of `to_python` makes; its expressions say on which line of `file` they stand.
+
+    This executes the text: run none that others wrote.
+    """
+    names: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), names)
+    program: SOp = names[RESULT]
+    return program
 
 
 def _variable(expr: RASPExpr) -> str:

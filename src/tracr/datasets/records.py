@@ -149,7 +149,7 @@ def sample(count: int, seed: int = 0, controls: Controls | None = None, workers:
     Candidates that the compiler refuses to tabulate come in between, with the reason, and are not counted.
 
     >>> [record.size.ops for record in sample(3, seed=1, controls=Controls(min_ops=2, max_ops=3))]
-    [3, 2, 3]
+    [2, 3, 3]
     """
     yield from Sampling(seed, controls or Controls()).records(count, workers)
 

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 import tracr
 from tracr.compiler.domains import Finite
 from tracr.compiler.pipeline import compile_program
+from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.records import Record, Refusal
-from tracr.errors import TracrError, TracrWarning
+from tracr.errors import FormatError, TracrError, TracrWarning
 from tracr.model.compiled import CompiledModel
 from tracr.model.outputs import Output
 from tracr.model.residual import Dimension
 from tracr.model.values_json import encode_value
+from tracr.rasp.expressions import SOp
 
 __all__ = ["Settings", "Shard", "Task", "make_shard", "shard_name"]
 
@@ -33,10 +35,11 @@ FORMAT, VERSION = "tracr shard", 1
 
 @dataclass(frozen=True)
 class Settings:
-    """How the programs are compiled, and on how many inputs each model is checked."""
+    """How the programs are compiled, on how many inputs each model is checked, and how many make a shard."""
 
     level: int = 1
     budget: int = 2_000
+    shard_size: int = 100
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], Compil
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TracrWarning)
-                model = compile_program({"output": record.program}, record.controls.options(settings.level))
+                model = compile_program({"output": _program(record)}, record.controls.options(settings.level))
         except TracrError as error:
             return {"status": "refused", "reason": vars(Refusal.of(error))}, None
         found = model.verify(settings.budget)
@@ -106,6 +109,20 @@ def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], Compil
         return {"status": "compiled", "verification": checked, **_description(model)}, model
     except Exception:  # a bug; one program must not end a run of thousands
         return {"status": "failed", "reason": traceback.format_exc()}, None
+
+
+def _program(record: Record) -> SOp:
+    """The program as its source makes it, so that expressions know their lines there.
+
+    A record may come from anywhere, so what is executed is not its text but the one its seed gives.
+    """
+    source = to_python(record.program)
+    if source != record.source:
+        raise FormatError(
+            f"program {record.id} is not the one that its seed {list(record.seed)} gives",
+            hint="draw the programs anew with this version of tracr",
+        )
+    return run_python(source)
 
 
 def _description(model: CompiledModel) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from tracr.rasp.traversal import topological
 
 __all__ = ["functions_of", "same_structure"]
 
+ELSEWHERE = ("children", "origin")  # compared by themselves; where a program was written does not matter
+
 
 def same_structure(first: RASPExpr, second: RASPExpr, *, ignore_names: bool = False) -> bool:
     """Whether two programs consist of the same operations with the same functions, constants and annotations.
@@ -68,7 +70,7 @@ def _fields(expr: RASPExpr) -> tuple[Hashable, ...]:
     found: list[Hashable] = []
     for name in names:
         value: Any = getattr(expr, name, None)
-        if name.startswith("_") or name == "children" or isinstance(value, RASPExpr):
+        if name.startswith("_") or name in ELSEWHERE or isinstance(value, RASPExpr):
             continue
         if name in ("f", "predicate"):
             if not isinstance(expr, LinearSequenceMap):  # whose factors say it all

@@ -49,7 +49,7 @@ LOGIC: list[Operator] = [operator.and_, operator.or_]
 ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
 DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
 NUMERIC: list[Operator] = [max, min, fn.distance]
-TRIES, RESTARTS = 2_000, 200  # s-ops drawn, most of them in vain, before a program is begun anew; and how often that
+TRIES, RESTARTS = 1_000, 10  # s-ops drawn, most of them in vain, before a program is begun anew; and how often that
 SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
 
 

@@ -24,7 +24,6 @@ from tracr.rasp.expressions import (
     SelectorNot,
     SelectorOr,
     SelectorWidth,
-    SequenceMap,
 )
 
 __all__: list[str] = []
@@ -117,9 +116,7 @@ def _common(inference: Inference, node: Node, side: str, fst: int, snd: int) -> 
             order = np.argsort(pairs[own])  # the other is a function of this one
             return number, (pairs[0][order], pairs[1][order])
     number = inference.fresh_id()
-    label = f"{node.label}_{side}"
-    expr = SequenceMap(_pair, Indices(), Indices())  # stands for the pair in messages
-    add_pairs(inference, number, label, expr, _pair, (fst, snd), pairs, keep_none=True)
+    add_pairs(inference, number, f"{node.label}_{side}", node.expr, _pair, (fst, snd), pairs, keep_none=True)
     product = inference.listed(number, node.expr)
     first = np.array([domains[0].index[pair[0]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     second = np.array([domains[1].index[pair[1]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
