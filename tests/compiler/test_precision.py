@@ -73,6 +73,12 @@ def test_what_float32_can_hold_compiles(program: SOp, vocab: tuple[Value, ...]) 
     assert right_or_refused(program, vocab, 4)
 
 
+def test_adjacent_floats_are_told_apart_by_the_vectorised_interpreter() -> None:
+    """0.6 and 0.1 * 5 + 0.1 are neighbours: their midpoint rounds to one of them."""
+    sums = rasp.LinearSequenceMap(rasp.length, rasp.indices, 0.1, 0.1)
+    assert right_or_refused(rasp.SequenceMap(lambda x, y: x > y, sums, rasp.indices), ("a",), 5)
+
+
 def test_large_means_of_one_sign_are_relatively_exact() -> None:
     """A mean of positions at length 100 is not refused for its size."""
     assert right_or_refused(rasp.Aggregate(BEFORE, rasp.indices), ("a", "b"), 100)

@@ -1,7 +1,8 @@
-"""The command line `tracr`: list, compile, run, show, info and verify.
+"""The command line `tracr`: list, compile, run, show, info, verify and sample.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options
+sampling.py       the command that makes datasets of programs
 description.py    what a model consists of, as data
 stream.py         the residual stream, sub-layer by sub-layer, as data
 screen.py         both as text and tables
@@ -13,10 +14,13 @@ import sys
 import warnings
 
 from tracr.cli.commands import app
+from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
 from tracr.errors import TracrError, TracrWarning
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
+
+app.command("sample")(sample)
 
 
 def main() -> None:

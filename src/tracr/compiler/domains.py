@@ -66,8 +66,9 @@ class Finite:
         """The codes of the numbers in ascending order, and the midpoints between neighbours."""
         codes = np.array([code for code, value in enumerate(self.values) if is_number(value)], dtype=np.intp)
         codes = codes[np.argsort(self.numbers[codes], kind="stable")]
-        numbers = self.numbers[codes]
-        return codes, (numbers[1:] + numbers[:-1]) / 2
+        lower, upper = self.numbers[codes][:-1], self.numbers[codes][1:]
+        middles = lower + (upper - lower) / 2
+        return codes, np.where(middles >= upper, lower, middles)  # the midpoint of adjacent floats may round up
 
     @property
     def maybe_none(self) -> bool:
