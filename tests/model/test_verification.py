@@ -11,8 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, same, some_inputs
 from tests.strategies import Case, cases
+from tracr.compiler.domains import Finite
+from tracr.compiler.vectorised import Batch, evaluate_batch
+from tracr.model.interventions import locations
 from tracr.rasp import programs, rasp
 
 
@@ -91,10 +94,6 @@ def test_compile_can_verify() -> None:
 
 def interventions_agree(model: tracr.CompiledModel, inputs: list[list[object]], seed: int) -> int:
     """Set each variable in turn to random values; the interpreter with it replaced says what must come out."""
-    from tracr.compiler.domains import Finite
-    from tracr.compiler.vectorised import Batch, evaluate_batch
-    from tracr.model.interventions import locations
-
     rng = np.random.default_rng(seed)
     batch = Batch.of(inputs, model.options.vocab)
     compared = 0
@@ -126,6 +125,30 @@ def test_setting_a_variable_does_what_the_interpreter_says(name: str, level: int
     inputs = [list(example.vocab[:1]) * n for n in range(1, example.max_seq_len + 1)]
     inputs += [list((example.vocab * 3)[k : k + example.max_seq_len]) for k in range(len(example.vocab))]
     assert interventions_agree(model, inputs * 4, seed=0) > 0
+
+
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+def test_the_reference_interpreter_says_the_same(name: str) -> None:
+    """At level 0, where every expression keeps its own variable, replaced there."""
+    example = programs.EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=0)
+    exprs = {node.label: node.expr for node in model.graph.nodes}
+    rng = np.random.default_rng(0)
+    compared = 0
+    for tokens in some_inputs(example.vocab, example.max_seq_len, 12):
+        for label, location in locations(model.construction).items():
+            if location.variable.node is None or label not in exprs:
+                continue  # tokens and indices the program does not use
+            node = model.typed.sops[location.variable.node]
+            codes = rng.integers(len(node.domain), size=(1, len(tokens))).astype(np.int32)
+            if evaluate_batch(model.typed, [tokens], {node.id: codes}).errors[0]:
+                continue  # leads where no input does
+            values = [node.domain.values[code] for code in codes[0]]
+            results = rasp.DefaultRASPEvaluator().evaluate_all([example.program], tokens, {exprs[label]: values})
+            decoded = model.run(tokens, set={label: values}).decoded
+            assert all(map(same, decoded, results[example.program])), (label, tokens, values, decoded)
+            compared += 1
+    assert compared
 
 
 @given(case=cases(max_ops=8))
