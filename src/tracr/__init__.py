@@ -140,6 +140,6 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
 
     Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
     """
-    from tracr.model import saving  # only who loads needs safetensors
+    from tracr.model.saving import models  # only who loads needs safetensors
 
-    return saving.load(folder, recompile=recompile, max_parameters=max_parameters)
+    return models.load(folder, recompile=recompile, max_parameters=max_parameters)

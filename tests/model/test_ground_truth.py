@@ -21,9 +21,9 @@ from tests.agreement import compile_quietly, same, some_inputs
 from tests.strategies import Case, cases
 from tracr.craft.heads import Head
 from tracr.craft.variables import Variable
-from tracr.model.ablations import Ablation, Ablations
-from tracr.model.circuits import MinimalCircuit, Reason
-from tracr.model.ground_truth import GRANULARITIES, Attends, Edge, GroundTruth
+from tracr.model.ground_truth.ablations import Ablation, Ablations
+from tracr.model.ground_truth.circuits import MinimalCircuit, Reason
+from tracr.model.ground_truth.data import GRANULARITIES, Attends, Edge, GroundTruth
 from tracr.rasp import programs, rasp
 
 ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)

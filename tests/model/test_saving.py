@@ -25,8 +25,8 @@ import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import Case, cases
 from tracr.errors import FormatError
-from tracr.model.saving import is_saved_model
-from tracr.model.values_json import decode_value, encode_value
+from tracr.model.saving.models import is_saved_model
+from tracr.model.saving.values_json import decode_value, encode_value
 from tracr.rasp import programs, rasp
 
 STAGES = ("trace", "infer", "translate", "schedule", "construct", "assemble")
@@ -223,7 +223,7 @@ def test_folders_change_places_where_the_system_has_no_exchange(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two renames instead of one step."""
-    monkeypatch.setattr("tracr.model.folders._swap", lambda first, second: False)
+    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
     example("length").save(tmp_path / "model")
     example("hist").save(tmp_path / "model")
     assert_same(example("hist"), tracr.load(tmp_path / "model"))

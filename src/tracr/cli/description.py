@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.errors import EvaluationError, FormatError
-from tracr.model.values_json import encode_value
+from tracr.model.saving.values_json import encode_value
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:

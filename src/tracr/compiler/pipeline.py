@@ -30,7 +30,7 @@ from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
 from tracr.model.compiled import CompiledModel
-from tracr.model.saved_graph import SavedGraph
+from tracr.model.saving.saved_graph import SavedGraph
 
 __all__ = ["compile_program", "compile_typed", "tabulated"]
 

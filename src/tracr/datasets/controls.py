@@ -10,7 +10,7 @@ import numpy as np
 
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.errors import FormatError
-from tracr.model.values_json import decode_value, encode_value
+from tracr.model.saving.values_json import decode_value, encode_value
 from tracr.rasp import generate
 from tracr.rasp.expressions import SOp
 from tracr.rasp.values import Value

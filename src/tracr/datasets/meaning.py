@@ -31,7 +31,7 @@ from tracr.compiler.typed import (
     Typed,
     Width,
 )
-from tracr.model.values_json import encode_value
+from tracr.model.saving.values_json import encode_value
 from tracr.rasp.values import Value, is_number
 
 __all__ = ["meaning"]

@@ -25,7 +25,7 @@ from tracr.errors import FormatError, TracrError, TracrWarning
 from tracr.model.compiled import CompiledModel
 from tracr.model.outputs import Output
 from tracr.model.residual import Dimension
-from tracr.model.values_json import encode_value
+from tracr.model.saving.values_json import encode_value
 from tracr.rasp.expressions import SOp
 
 __all__ = ["Settings", "Shard", "Task", "make_shard", "shard_name"]

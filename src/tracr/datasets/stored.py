@@ -20,7 +20,7 @@ from tracr.errors import FormatError
 from tracr.model.forward import forward
 from tracr.model.outputs import Output
 from tracr.model.parameters import LayerParameters, Parameters
-from tracr.model.values_json import decode_value
+from tracr.model.saving.values_json import decode_value
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value

@@ -23,14 +23,14 @@ from tracr.model.interventions import setting_hook
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
-from tracr.model.saved_graph import SavedGraph
+from tracr.model.saving.saved_graph import SavedGraph
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
 from tracr.threads import blas_threads
 
 if TYPE_CHECKING:
-    from tracr.model.ground_truth import GroundTruth
+    from tracr.model.ground_truth.data import GroundTruth
 
 __all__ = ["CompiledModel", "Run"]
 
@@ -109,7 +109,7 @@ class CompiledModel:
     @cached_property
     def ground_truth(self) -> GroundTruth:
         """The mechanism as data: the model's parts, and which variable flows from which to which."""
-        from tracr.model.wiring import ground_truth_of  # only who asks for it needs it
+        from tracr.model.ground_truth.wiring import ground_truth_of  # only who asks for it needs it
 
         return ground_truth_of(self)
 
@@ -157,7 +157,7 @@ class CompiledModel:
 
         A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
         """
-        from tracr.model.saving import save  # only who saves needs safetensors
+        from tracr.model.saving.models import save  # only who saves needs safetensors
 
         save(self, folder, overwrite=overwrite)
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.model.ablations import Ablation, Ablations
-from tracr.model.ground_truth import FINEST, Edge, Granularity, GroundTruth, dump, edge_json
+from tracr.model.ground_truth.ablations import Ablation, Ablations
+from tracr.model.ground_truth.data import FINEST, Edge, Granularity, GroundTruth, dump, edge_json
 from tracr.rasp.values import Value
 from tracr.threads import blas_threads
 

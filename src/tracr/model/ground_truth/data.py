@@ -16,9 +16,9 @@ from tracr.errors import TracrError
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.ablations import Ablation
-    from tracr.model.circuits import MinimalCircuit
     from tracr.model.compiled import CompiledModel
+    from tracr.model.ground_truth.ablations import Ablation
+    from tracr.model.ground_truth.circuits import MinimalCircuit
 
 __all__ = ["GRANULARITIES", "Attends", "Edge", "Granularity", "GroundTruth", "Node", "Place", "Written"]
 
@@ -206,7 +206,7 @@ class GroundTruth:
                 "resample", what another input of the same length has there.
             seed: chooses those other inputs.
         """
-        from tracr.model.circuits import minimal  # only who ablates needs it
+        from tracr.model.ground_truth.circuits import minimal  # only who ablates needs it
 
         return minimal(self, data, ablation, seed)
 
@@ -214,7 +214,7 @@ class GroundTruth:
         self, edges: Iterable[Edge], *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
     ) -> list[Any]:
         """The model's outputs on `data` with these edges (of any granularity) ablated, `None` where it raises."""
-        from tracr.model.circuits import ablate
+        from tracr.model.ground_truth.circuits import ablate
 
         return ablate(self, edges, data, ablation, seed)
 

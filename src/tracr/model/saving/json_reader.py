@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from tracr.errors import FormatError
-from tracr.model.values_json import decode_value
+from tracr.model.saving.values_json import decode_value
 from tracr.rasp.values import Value
 
 __all__ = ["Reader", "parse"]

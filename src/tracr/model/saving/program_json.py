@@ -31,9 +31,9 @@ from tracr.compiler.typed import (
     Width,
 )
 from tracr.errors import Diagnostic, FormatError
-from tracr.model.json_reader import Reader
-from tracr.model.saved_graph import SavedGraph, SavedNode
-from tracr.model.values_json import encode_value
+from tracr.model.saving.json_reader import Reader
+from tracr.model.saving.saved_graph import SavedGraph, SavedNode
+from tracr.model.saving.values_json import encode_value
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.errors import InputError, TracrError
 from tracr.model.forward import forward
-from tracr.model.ground_truth import Edge, GroundTruth, Node
+from tracr.model.ground_truth.data import Edge, GroundTruth, Node
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value

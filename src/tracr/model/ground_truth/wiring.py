@@ -19,7 +19,7 @@ from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
-from tracr.model.ground_truth import FINEST, Attends, Edge, GroundTruth, Node, Place, Written, places
+from tracr.model.ground_truth.data import FINEST, Attends, Edge, GroundTruth, Node, Place, Written, places
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

@@ -23,10 +23,10 @@ from tracr.compiler.pipeline import compile_typed
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.model.folders import read_file, write_folder
-from tracr.model.json_reader import Reader, parse
 from tracr.model.parameters import LayerParameters, Parameters
-from tracr.model.program_json import (
+from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.json_reader import Reader, parse
+from tracr.model.saving.program_json import (
     graph_json,
     options_json,
     read_graph,
@@ -35,8 +35,8 @@ from tracr.model.program_json import (
     typed_json,
     typed_tables,
 )
-from tracr.model.saved_graph import saved_graph
-from tracr.model.values_json import encode_value
+from tracr.model.saving.saved_graph import saved_graph
+from tracr.model.saving.values_json import encode_value
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["VERSION", "is_saved_model", "load", "save"]
