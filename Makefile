@@ -10,7 +10,7 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p; done))
 
 # A .venv whose interpreter is gone (Python was upgraded) is set up again.
-$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-lens)
+$(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-slow)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Test processes run side by side: one BLAS thread each.
@@ -31,8 +31,8 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-# Minutes: thousands of random programs, long inputs, and TransformerLens's own loader (which brings torch).
-slow: $(VENV)/.installed-lens
+# Minutes: thousands of random programs, long inputs, TransformerLens's own loader (which brings torch), and Ray.
+slow: $(VENV)/.installed-slow
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
@@ -65,7 +65,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	touch $(VENV)/.installed $@
 
 # torch first, and pinned: left to itself pip takes a build several times the size.
-$(VENV)/.installed-lens: $(VENV)/.installed-dev
+$(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,lens]'
+	$(BIN)/python -m pip install -q -e '.[dev,lens,sweep]'
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@

@@ -92,4 +92,4 @@ def construct(schedule: Schedule, options: Options) -> Construction:
 def _label(variable: Variable, place: int, options: Options) -> str:
     if variable is BOS or variable is PAD:
         return f"tokens:{options.bos if variable is BOS else options.pad}"
-    return variable.labels()[place]
+    return variable.direction_label(place)

@@ -64,9 +64,10 @@ class Variable:
         """Whether the size of one direction is the value."""
         return self.encoding is Encoding.NUMERICAL
 
-    def labels(self) -> list[str]:
-        """A label for each direction: `name` for a number, `name:value` otherwise."""
-        return [self.label if value is NUMBER else f"{self.label}:{value_text(value)}" for value in self.values]
+    def direction_label(self, place: int) -> str:
+        """The label of one direction: `name` for a number, `name:value` otherwise."""
+        value = self.values[place]
+        return self.label if value is NUMBER else f"{self.label}:{value_text(value)}"
 
     def code(self, value: Value) -> Array:
         """The coordinates that stand for `value`."""
