@@ -152,7 +152,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     screen.print()
     table = _plain_table("where", "size", "computes", "what")
     for part in parts(model):
-        size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neurons"
+        size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neuron{'s' if part.size != 1 else ''}"
         table.add_row(Text(part.where, "cyan"), size_of, Text(", ".join(part.writes), "bold"), Text(part.computes))
     screen.print(table)
 
