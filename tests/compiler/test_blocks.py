@@ -265,6 +265,16 @@ def test_boolean_selectors(selector: rasp.Selector, causal: bool) -> None:
     check(rasp.Aggregate(selector, rasp.indices, default=-1), LETTERS, causal=causal)
 
 
+def test_a_side_that_may_raise_is_not_lost() -> None:
+    """Combined selectors raise where the interpreter does, even on keys that always have the same value."""
+    before = rasp.Select(rasp.indices, rasp.indices, Comparison.LT)
+    fails_on_pairs = rasp.Map(lambda x: 0, rasp.Aggregate(rasp.Select(1, 1, Comparison.EQ), rasp.tokens))
+    program = rasp.SelectorWidth(before & rasp.Select(fails_on_pairs, rasp.indices, lambda k, q: True))
+    for level in LEVELS:
+        model = compile_quietly(program, ("a", "b"), 3, level=level)
+        assert assert_agrees(model, program, all_inputs(("a", "b"), 3)) == 2  # only inputs of one token have an answer
+
+
 def test_same_inputs_need_no_product_space() -> None:
     """A combination over the same keys and queries becomes one head without an MLP before it."""
     model = tracr.compile(rasp.Aggregate(SAME & ~ANY_A, rasp.indices), LETTERS, 4)

@@ -106,14 +106,11 @@ def _common(inference: Inference, node: Node, side: str, fst: int, snd: int) -> 
     codes = [np.arange(len(domain), dtype=np.int32) for domain in domains]
     if inference.facts[fst].canon == inference.facts[snd].canon:
         return fst, (codes[0], codes[0])
-    if len(domains[1]) == 1:
-        return fst, (codes[0], np.zeros_like(codes[0]))
-    if len(domains[0]) == 1:
-        return snd, (np.zeros_like(codes[1]), codes[1])
     pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
-    for number, own in ((fst, 0), (snd, 1)):
-        if len(pairs[0]) == len(domains[own]) and len(np.unique(pairs[own])) == len(domains[own]):
-            order = np.argsort(pairs[own])  # the other is a function of this one
+    for number, other, own in ((fst, snd, 0), (snd, fst, 1)):
+        function = len(pairs[0]) == len(domains[own]) and len(np.unique(pairs[own])) == len(domains[own])
+        if function and _may_vanish(inference, other, number):
+            order = np.argsort(pairs[own])  # the other, a constant perhaps, is a function of this one
             return number, (pairs[0][order], pairs[1][order])
     number = inference.fresh_id()
     add_pairs(inference, number, f"{node.label}_{side}", node.expr, _pair, (fst, snd), pairs, keep_none=True)
@@ -121,6 +118,19 @@ def _common(inference: Inference, node: Node, side: str, fst: int, snd: int) -> 
     first = np.array([domains[0].index[pair[0]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     second = np.array([domains[1].index[pair[1]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     return number, (first, second)
+
+
+def _may_vanish(inference: Inference, number: int, kept: int) -> bool:
+    """Whether nothing is lost with an s-op: it never raises, or is computed for the one that is kept anyway."""
+    facts = inference.facts[number]
+    if facts.exact and facts.joint is not None and facts.joint.min(initial=0) >= 0:
+        return True
+    needed, stack = {kept}, [kept]
+    while stack:
+        inputs = set(inference.sops[stack.pop()].inputs) - needed
+        needed |= inputs
+        stack += inputs
+    return number in needed
 
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
