@@ -162,6 +162,14 @@ def test_setting_variables_of_random_programs(case: Case) -> None:
     interventions_agree(model, case.inputs(8), case.seed)
 
 
+def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
+    """Position 0 is always there, unless positions are set otherwise: the default was proved away."""
+    model = tracr.compile(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "ab", 2)
+    node = model.typed.sops[locations(model.construction)["indices"].variable.node]
+    assert not evaluate_batch(model.typed, ["a"], {node.id: np.array([[0]], np.int32)}).errors[0]
+    assert evaluate_batch(model.typed, ["a"], {node.id: np.array([[1]], np.int32)}).errors[0]
+
+
 def test_setting_needs_a_known_variable_and_its_values() -> None:
     """Mistakes are named."""
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5)

@@ -254,6 +254,8 @@ class _Run:
         if selector not in self.widths:
             node = self.typed.selectors[selector]
             self.widths[selector] = self.total(selector, np.ones_like(self.batch.codes, dtype=np.float64))
+            if self.replaced:  # what was proved of the widths holds for what the program computes, not for this
+                self.flag(~np.isin(self.widths[selector], node.counts))
             failing = node.table == ERROR
             if failing.any():
                 queries, keys = self.present(node.queries, len(failing)), self.present(node.keys, failing.shape[1])
