@@ -42,6 +42,15 @@ def test_models_compute_random_programs(case: Case) -> None:
     assert check(case, inputs=12) in ("compiled", "refused")
 
 
+@pytest.mark.parametrize(
+    "case",
+    [Case(501213, ("x",), 14, 7, True), Case(319, (False, True), 9, 1, True, True), Case(5748, (1, 2, 3), 11, 4)],
+)
+def test_sharing_costs_no_layers(case: Case) -> None:
+    """Programs in which equal s-ops with different readers once made level 1 deeper than level 0."""
+    assert check(case, inputs=12) == "compiled"
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_few_random_programs_are_refused(block: int) -> None:
     """Of 40 seeded programs in each block nearly all compile, and all of those agree."""

@@ -195,6 +195,13 @@ def test_types_are_the_interpreters() -> None:
         compile_quietly(rasp.Aggregate(same, rasp.tokens), (2**53 + 1, 5), 3)
 
 
+def test_a_number_that_is_always_none() -> None:
+    """Numbers may be None everywhere, and so may what is computed from them."""
+    nothing = rasp.numerical(rasp.Map(lambda x: None, rasp.tokens))
+    check(rasp.numerical(rasp.Map(lambda x: x + 1, nothing, simplify=False)), LETTERS)
+    check(rasp.LinearSequenceMap(nothing, rasp.indices, 1, 2), LETTERS)
+
+
 def test_a_string_default_of_a_decoded_mean() -> None:
     """Values that are not numbers keep a class of their own when means are decoded in two steps."""
     later = rasp.Select(rasp.indices, rasp.indices, Comparison.GT)

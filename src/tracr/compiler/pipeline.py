@@ -3,7 +3,8 @@
     step                     from          to             file
     1 trace                  SOp           Graph          trace.py
     2 infer                  Graph         Typed          infer.py
-        share                Typed         Typed          share.py       level 1: equal s-ops become one
+        share                Typed         Typed          share.py       level 1: equal s-ops become one, unless that
+                                                                         would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
     3 translate              Typed         Circuit        translate.py
@@ -29,6 +30,7 @@ from tracr.compiler.share import drop_unused, share
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
+from tracr.errors import CompileError
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.saved_graph import SavedGraph
 
@@ -44,12 +46,27 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
 
 def tabulated(graph: Graph, options: Options) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
-    typed = infer(graph, options)
+    inferred = infer(graph, options)
+    typed = choose_encodings(drop_unused(inferred))
     if options.level >= 1:
-        typed = share(typed)
-    typed = choose_encodings(drop_unused(typed))
+        shared = choose_encodings(drop_unused(share(inferred)))
+        if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
+            typed = shared
     typed.verify()
     return typed
+
+
+def _deeper(shared: Typed, apart: Typed) -> bool:
+    """Whether sharing costs layers: one code for readers with different wishes may need a conversion in between."""
+    try:
+        shortest = _depth(apart)
+    except CompileError:  # only what is shared can be compiled
+        return False
+    return _depth(shared) > shortest
+
+
+def _depth(typed: Typed) -> int:
+    return len(assign_to_layers(prune(translate(typed))).layers)
 
 
 def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:

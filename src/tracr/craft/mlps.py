@@ -229,7 +229,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     write = np.zeros((len(turns), width))
     write[:, 0] = turns
     first = np.zeros(width)
-    first[:1] = numbers[:1]
+    first[0] = numbers[0]
     largest = read.largest + float(np.abs(points).max(initial=0.0))
     hidden = read.number.then(np.ones((1, len(places)))) + _bias(-places)
     hidden = _gate(read, hidden, np.full(len(places), 2 * largest + 1))

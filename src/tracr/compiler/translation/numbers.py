@@ -48,7 +48,7 @@ class FunctionOfNumber:
         """The one-layer constructions for a numerical result."""
         candidates = []
         order, others = _split(self.points, self.table)
-        if not self.space.maybe_none or not self.table[order, self.space.index[None]].any():
+        if order and not (self.space.maybe_none and self.table[order, self.space.index[None]].any()):
             points, numbers = _spread_out(self.points.numbers[order], self.table[order, 0])
             if points is not None:
                 candidates.append(interpolate(self.read, points, numbers, others, self.space.size))
