@@ -9,6 +9,7 @@
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
       FormatError       a saved model that cannot be read, or a model that cannot be written
+      MissingExtra      an optional library that is not installed
 
 Warnings about a program are `TracrWarning`.
 """
@@ -26,6 +27,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "LimitError",
+    "MissingExtra",
     "TracrError",
     "TracrWarning",
     "VocabularyError",
@@ -94,6 +96,10 @@ class InputError(TracrError, ValueError):
 
 class FormatError(TracrError, ValueError):
     """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
+
+
+class MissingExtra(TracrError, ImportError):
+    """An optional library is not installed; the hint is the command that installs it."""
 
 
 class TracrWarning(UserWarning):

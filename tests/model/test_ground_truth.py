@@ -507,5 +507,5 @@ def test_networkx() -> None:
 def test_networkx_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to install."""
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(tracr.TracrError, match="pip install networkx"):
+    with pytest.raises(tracr.MissingExtra, match=r"networkx(?s:.)*pip install 'tracr\[graph\]'"):
         compiled("hist").ground_truth.to_networkx()

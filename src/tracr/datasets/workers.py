@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import itertools
 import multiprocessing
 import os
@@ -12,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from tracr.errors import TracrError
+from tracr.extras import need
 from tracr.threads import blas_threads
 
 __all__ = ["SERIAL", "Workers", "over_processes", "over_ray"]
@@ -92,10 +91,7 @@ def over_ray(address: str | None = None) -> Iterator[Workers]:
 
     Nothing is read or written by the workers, so they need no file system in common, only `tracr`.
     """
-    try:
-        ray: Any = importlib.import_module("ray")
-    except ImportError:
-        raise TracrError("Ray is not installed", hint="pip install 'tracr[sweep]', or use --jobs") from None
+    ray = need("ray", extra="sweep")
     started = not ray.is_initialized()
     if started:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

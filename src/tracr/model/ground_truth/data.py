@@ -6,13 +6,13 @@ one input of a reader. Both are read off the weights (`wiring.py`). `docs/ground
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tracr.errors import TracrError
+from tracr.extras import need
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
@@ -184,10 +184,7 @@ class GroundTruth:
 
     def to_networkx(self, granularity: Granularity = FINEST) -> Any:
         """A `networkx.MultiDiGraph`; the attributes of nodes and edges are the keys of the JSON."""
-        try:
-            networkx = importlib.import_module("networkx")
-        except ImportError:
-            raise TracrError("this needs networkx, which is not installed", hint="pip install networkx") from None
+        networkx = need("networkx", extra="graph")
         graph = networkx.MultiDiGraph()
         for node in self.nodes(granularity):
             graph.add_node(node.id, **_node_json(node))
