@@ -40,6 +40,8 @@ class Circuit:
     outputs: tuple[tuple[str, Variable], ...]
     read: Mapping[Variable, NDArray[np.bool_]] | None = None
     """Which directions are read, once the rest is pruned."""
+    choices: tuple[str, ...] = ()
+    """How selectors that are not simply one head were translated, and what that costs."""
 
     def keeps(self, variable: Variable, place: int) -> bool:
         """Whether a direction of a variable is part of the model."""
@@ -76,6 +78,7 @@ class Circuit:
             else:
                 size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
             lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
+        lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)
 

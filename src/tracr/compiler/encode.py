@@ -43,10 +43,10 @@ def choose_encodings(typed: Typed) -> Typed:
                 for number in node.inputs:
                     wants_number[number].append(False)
         if isinstance(node.op, Aggregation | Width):
-            select = typed.selectors[node.op.selector]
-            for number in (select.keys, select.queries):
-                wants_number[number].append(False)
-                must_list[number] = True
+            for part in typed.literals(node.op.selector):
+                for number in (part.keys, part.queries):
+                    wants_number[number].append(False)
+                    must_list[number] = True
     sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
     for node in sops.values():
         _check(node, typed.options.max_parameters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracr.compiler.typed import Aggregation, Linear, Lookup, Op, PairLookup, Typed, Width
+from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Lookup, Op, PairLookup, Selector, Typed, Width
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["drop_unused", "share"]
@@ -44,10 +44,14 @@ def share(typed: Typed) -> Typed:
         for number, node in typed.sops.items()
         if to(number) == number
     }
+
+    def redirect_selector(selector: Selector) -> Selector:
+        if isinstance(selector, CompositeNode):
+            return replace(selector, parts=tuple(map(to, selector.parts)))
+        return replace(selector, keys=to(selector.keys), queries=to(selector.queries))
+
     selectors = {
-        number: replace(selector, keys=to(selector.keys), queries=to(selector.queries))
-        for number, selector in typed.selectors.items()
-        if to(number) == number
+        number: redirect_selector(selector) for number, selector in typed.selectors.items() if to(number) == number
     }
     outputs = tuple((name, to(output)) for name, output in typed.outputs)
     return replace(typed, sops=sops, selectors=selectors, outputs=outputs, same={})
@@ -71,5 +75,6 @@ def drop_unused(typed: Typed) -> Typed:
             stack.extend(typed.children(typed.sops[number]))
     sops = {number: node for number, node in typed.sops.items() if number in needed}
     used = {node.op.selector for node in sops.values() if isinstance(node.op, Aggregation | Width)}
-    selectors = {number: selector for number, selector in typed.selectors.items() if number in used}
+    parts = {part.id for number in used for part in typed.parts(number)}
+    selectors = {number: selector for number, selector in typed.selectors.items() if number in parts}
     return replace(typed, sops=sops, selectors=selectors, same={})

@@ -56,7 +56,8 @@ def translate(typed: Typed) -> Circuit:
     for _, output in typed.outputs:
         check_precision(translation, typed.sops[output])
     written = dict.fromkeys(variable for part in translation.components for variable, _ in part.writes)
-    return Circuit(typed, tuple(translation.embedded), tuple(written), tuple(translation.components), outputs)
+    components, choices = tuple(translation.components), tuple(translation.choices)
+    return Circuit(typed, tuple(translation.embedded), tuple(written), components, outputs, choices=choices)
 
 
 def check_precision(translation: Translation, node: SOpNode) -> None:
@@ -118,7 +119,7 @@ def _(op: LengthOp, translation: Translation, node: SOpNode) -> None:
 
 @_translate.register
 def _(op: Width, translation: Translation, node: SOpNode) -> None:
-    write_width(translation, node, translation.typed.selectors[op.selector])
+    write_width(translation, node, op.selector)
 
 
 @_translate.register

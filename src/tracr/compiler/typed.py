@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,10 @@ __all__ = [
     "ERROR",
     "UNREACHED",
     "Aggregation",
+    "CompositeNode",
     "Constant",
     "IndicesOp",
+    "Kind",
     "LengthOp",
     "Linear",
     "Lookup",
@@ -32,14 +35,18 @@ __all__ = [
     "PairLookup",
     "Positions",
     "SOpNode",
+    "Selector",
     "SelectorNode",
     "TokensOp",
     "Typed",
     "Width",
+    "parts_of",
 ]
 
 ERROR = -1
 UNREACHED = -2
+
+Kind = Literal["and", "or", "not"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,16 +159,13 @@ class SOpNode:
 
 
 @dataclass(frozen=True, eq=False)
-class SelectorNode:
-    """A selector: `table[query code, key code]` is 1, 0 or ERROR. `counts` are the widths that can occur."""
+class Selects:
+    """What every selector has; `counts` are the widths that can occur."""
 
     id: int
     label: str
     source: str
     origin: str
-    keys: int
-    queries: int
-    table: NDArray[np.int8]
     counts: tuple[int, ...]
 
     @property
@@ -176,12 +180,47 @@ class SelectorNode:
 
 
 @dataclass(frozen=True, eq=False)
+class SelectorNode(Selects):
+    """A selector: `table[query code, key code]` is 1, 0 or ERROR."""
+
+    keys: int
+    queries: int
+    table: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class CompositeNode(Selects):
+    """A boolean combination of selectors over different s-ops; it raises where any of them does."""
+
+    kind: Kind
+    parts: tuple[int, ...]
+
+
+Selector = SelectorNode | CompositeNode
+
+
+def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
+    """A selector and all it is made of, each once, what is combined before what combines it."""
+    found: dict[int, Selector] = {}
+    stack = [number]
+    while stack:
+        selector = selectors[stack[-1]]
+        inner = selector.parts if isinstance(selector, CompositeNode) else ()
+        waiting = [part for part in inner if part not in found]
+        if waiting:
+            stack.extend(waiting)
+        else:
+            found[stack.pop()] = selector
+    return list(found.values())
+
+
+@dataclass(frozen=True, eq=False)
 class Typed:
     """All s-ops and selectors the outputs need, in topological order."""
 
     options: Options
     sops: dict[int, SOpNode]
-    selectors: dict[int, SelectorNode]
+    selectors: dict[int, Selector]
     outputs: tuple[tuple[str, int], ...]
     lengths: tuple[int, int]
     warnings: tuple[Diagnostic, ...] = ()
@@ -191,13 +230,22 @@ class Typed:
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
         if isinstance(node.op, Aggregation | Width):
-            selector = self.selectors[node.op.selector]
+            compared = (side for part in self.literals(node.op.selector) for side in (part.keys, part.queries))
             value = (node.op.value,) if isinstance(node.op, Aggregation) else ()
-            return (selector.keys, selector.queries, *value)
+            return (*dict.fromkeys(compared), *value)
         return node.inputs
+
+    def parts(self, number: int) -> list[Selector]:
+        """A selector and all it is made of, each once, what is read before its readers."""
+        return parts_of(self.selectors, number)
+
+    def literals(self, number: int) -> list[SelectorNode]:
+        """The selectors that are not combinations which a selector is made of."""
+        return [part for part in self.parts(number) if isinstance(part, SelectorNode)]
 
     def verify(self) -> None:
         """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        self._verify_selectors()
         seen: set[int] = set()
         for node in self.sops.values():
             if any(child not in seen for child in self.children(node)):
@@ -213,10 +261,19 @@ class Typed:
                 shape = tuple(self.sops[child].domain.size for child in node.inputs) or (self.options.max_seq_len,)
                 if node.op.table.shape != shape:
                     raise InternalError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
+
+    def _verify_selectors(self) -> None:
+        known: set[int] = set()
         for selector in self.selectors.values():
-            shape = (self.sops[selector.queries].domain.size, self.sops[selector.keys].domain.size)
-            if selector.table.shape != shape:
-                raise InternalError(f"the table of {selector.label} has shape {selector.table.shape}, not {shape}")
+            match selector:
+                case CompositeNode(kind=kind, parts=parts):
+                    if not known.issuperset(parts) or len(parts) != (1 if kind == "not" else 2):
+                        raise InternalError(f"{selector.label} cannot combine the selectors {parts}")
+                case SelectorNode(keys=keys, queries=queries, table=table):
+                    shape = (self.sops[queries].domain.size, self.sops[keys].domain.size)
+                    if table.shape != shape:
+                        raise InternalError(f"the table of {selector.label} has shape {table.shape}, not {shape}")
+            known.add(selector.id)
 
     def show(self) -> str:
         """One line per s-op: what it is, its values and its encoding."""
@@ -224,6 +281,9 @@ class Typed:
         for node in self.sops.values():
             what = describe(self, node)
             lines.append(f"{node.label} = {what} : {node.encoding.value} {node.domain}")
+        combined = [s for s in self.selectors.values() if isinstance(s, CompositeNode)]
+        for part in dict.fromkeys(part for composite in combined for part in (*composite.parts, composite.id)):
+            lines.append(f"selector {describe_selector(self, part)}")
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
         lines += [f"warning {warning}" for warning in self.warnings]
@@ -261,6 +321,12 @@ def describe(typed: Typed, node: SOpNode) -> str:
 def describe_selector(typed: Typed, number: int) -> str:
     """A selector in one phrase: keys, queries, and how many keys a query may select."""
     selector = typed.selectors[number]
-    keys, queries = typed.sops[selector.keys].label, typed.sops[selector.queries].label
     low, high = (selector.counts[0], selector.counts[-1]) if selector.counts else (0, 0)
-    return f"{selector.label}(keys {keys}, queries {queries}, selects {low}..{high})"
+    return f"{selector.label}({_compared(typed, selector)}, selects {low}..{high})"
+
+
+def _compared(typed: Typed, selector: Selector) -> str:
+    if isinstance(selector, SelectorNode):
+        return f"keys {typed.sops[selector.keys].label}, queries {typed.sops[selector.queries].label}"
+    labels = [typed.selectors[part].label for part in selector.parts]
+    return f"not {labels[0]}" if selector.kind == "not" else f" {selector.kind} ".join(labels)

@@ -6,6 +6,7 @@ Meeting a cell that infer took for unreachable, or a mean outside its domain, is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Codes, Domain, Finite
+from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.prepared import Floats, prepared, snap
 from tracr.compiler.typed import (
     ERROR,
     UNREACHED,
     Aggregation,
+    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -38,7 +41,6 @@ from tracr.threads import blas_threads
 __all__ = ["Batch", "Evaluation", "evaluate_batch"]
 
 CELLS = 8_000_000  # selector cells held at once
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +54,11 @@ class Batch:
     def of(inputs: Sequence[Sequence[Value]], vocab: Sequence[Value]) -> Batch:
         """Encode inputs of any lengths."""
         index = {token: code for code, token in enumerate(vocab)}
-        lengths = np.array([len(tokens) for tokens in inputs], dtype=np.int32)
+        lengths = np.fromiter(map(len, inputs), dtype=np.int32, count=len(inputs))
         batch = Batch(np.full((len(inputs), int(lengths.max(initial=0))), ERROR, dtype=np.int32), lengths)
         try:
-            batch.codes[batch.valid] = [index[token] for tokens in inputs for token in tokens]
+            tokens = map(index.__getitem__, itertools.chain.from_iterable(inputs))
+            batch.codes[batch.valid] = np.fromiter(tokens, dtype=np.int32, count=int(lengths.sum()))
         except KeyError as error:
             raise InputError(f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}") from None
         return batch
@@ -83,10 +86,11 @@ class Evaluation:
             values = np.empty(len(domain) + 1, dtype=object)  # the last stands for ERROR and UNREACHED
             for code, value in enumerate(domain.values):
                 values[code] = value
-            rows = values[np.maximum(codes, -1)].tolist()
+            held = np.take(values, codes[self.batch.valid], mode="wrap").tolist()
         else:
-            rows = [[None if np.isnan(x) else x for x in row] for row in codes.tolist()]
-        return [row[:length] for row, length in zip(rows, self.batch.lengths.tolist(), strict=True)]
+            held = [None if x != x else x for x in codes[self.batch.valid].tolist()]
+        ends = np.cumsum(self.batch.lengths).tolist()
+        return [held[start:end] for start, end in itertools.pairwise([0, *ends])]
 
     def outputs(self) -> dict[str, list[list[Value]]]:
         """The program's outputs, input by input; meaningless where `errors`."""
@@ -128,8 +132,10 @@ class _Run:
         self.replaced = replaced or {}
         self.typed = typed
         self.batch = batch
+        self.prepared = prepared(typed)
         self.codes: dict[int, NDArray[Any]] = {}
         self.errors = np.zeros(len(batch.codes), dtype=bool)
+        self.places: dict[int, NDArray[np.intp]] = {}
         self.matrices: dict[int, Floats] = {}
         self.widths: dict[int, Floats] = {}
 
@@ -139,12 +145,24 @@ class _Run:
             if length:
                 raise InputError(f"an input of length {length}; the program takes lengths {shortest} to {longest}")
         for node in self.typed.sops.values():
-            self.codes[node.id] = codes = self.replaced[node.id] if node.id in self.replaced else self.run(node)
-            if isinstance(node.domain, Finite):
-                self.flag((codes == ERROR) | ((codes == UNREACHED) & bool(self.replaced)))
-                if (self.batch.valid & (codes == UNREACHED) & ~self.errors[:, None]).any():
-                    raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
+            given = node.id in self.replaced
+            codes = self.replaced[node.id] if given else self.run(node)
+            looked_at = isinstance(node.domain, Finite) if self.replaced else node.id in self.prepared.may_fail
+            self.codes[node.id] = self.checked(node, codes) if looked_at else codes
         return Evaluation(self.typed, self.batch, self.codes, self.errors)
+
+    def checked(self, node: SOpNode, codes: Codes) -> Codes:
+        """Note the inputs with an error; a cell that was inferred to be impossible is a bug, or due to what was set."""
+        if codes.min(initial=0) >= 0:
+            return codes
+        wrong = (codes < 0) & self.batch.valid
+        if wrong.any():
+            if not self.replaced and (wrong & (codes == UNREACHED) & ~self.errors[:, None]).any():
+                self.flag(wrong & (codes == ERROR))
+                if (wrong & (codes == UNREACHED) & ~self.errors[:, None]).any():
+                    raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
+            self.flag(wrong)
+        return np.maximum(codes, ERROR)
 
     def flag(self, wrong: NDArray[np.bool_]) -> None:
         """Mark the inputs with a wrong value at a position that holds a token."""
@@ -164,119 +182,128 @@ class _Run:
                 return np.zeros((1, longest), dtype=np.int32)
             case Positions(table=table):
                 return table[None, :longest]
-            case Lookup(inner=inner, table=table):
-                codes = self.codes[inner]
-                return np.where(codes < 0, ERROR, table[np.maximum(codes, 0)])
-            case PairLookup(fst=fst, snd=snd, table=table):
-                first, second = self.codes[fst], self.codes[snd]
-                cells = table[np.maximum(first, 0), np.maximum(second, 0)]
-                return np.where((first < 0) | (second < 0), ERROR, cells)
+            case Lookup(inner=inner) as op:
+                return np.take(self.prepared.table(node, op), np.asarray(self.codes[inner]))
+            case PairLookup(fst=fst, snd=snd, table=table) as op:
+                cells: Codes = self.codes[fst] * (table.shape[1] + 2) + self.codes[snd]
+                return np.take(self.prepared.table(node, op), cells)
             case Linear():
                 return self.linear(node, node.op)
             case Width(selector=selector):
-                return self.snap(node.domain, self.counts(selector))
+                return np.take(self.prepared.widths(node), self.counts(selector).astype(np.intp), mode="clip")
             case Aggregation():
                 return self.aggregate(node, node.op)
 
     def numbers(self, number: int) -> Floats:
         """An s-op as numbers, NaN for `None`."""
-        domain = self.typed.sops[number].domain
         codes = self.codes[number]
-        if not isinstance(domain, Finite):
-            return codes.astype(np.float64)
-        table = domain.numbers.copy()
-        if domain.maybe_none:
-            table[domain.index[None]] = np.nan
-        return np.asarray(table[np.maximum(codes, 0)])
+        if isinstance(self.typed.sops[number].domain, Finite):
+            return np.take(self.prepared.numbers(number), codes)
+        return codes
 
     def linear(self, node: SOpNode, op: Linear) -> NDArray[Any]:
         total: Floats = np.full((1, 1), op.constant)
-        bad = np.zeros((1, 1), dtype=bool)
         for number, factor in op.terms:
             total = total + factor * self.numbers(number)
-            if isinstance(self.typed.sops[number].domain, Finite):
-                bad = bad | (self.codes[number] < 0)
-        return np.where(bad, ERROR, self.snap(node.domain, total)) if isinstance(node.domain, Finite) else total
+        if not isinstance(node.domain, Finite):
+            return total
+        codes = snap(node.domain, total)
+        for number, _ in op.terms:
+            if isinstance(self.typed.sops[number].domain, Finite) and self.codes[number].min(initial=0) < 0:
+                codes = np.where(self.codes[number] < 0, ERROR, codes)
+        return codes
 
-    def snap(self, domain: Domain, numbers: Floats) -> NDArray[Any]:
-        """Numbers to the codes of the nearest values of the domain (NaN is `None`), or as they are for an interval."""
-        if not isinstance(domain, Finite):
-            return numbers
-        ordered, middles = domain.ascending
-        place = np.searchsorted(middles, numbers)  # NaN sorts last
-        codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
-        wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
-        if wrong.any():
-            codes = np.where(wrong, UNREACHED, codes)
-        missing = np.isnan(numbers)
-        return np.where(missing, domain.index.get(None, ERROR), codes) if missing.any() else codes
+    def total(self, selector: int, weights: Floats | None) -> Floats:
+        """The sum of the weights of the selected keys (their number, without weights) for every query.
 
-    def total(self, selector: int, weights: Floats) -> Floats:
-        """The sum of the weights of the selected keys, for every query: [batch or 1, query].
-
-        Without a causal mask a query sees keys only by their codes: sum the weights by key code, multiply by the
-        selector's table, look the query's code up.
+        Weights are [batch or 1, key], the result [batch, query]. Without a causal mask a query sees keys only by
+        their codes: sum the weights by key code, multiply by the selector's table, look the query's code up.
         """
         node = self.typed.selectors[selector]
+        if isinstance(node, CompositeNode) or self.typed.options.causal:
+            return self.total_by_matrix(selector, weights)
         keys, queries = self.codes[node.keys], self.codes[node.queries]
-        weights = np.where(self.batch.valid & (keys >= 0), weights, 0.0)
-        if self.typed.options.causal:
-            return (self.causal_matrix(selector) @ weights[:, :, None])[:, :, 0]
-        if len(keys) == len(queries) == 1:  # no token influences the pattern
-            chosen = node.table[np.maximum(queries[0], 0)[:, None], np.maximum(keys, 0)] == 1
-            return np.asarray(weights @ chosen.astype(np.float64).T)
-        by_code = self.by_code(np.maximum(keys, 0), weights, node.table.shape[1])
-        by_query = by_code @ (node.table == 1).astype(np.float64).T
-        return np.take_along_axis(by_query, np.broadcast_to(np.maximum(queries, 0), weights.shape), axis=1)
+        matrix = self.prepared.matrix(node)
+        size, columns = matrix.shape
+        same_for_all = len(keys) == len(queries) == 1
+        if same_for_all or self.batch.codes.shape[1] ** 2 <= size + columns:  # fewer cells than codes
+            return self.total_by_matrix(selector, weights)
+        if weights is not None:
+            weights = np.broadcast_to(weights, self.batch.codes.shape).ravel()
+        sums = np.bincount(self.places_of(node.keys, size), weights, len(self.batch.codes) * size)
+        by_query = sums.astype(np.float64, copy=False).reshape(-1, size) @ matrix
+        rows = np.arange(0, by_query.size, columns)[:, None]
+        places: NDArray[np.intp] = rows + queries
+        return by_query.ravel()[places]  # a query that is not there gets anything
 
-    def by_code(self, codes: Codes, weights: Floats, size: int) -> Floats:
-        """The weights summed by code, [batch, code]."""
-        rows = np.arange(len(weights))[:, None] * size
-        sums = np.bincount((rows + codes).ravel(), weights.ravel(), len(weights) * size)
-        return sums.astype(np.float64).reshape(-1, size)
+    def places_of(self, number: int, size: int) -> NDArray[np.intp]:
+        """Where the weight of each position is added up by code: a row for each input, in it a place for each code.
+
+        The first place of a row takes what is not there.
+        """
+        if number not in self.places:
+            codes = self.codes[number]
+            if number not in self.prepared.silent_at_pad or self.replaced:
+                codes = np.where(self.batch.valid, codes, ERROR)
+            self.places[number] = (np.arange(1, len(self.batch.codes) * size, size)[:, None] + codes).ravel()
+        return self.places[number]
+
+    def total_by_matrix(self, selector: int, weights: Floats | None) -> Floats:
+        """The same from the selection matrix of every input."""
+        shown = self.batch.valid.astype(np.float64) if weights is None else np.where(self.batch.valid, weights, 0.0)
+        matrix = self.matrix(selector)
+        if len(matrix) == 1:
+            return np.asarray(shown @ matrix[0].T)
+        return np.asarray((matrix @ shown[:, :, None])[:, :, 0])
+
+    def matrix(self, selector: int) -> Floats:
+        """The selected keys of every query, [batch or 1, query, key], under the causal mask if there is one."""
+        if selector not in self.matrices:
+            found: dict[int, NDArray[np.bool_]] = {}
+            for part in self.typed.parts(selector):
+                if isinstance(part, CompositeNode):
+                    sides = [found[inner] for inner in part.parts]
+                    match part.kind:
+                        case "not":
+                            found[part.id] = ~sides[0]
+                        case "and":
+                            found[part.id] = sides[0] & sides[1]
+                        case "or":
+                            found[part.id] = sides[0] | sides[1]
+                else:
+                    keys, queries = self.codes[part.keys][:, None, :], self.codes[part.queries][:, :, None]
+                    found[part.id] = np.take(self.prepared.chosen(part), queries * (part.table.shape[1] + 1) + keys)
+            chosen = found[selector]
+            shown = np.tril(chosen) if self.typed.options.causal else chosen
+            self.matrices[selector] = shown.astype(np.float64)
+        return self.matrices[selector]
 
     def present(self, number: int, size: int) -> Floats:
         """How often each code of an s-op occurs, [batch, code]."""
-        codes = self.codes[number]
-        return self.by_code(np.maximum(codes, 0), (self.batch.valid & (codes >= 0)).astype(np.float64), size)
-
-    def causal_matrix(self, selector: int) -> Floats:
-        """The selected keys of every query, [batch or 1, query, key], masked to key <= query."""
-        if selector not in self.matrices:
-            node = self.typed.selectors[selector]
-            keys, queries = np.maximum(self.codes[node.keys], 0), np.maximum(self.codes[node.queries], 0)
-            chosen = node.table[queries[:, :, None], keys[:, None, :]] == 1
-            self.matrices[selector] = np.tril(chosen).astype(np.float64)
-        return self.matrices[selector]
+        counts = np.bincount(self.places_of(number, size + 1), minlength=len(self.batch.codes) * (size + 1))
+        return counts.reshape(-1, size + 1)[:, 1:].astype(np.float64)
 
     def counts(self, selector: int) -> Floats:
         """How many keys every query selects; inputs on which the predicate raises are flagged on the way."""
         if selector not in self.widths:
-            node = self.typed.selectors[selector]
-            self.widths[selector] = self.total(selector, np.ones_like(self.batch.codes, dtype=np.float64))
+            self.widths[selector] = self.total(selector, None)
             if self.replaced:  # what was proved of the widths holds for what the program computes, not for this
-                self.flag(~np.isin(self.widths[selector], node.counts))
-            failing = node.table == ERROR
-            if failing.any():
-                queries, keys = self.present(node.queries, len(failing)), self.present(node.keys, failing.shape[1])
-                self.errors |= ((queries @ failing) * keys > 0).any(axis=1)
+                self.flag(~np.isin(self.widths[selector], self.typed.selectors[selector].counts))
+            for node in self.typed.literals(selector):
+                failing = node.table == ERROR
+                if failing.any():
+                    queries, keys = self.present(node.queries, len(failing)), self.present(node.keys, failing.shape[1])
+                    self.errors |= ((queries @ failing) * keys > 0).any(axis=1)
         return self.widths[selector]
 
     def aggregate(self, node: SOpNode, op: Aggregation) -> NDArray[Any]:
         source, count = self.typed.sops[op.value], self.counts(op.selector)
         if isinstance(source.domain, Finite) and not source.domain.numeric:
-            assert isinstance(node.domain, Finite)
-            target, held = node.domain.index, np.maximum(self.codes[op.value], 0)
-            moved = np.array([target[value] for value in source.domain.values], dtype=np.float64)
-            chosen = self.total(op.selector, moved[held]).astype(np.int32)
-            several = np.full_like(chosen, ERROR)
-            numbers = np.array([is_number(value) for value in source.domain.values])
-            if numbers.any():  # several numbers among other values: equal ones, or infer would have refused
-                means = self.total(op.selector, source.domain.numbers[held]) / np.maximum(count, 1)
-                others = self.total(op.selector, (~numbers[held]).astype(np.float64))
-                several = np.where(others > 0, ERROR, self.snap(node.domain, means))
-            codes = np.where(count == 1, chosen, several)
-            return np.where(count == 0, target.get(op.default, ERROR), codes)
+            return self.aggregate_values(node, op, source.domain, count)
+        table = self.prepared.means(node, op)
+        if table is not None and not self.replaced:
+            sums = self.total(op.selector, np.take(table.units, self.codes[op.value]))
+            return np.take(table.codes, (count * table.width + sums).astype(np.intp), mode="clip")
         numbers = self.numbers(op.value)
         missing = np.isnan(numbers)
         sums = self.total(op.selector, np.where(missing, 0.0, numbers))
@@ -286,8 +313,24 @@ class _Run:
             squares = self.total(op.selector, np.where(missing, 0.0, numbers) ** 2)
             self.flag(np.abs(count * squares - sums**2) > 1e-9 * np.maximum(1, squares))
         means = np.where(nones > 0, np.nan, sums / np.maximum(count, 1))
-        if isinstance(node.domain, Finite) and op.default is not None and not is_number(op.default):
-            codes = self.snap(node.domain, np.where(count == 0, np.nan, means))
+        if not isinstance(node.domain, Finite):
+            return np.where(count == 0, float(op.default) if is_number(op.default) else np.nan, means)
+        if op.default is not None and not is_number(op.default):
+            codes = snap(node.domain, np.where(count == 0, np.nan, means))
             return np.where(count == 0, node.domain.index.get(op.default, ERROR), codes)
         default = float(op.default) if is_number(op.default) else np.nan
-        return self.snap(node.domain, np.where(count == 0, default, means))
+        return snap(node.domain, np.where(count == 0, default, means))
+
+    def aggregate_values(self, node: SOpNode, op: Aggregation, source: Finite, count: Floats) -> Codes:
+        """Values that are not all numbers: one is copied; several numbers among them are equal (or infer refuses)."""
+        assert isinstance(node.domain, Finite)
+        target, held = node.domain.index, self.codes[op.value]
+        moved, numbers = self.prepared.moved(node, op)
+        chosen = self.total(op.selector, np.take(moved, held)).astype(np.int32)
+        several: Codes | np.int32 = np.int32(ERROR)
+        if numbers.any():
+            means = self.total(op.selector, np.take(np.append(source.numbers, 0.0), held)) / np.maximum(count, 1)
+            others = self.total(op.selector, np.take((~numbers).astype(np.float64), held))
+            several = np.where(others > 0, np.int32(ERROR), snap(node.domain, means))
+        codes = np.where(count == 1, chosen, several)
+        return np.where(count == 0, np.int32(target.get(op.default, ERROR)), codes)

@@ -9,11 +9,19 @@ exactly. Four more terms make that hold for every input:
   so that readers can cancel it.
 - For a selector width BOS has weight c instead (logit ln c) and the head reads c/(c+w).
 
-Codes at BOS read as zero, so BOS keys and queries get nothing from the selector's own matrix.
+Codes at BOS read as zero, so BOS keys and queries get nothing from the selector's own matrix, but for what every query
+adds for a key, which is 0 or less.
+
+Several literals in one head: their logits add up, to 0 exactly where all hold and to -GAP or less elsewhere.
+
+Sums. With BOS at weight C = e^L far above the number w of selected keys, a key's weight is 1/(C + w), nearly 1/C. So
+what the head reads, times C, is the sum of the selected values, up to a factor 1 - w/C, instead of their mean; and sums
+of disjoint selections add up. L = SUM_LOGIT is a float32, C = 2^34 but for its rounding.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +32,11 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP
 from tracr.craft.variables import Array, Variable
 
-__all__ = ["Head", "attend", "selector_logits"]
+__all__ = ["SUM_LOGIT", "Head", "attend", "matching_logits", "selector_logits"]
+
+LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
+SQUARES = 2048  # and of more than this not as squares
+SUM_LOGIT = float(np.float32(34 * math.log(2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +67,22 @@ class Head:
         return max(self.query.width, self.value.width)
 
 
-def selector_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Factors Q [query values, r] and K [key values, r] with Q @ K.T = 0 where selected and -GAP elsewhere.
+def selector_logits(selected: NDArray[np.bool_], *, compact: bool = False) -> tuple[Array, Array]:
+    """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -GAP or less elsewhere.
 
-    Keys that all queries treat alike share a coordinate; so do queries that treat all keys alike; the smaller of the
-    two factorisations is taken, and coordinates that are 0 for every query (selected by all) are left out.
+    Keys that all queries treat alike are one class, and so are queries that treat all keys alike. A coordinate for each
+    key class (or query class, if they are fewer) always works; coordinates that are 0 for every query, because all
+    select the class, are left out. With `compact`, a matching (each query class selects at most one key class, and the
+    other way round: `==`, or reversal) of more than `LEGIBLE` classes is taken to a code of its own, `matching_logits`.
     """
-    logits = np.where(selected, 0.0, -GAP)
     first_query, query_class = group_rows(selected)
     first_key, key_class = group_rows(selected.T)
+    if compact and min(len(first_query), len(first_key)) > LEGIBLE:
+        reduced = selected[np.ix_(first_query, first_key)]
+        if (reduced.sum(axis=0) <= 1).all() and (reduced.sum(axis=1) <= 1).all():
+            queries, keys = matching_logits(reduced)
+            return queries[query_class], keys[key_class]
+    logits = np.where(selected, 0.0, -GAP)
     if len(first_key) <= len(first_query):
         queries, keys = logits[:, first_key], np.eye(len(first_key))[key_class]
         used = queries.any(axis=0)
@@ -73,10 +92,34 @@ def selector_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
     return queries[:, used], keys[:, used]
 
 
-def attend(query: LinearMap, key: LinearMap, bos_logit: float) -> tuple[LinearMap, LinearMap]:
-    """Add the BOS and PAD terms to the queries and keys of a selector."""
-    special_query = LinearMap(
-        {ONE: np.array([[bos_logit, -2 * GAP]]), BOS: np.array([[2 * GAP - bos_logit, 0.0]])}, width=2
-    )
-    special_key = LinearMap({BOS: np.array([[1.0, 0.0]]), PAD: np.array([[0.0, 1.0]])}, width=2)
-    return query.beside(special_query), key.beside(special_key)
+def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Factors for a matching, in rank 3, or logarithmic rank for more than `SQUARES` classes.
+
+    Number the classes so that a query i and a key j match if i = j; what has no match gets numbers of its own, one for
+    all queries and one for all keys. Then -GAP (i - j)^2 = GAP (2 i j - j^2 - i^2) is 0 for a match and at most -GAP
+    otherwise. With numbers between -m/2 and m/2 all terms and their partial sums are multiples of GAP up to m^2 GAP, so
+    float32, with 24 bits, adds them up exactly for m <= 4096; we stop at 2048. In bfloat16, with 8 bits, m <= 16.
+
+    Beyond, the numbers in bits, +1 and -1: a logit of GAP/2 (b . c - B) is 0 if all B bits agree, and at most -GAP if
+    not. Its terms stay below B GAP, so it holds in bfloat16 too, for any number of classes.
+    """
+    rows, columns = np.nonzero(selected)
+    query, key = np.full(len(selected), len(rows)), np.full(selected.shape[1], len(rows) + 1)
+    query[rows] = key[columns] = np.arange(len(rows))
+    count = len(rows) + 2
+    if count <= SQUARES:
+        i, j = (query - count // 2).astype(np.float64), (key - count // 2).astype(np.float64)
+        one = np.ones_like
+        return np.stack([i, one(i), i * i], axis=1), GAP * np.stack([2 * j, -j * j, -one(j)], axis=1)
+    bits = np.arange(count.bit_length())
+    b, c = (1.0 - 2.0 * ((numbers[:, None] >> bits) & 1) for numbers in (query, key))
+    constant = np.full((len(key), 1), -GAP / 2 * len(bits))
+    return np.hstack([b, np.ones((len(query), 1))]), np.hstack([GAP / 2 * c, constant])
+
+
+def attend(query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float) -> tuple[LinearMap, LinearMap]:
+    """Add the BOS and PAD terms to the queries and keys of a selector; `always` is what every query adds for a key."""
+    special_query = LinearMap({ONE: np.array([[1.0, 0.0]]), BOS: np.array([[0.0, 1.0]])}, width=2)
+    every_query = always + LinearMap({BOS: np.array([[bos_logit]]), PAD: np.array([[-2 * GAP]])}, width=1)
+    bos_query = LinearMap.of(BOS, np.array([[2 * GAP - bos_logit]]))
+    return query.beside(special_query), key.beside(every_query.beside(bos_query))

@@ -6,18 +6,18 @@ heads which fall back to BOS find it clean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tracr.craft.grouping import group_rows
-from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present
+from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import Value
 
-__all__ = ["MLP", "Units", "carry", "interpolate", "look_up", "look_up_pairs", "staircase"]
+__all__ = ["MLP", "Units", "carry", "divide", "interpolate", "join", "look_up", "look_up_pairs", "staircase"]
 
 Others = Mapping[Value, Array]  # rows for the values that are not numbers
 
@@ -68,7 +68,7 @@ def _bias(weights: Array) -> LinearMap:
     return LinearMap.of(ONE, weights[None, :])
 
 
-def _join(*parts: Units) -> Units:
+def join(*parts: Units) -> Units:
     """Several groups of neurons that write the same directions."""
     read = parts[0].read
     for part in parts[1:]:
@@ -212,7 +212,7 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
     parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
     if len(points) and (table[0].any() or not parts):
         parts.append(_constant(read, table[0]))
-    return _join(*parts, *_others(read, others))
+    return join(*parts, *_others(read, others))
 
 
 def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others, width: int) -> Units:
@@ -243,7 +243,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     parts = [Units(hidden, write, Noise(error=error))] if len(places) else []
     if first.any() or not parts:
         parts.append(_constant(read, first))
-    return _join(*parts, *_others(read, others))
+    return join(*parts, *_others(read, others))
 
 
 def carry(read: NumberRead, constant: float, others: Others, width: int) -> Units:
@@ -258,4 +258,46 @@ def carry(read: NumberRead, constant: float, others: Others, width: int) -> Unit
         first = np.zeros(width)
         first[0] = constant
         parts.append(_constant(read, first))
-    return _join(*parts, *_others(read, others))
+    return join(*parts, *_others(read, others))
+
+
+def divide(
+    total: LinearMap,
+    flags: Sequence[tuple[int, LinearMap]],
+    counts: Variable,
+    largest: float,
+    error: float,
+    default: Array | None,
+    width: int,
+) -> Units:
+    """A sum, at most `largest`, divided by the count whose one-hot code `counts` holds; its `default` where that is 0.
+
+    For each count w, with h = 1 where it is the count and 0 elsewhere, and A = 2 largest / w:
+    relu(sum/w + A(2h - 1)) - relu(A(2h - 1)) is sum/w where h = 1, as A exceeds it, and 0 where h = 0, as -A + sum/w is
+    negative. An error of h cancels as long as it is below a quarter; rounding adds up to 8 U A.
+
+    `flags` (place, how many keys hold a value that is no number) are passed on where one key is selected.
+    """
+    code = read_code(counts)
+    numbers = np.array([float(value) for value in counts.values if isinstance(value, int)])
+    positive = np.flatnonzero(numbers > 0)
+    jobs = [(total, place, 1 / numbers[place], 2 * max(largest, 1.0) / numbers[place], 0) for place in positive]
+    ones = np.flatnonzero(numbers == 1)
+    most = float(numbers.max())
+    jobs += [(flag, place, 1.0, 2 * most, at) for at, flag in flags for place in ones]
+    parts = []
+    for amount, place, factor, reach, at in jobs:
+        gate = np.zeros((counts.size, 1))
+        gate[place] = 2 * reach
+        off = code.then(gate) + _bias(np.array([-reach]))
+        read = (off + amount.then(np.array([[factor]]))).beside(off)
+        write = np.zeros((2, width))
+        write[:, at] = [1.0, -1.0]
+        parts.append(Units(read, write, Noise()))
+    if default is not None:
+        table = np.where((numbers == 0)[:, None], default, 0.0)
+        parts.append(look_up(code, table, Noise(error=2 * CLEAN, cold=1.0), merge=False))
+    smallest = float(numbers[positive].min(initial=most))
+    rounding = 16 * U * max(largest, 1.0) / max(smallest, 1.0)
+    units = join(*parts)
+    return replace(units, noise=Noise(error=error + rounding + units.noise.error))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Domain, Finite
 from tracr.compiler.typed import (
     Aggregation,
+    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -91,14 +92,25 @@ def _sop_key(typed: Typed, node: SOpNode, keys: dict[int, str]) -> str:
             summands = sorted((keys[term], _text(factor)) for term, factor in terms)
             return _digest("linear", _text(constant), json.dumps(summands))
         case Aggregation(selector=selector, value=value, default=default):
-            chosen = _selector_key(typed, typed.selectors[selector], keys)
+            chosen = _selector_key(typed, selector, keys)
             return _digest("aggregation", chosen, keys[value], _text(default))
         case Width(selector=selector):
-            return _digest("width", _selector_key(typed, typed.selectors[selector], keys))
+            return _digest("width", _selector_key(typed, selector, keys))
     raise AssertionError(f"{node.op} is no operation")
 
 
-def _selector_key(typed: Typed, node: SelectorNode, keys: dict[int, str]) -> str:
+def _selector_key(typed: Typed, number: int, keys: dict[int, str]) -> str:
+    """Combinations of selectors are compared as they are written."""
+    found: dict[int, str] = {}
+    for part in typed.parts(number):
+        if isinstance(part, CompositeNode):
+            found[part.id] = _digest(part.kind, *sorted(found[inner] for inner in part.parts))
+        else:
+            found[part.id] = _literal_key(typed, part, keys)
+    return found[number]
+
+
+def _literal_key(typed: Typed, node: SelectorNode, keys: dict[int, str]) -> str:
     rows, order = _axis(typed.sops[node.queries].domain)
     columns, across = _axis(typed.sops[node.keys].domain)
     table = np.ascontiguousarray(node.table[order][:, across])

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Domain, Finite, Interval, finite
+from tracr.compiler.inference.composites import implied, selection_masks
 from tracr.compiler.inference.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.inference.means import means_by_count
+from tracr.compiler.inference.products import for_reader
 from tracr.compiler.inference.state import Inference, infer_node
-from tracr.compiler.inference.widths import masks
 from tracr.compiler.trace import Node
-from tracr.compiler.typed import Aggregation, SelectorNode, SOpNode
+from tracr.compiler.typed import Aggregation, Selector, SOpNode
 from tracr.errors import CompileError
 from tracr.rasp.expressions import Aggregate
 from tracr.rasp.values import is_number
@@ -25,6 +26,9 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
     selector, value = node.children
     select, source = inference.selectors[selector], inference.sops[value]
     copies, assumed = _copies(inference, node, select, source)
+    width = 1 if source.domain.numeric else source.domain.size
+    selector = for_reader(inference, expr.selector, selector, "copy" if copies else "mean", width)
+    select = inference.selectors[selector]
     op = Aggregation(selector, value, expr.default, copies, assumed)
     key = (inference.canon[selector], inference.canon[value], repr(expr.default))
     defaults = [] if select.always else [expr.default]
@@ -65,10 +69,13 @@ def _widen(domain: Interval, default: object) -> Interval:
     return Interval(low, high, domain.maybe_none, domain.reason)
 
 
-def _copies(inference: Inference, node: Node, select: SelectorNode, source: SOpNode) -> tuple[bool, bool]:
+def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
-    one_key = bool(((select.table == 1).sum(axis=1) <= 1).all())
-    fixed = one_key and inference.facts[select.keys].fixes(inference.facts[source.id]) and _floats(source.domain)
+    fixed = _floats(source.domain) and any(
+        bool(((literal.table == 1).sum(axis=1) <= 1).all())
+        and inference.facts[literal.keys].fixes(inference.facts[source.id])
+        for literal in implied(inference, select.id)
+    )
     if source.domain.numeric:
         one_value = isinstance(source.domain, Finite) and len(source.domain) == 1 and _floats(source.domain)
         return select.at_most_one or fixed or one_value, False
@@ -100,7 +107,7 @@ def _floats(domain: Domain) -> bool:
 
 
 def _exact_means(
-    inference: Inference, select: SelectorNode, source: SOpNode, default: object
+    inference: Inference, select: Selector, source: SOpNode, default: object
 ) -> tuple[Finite, Codes] | None:
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
@@ -109,8 +116,7 @@ def _exact_means(
         return None
     if not all(isinstance(value, int) for value in domain.values) or np.abs(domain.numbers).max() > 2**40:
         return None
-    keys, queries = inference.facts[select.keys], inference.facts[select.queries]
-    chosen = masks(select.table, keys, queries, inference.shape, inference.options.causal)
+    chosen = selection_masks(inference, select.id)
     codes = np.broadcast_to(facts.joint, inference.shape.lengths.shape)
     if chosen is None or codes.min(initial=0) < 0:
         return None
@@ -131,7 +137,7 @@ def _exact_means(
 
 
 def _means(
-    inference: Inference, node: Node, select: SelectorNode, source: SOpNode, defaults: list[Any]
+    inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]
 ) -> tuple[Domain, Groups | None]:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
@@ -157,7 +163,7 @@ def _means(
 
 def _mean_groups(
     inference: Inference,
-    select: SelectorNode,
+    select: Selector,
     domain: Finite,
     listed: Finite,
     by_count: dict[int, Any],

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from tracr.compiler.domains import Codes, finite
-from tracr.compiler.inference.elementwise import add_pairs
-from tracr.compiler.inference.facts import SHAPE, Groups, feasible_pairs, strict_order
+from tracr.compiler.domains import finite
+from tracr.compiler.inference.composites import composite_widths, orders_positions
+from tracr.compiler.inference.facts import SHAPE, Groups, strict_order
+from tracr.compiler.inference.products import for_reader, join_literals
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import tabulate_predicate
-from tracr.compiler.inference.widths import Table, combine, complement, surely_met, widths
+from tracr.compiler.inference.widths import Table, complement, surely_met, widths
 from tracr.compiler.trace import Node
-from tracr.compiler.typed import ERROR, SelectorNode, Width
-from tracr.errors import LimitError
+from tracr.compiler.typed import ERROR, CompositeNode, Kind, SelectorNode, Width
 from tracr.rasp.expressions import (
     ConstantSelector,
     Indices,
@@ -29,13 +28,13 @@ from tracr.rasp.expressions import (
 __all__: list[str] = []
 
 
-def _add_selector(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> None:
+def _add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> None:
     facts = inference.facts[keys], inference.facts[queries]
     inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
     found = widths(table, *facts, inference.shape, inference.options.causal)
     inference.widths[node.id] = found
     inference.selectors[node.id] = SelectorNode(
-        node.id, node.label, repr(node.expr), node.expr.origin, keys, queries, table, found.counts
+        node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table
     )
 
 
@@ -50,7 +49,7 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
         lambda: surely_met(*facts, (len(domains[1]), len(domains[0])), inference.shape),
         inference.options.max_cells,
     )
-    _add_selector(inference, node, keys, queries, table)
+    _add_literal(inference, node, keys, queries, table)
 
 
 @infer_node.register
@@ -61,89 +60,59 @@ def _(expr: ConstantSelector, inference: Inference, node: Node) -> None:
     table[:longest, :longest] = np.array(expr.value, dtype=np.int8)[:longest, :longest]
     positions = inference.fresh_id()
     infer_node(Indices(), inference, Node(positions, f"{node.label}_indices", Indices(), ()))
-    _add_selector(inference, node, positions, positions, table)
+    _add_literal(inference, node, positions, positions, table)
 
 
 @infer_node.register
 def _(expr: SelectorNot, inference: Inference, node: Node) -> None:
     inner = inference.selectors[node.children[0]]
-    _add_selector(inference, node, inner.keys, inner.queries, complement(inner.table))
+    if isinstance(inner, SelectorNode):
+        _add_literal(inference, node, inner.keys, inner.queries, complement(inner.table))
+    else:
+        _add_composite(inference, node, "not")
 
 
 @infer_node.register
 def _(expr: SelectorAnd, inference: Inference, node: Node) -> None:
-    _add_combination(inference, node, lambda a, b: a & b)
+    _add_combination(inference, node, "and")
 
 
 @infer_node.register
 def _(expr: SelectorOr, inference: Inference, node: Node) -> None:
-    _add_combination(inference, node, lambda a, b: a | b)
+    _add_combination(inference, node, "or")
 
 
-def _add_combination(inference: Inference, node: Node, how: Callable[[Table, Table], Table]) -> None:
-    """Over the same inputs one table; over different inputs a table over their product space.
-
-    The paper's refactoring: keys (k1, k2) and queries (q1, q2) as pairs, computed by the MLP before the head.
-    """
+def _add_combination(inference: Inference, node: Node, kind: Kind) -> None:
+    """Over the same inputs one table; over different inputs a combination, which translate finds heads for."""
     fst, snd = (inference.selectors[child] for child in node.children)
-    keys, key_codes = _common(inference, node, "keys", fst.keys, snd.keys)
-    queries, query_codes = _common(inference, node, "queries", fst.queries, snd.queries)
-    limit = inference.options.max_cells
-    if len(key_codes[0]) * len(query_codes[0]) > limit:
-        raise LimitError(
-            f"compares {len(key_codes[0]):,} pairs of keys with {len(query_codes[0]):,} pairs of queries",
-            expression=node.expr,
-            hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
-        )
-    first = fst.table[query_codes[0]][:, key_codes[0]]
-    second = snd.table[query_codes[1]][:, key_codes[1]]
-    _add_selector(inference, node, keys, queries, combine(how, first, second))
+    if isinstance(fst, SelectorNode) and isinstance(snd, SelectorNode):
+        joined = join_literals(inference, kind, fst, snd)
+        if joined is not None:
+            _add_literal(inference, node, *joined)
+            return
+    _add_composite(inference, node, kind)
 
 
-def _common(inference: Inference, node: Node, side: str, fst: int, snd: int) -> tuple[int, tuple[Codes, Codes]]:
-    """An s-op that stands for both, and for each of its codes the codes of the two."""
-    domains = inference.listed(fst, node.expr), inference.listed(snd, node.expr)
-    codes = [np.arange(len(domain), dtype=np.int32) for domain in domains]
-    if inference.facts[fst].canon == inference.facts[snd].canon:
-        return fst, (codes[0], codes[0])
-    pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
-    for number, other, own in ((fst, snd, 0), (snd, fst, 1)):
-        function = len(pairs[0]) == len(domains[own]) and len(np.unique(pairs[own])) == len(domains[own])
-        if function and _may_vanish(inference, other, number):
-            order = np.argsort(pairs[own])  # the other, a constant perhaps, is a function of this one
-            return number, (pairs[0][order], pairs[1][order])
-    number = inference.fresh_id()
-    add_pairs(inference, number, f"{node.label}_{side}", node.expr, _pair, (fst, snd), pairs, keep_none=True)
-    product = inference.listed(number, node.expr)
-    first = np.array([domains[0].index[pair[0]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
-    second = np.array([domains[1].index[pair[1]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
-    return number, (first, second)
-
-
-def _may_vanish(inference: Inference, number: int, kept: int) -> bool:
-    """Whether nothing is lost with an s-op: it never raises, or is computed for the one that is kept anyway."""
-    facts = inference.facts[number]
-    if facts.exact and facts.joint is not None and facts.joint.min(initial=0) >= 0:
-        return True
-    needed, stack = {kept}, [kept]
-    while stack:
-        inputs = set(inference.sops[stack.pop()].inputs) - needed
-        needed |= inputs
-        stack += inputs
-    return number in needed
-
-
-def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    return (x, y)
+def _add_composite(inference: Inference, node: Node, kind: Kind) -> None:
+    parts = tuple(node.children)
+    inference.canonical(node.id, ("composite", kind, tuple(sorted(inference.canon[part] for part in parts))))
+    composite = CompositeNode(node.id, node.label, repr(node.expr), node.expr.origin, (), kind, parts)
+    inference.selectors[node.id] = composite
+    inference.widths[node.id] = found = composite_widths(inference, composite)
+    inference.selectors[node.id] = replace(composite, counts=found.counts)
 
 
 @infer_node.register
 def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
-    (selector,) = node.children
+    selector = for_reader(inference, expr.selector, node.children[0], "width", 1)
     found, select = inference.widths[selector], inference.selectors[selector]
     domain = finite(found.counts, ordered=True)
-    keys, queries = inference.facts[select.keys], inference.facts[select.queries]
-    ordered = not inference.options.causal and keys.canon == queries.canon and strict_order(select.table)
+    determines: frozenset[int] = frozenset()
+    distinct = orders_positions(inference, node.children[0])
+    if isinstance(select, SelectorNode):
+        keys, queries = inference.facts[select.keys], inference.facts[select.queries]
+        if not inference.options.causal and keys.canon == queries.canon and strict_order(select.table):
+            determines, distinct = keys.determines, distinct or keys.distinct
     joint = None
     if found.by_shape is not None:
         joint = np.searchsorted(np.array(found.counts), found.by_shape).astype(np.int32)
@@ -158,6 +127,6 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
         leaves=(SHAPE,) if joint is not None else (),
         joint=joint,
         groups=Groups(inference.canon[selector], by_count),
-        distinct=ordered and keys.distinct,
-        determines=keys.determines if ordered else frozenset(),
+        distinct=distinct,
+        determines=determines,
     )

@@ -14,7 +14,7 @@ from tracr.compiler.inference.tabulate import Caller, Reporter
 from tracr.compiler.inference.widths import Widths
 from tracr.compiler.options import Options
 from tracr.compiler.trace import Node
-from tracr.compiler.typed import Aggregation, Linear, Op, SelectorNode, SOpNode
+from tracr.compiler.typed import Aggregation, Linear, Op, Selector, SOpNode
 from tracr.errors import ExpressionError, LimitError
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
@@ -36,7 +36,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, [])
         self.sops: dict[int, SOpNode] = {}
-        self.selectors: dict[int, SelectorNode] = {}
+        self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
         self.facts: dict[int, Facts] = {}
         self.canon: dict[int, int] = {}  # the first node that computes the same

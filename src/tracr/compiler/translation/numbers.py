@@ -18,7 +18,7 @@ from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number
 
-__all__ = ["FunctionOfNumber", "one_hot", "write_function"]
+__all__ = ["FunctionOfNumber", "one_hot", "steps", "write_function"]
 
 
 class FunctionOfNumber:

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Component, Embedded
 from tracr.compiler.domains import Codes, Finite, Interval
-from tracr.compiler.typed import SOpNode, Typed
+from tracr.compiler.plans import Plan, Reader, choose_plan
+from tracr.compiler.typed import CompositeNode, SOpNode, Typed
 from tracr.craft.linear import NumberRead, read_code, read_number
 from tracr.craft.mlps import MLP, Units, look_up
 from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
+from tracr.errors import InternalError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
@@ -31,7 +33,18 @@ class Translation:
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
         self._clean: dict[Variable, Variable] = {}
+        self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
+
+    def plan(self, node: SOpNode, selector: int, reader: Reader, width: int) -> Plan:
+        """The heads of a selector for a reader of it."""
+        longest = self.typed.options.max_seq_len
+        plan = choose_plan(self.typed.selectors, selector, reader, longest, width, compact=self.optimise)
+        if plan is None:
+            raise InternalError(f"there are no heads for the selector of {node.label}")
+        if plan.kind != "one head" or isinstance(self.typed.selectors[selector], CompositeNode):
+            self.choices.append(f"{self.typed.selectors[selector].label} for {node.label}: {plan}")
+        return plan
 
     def fresh_label(self, label: str) -> str:
         """A label nothing else has."""

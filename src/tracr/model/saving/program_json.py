@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,17 @@ from tracr.compiler.typed import (
     ERROR,
     UNREACHED,
     Aggregation,
+    CompositeNode,
     Constant,
     IndicesOp,
+    Kind,
     LengthOp,
     Linear,
     Lookup,
     Op,
     PairLookup,
     Positions,
+    Selector,
     SelectorNode,
     SOpNode,
     TokensOp,
@@ -133,7 +136,8 @@ def typed_tables(typed: Typed) -> Tables:
         if isinstance(node.op, Positions | Lookup | PairLookup):
             tables[f"sops.{node.id}"] = np.ascontiguousarray(node.op.table, dtype=np.int32)
     for selector in typed.selectors.values():
-        tables[f"selectors.{selector.id}"] = np.ascontiguousarray(selector.table, dtype=np.int8)
+        if isinstance(selector, SelectorNode):
+            tables[f"selectors.{selector.id}"] = np.ascontiguousarray(selector.table, dtype=np.int8)
     return tables
 
 
@@ -156,14 +160,18 @@ def _sop_json(node: SOpNode) -> dict[str, Any]:
     }
 
 
-def _selector_json(node: SelectorNode) -> dict[str, Any]:
+def _selector_json(node: Selector) -> dict[str, Any]:
+    own: dict[str, Any] = (
+        {"keys": node.keys, "queries": node.queries}
+        if isinstance(node, SelectorNode)
+        else {"kind": node.kind, "parts": list(node.parts)}
+    )
     return {
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
         "origin": encode_value(node.origin),
-        "keys": node.keys,
-        "queries": node.queries,
+        **own,
         "counts": [int(count) for count in node.counts],
     }
 
@@ -190,14 +198,15 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
     """The program `typed_json` and `typed_tables` wrote."""
     given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"))
     left = dict(tables)
-    sops, selectors = {}, {}
+    sops: dict[int, SOpNode] = {}
+    selectors: dict[int, Selector] = {}
     for place in given["sops"].items():
         node = _read_sop(place, left)
         if node.id in sops:
             place.fail(f"has the number of another s-op, {node.id}")
         sops[node.id] = node
     for place in given["selectors"].items():
-        selector = _read_selector(place, left)
+        selector = _read_selector(place, left, selectors)
         if selector.id in selectors:
             place.fail(f"has the number of another selector, {selector.id}")
         selectors[selector.id] = selector
@@ -280,18 +289,26 @@ def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
     return op
 
 
-def _read_selector(reader: Reader, tables: Tables) -> SelectorNode:
-    given = reader.object(("id", "label", "source", "origin", "keys", "queries", "counts"))
+def _read_selector(reader: Reader, tables: Tables, known: Mapping[int, Selector]) -> Selector:
+    composite = isinstance(reader.data, dict) and "kind" in reader.data
+    own = ("kind", "parts") if composite else ("keys", "queries")
+    given = reader.object(("id", "label", "source", "origin", *own, "counts"))
     number = given["id"].integer()
     counts = tuple(count.integer() for count in given["counts"].items())
     if list(counts) != sorted(set(counts)):
         given["counts"].fail("is not in ascending order")
+    label, source, origin = (given[name].text() for name in ("label", "source", "origin"))
+    if composite:
+        kind = given["kind"].choice(get_args(Kind))
+        parts = tuple(part.integer() for part in given["parts"].items(count=1 if kind == "not" else 2))
+        if not known.keys() >= set(parts):  # so that none is part of itself
+            given["parts"].fail("names a selector that does not stand before it")
+        return CompositeNode(number, label, source, origin, counts, cast(Kind, kind), parts)
     table = _take(tables, f"selectors.{number}", np.int8)
     if table.max(initial=0) > 1:
         reader.fail("has a table with cells that are neither 0 nor 1")
-    label, source, origin = (given[name].text() for name in ("label", "source", "origin"))
     keys, queries = given["keys"].integer(), given["queries"].integer()
-    return SelectorNode(number, label, source, origin, keys, queries, table, counts)
+    return SelectorNode(number, label, source, origin, counts, keys, queries, table)
 
 
 def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

@@ -1,0 +1,111 @@
+"""One attention head: the keys and queries of a conjunction, and what is read at the keys."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracr.compiler.conjunctions import Conjunction, Literal
+from tracr.compiler.domains import Finite
+from tracr.compiler.translation.classes import runs, separate
+from tracr.compiler.translation.numbers import one_hot
+from tracr.compiler.translation.state import Translation
+from tracr.compiler.typed import Aggregation, Selector
+from tracr.craft.heads import Head, attend, selector_logits
+from tracr.craft.linear import LinearMap, present, read_code
+from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, mean_error
+from tracr.craft.variables import Array, Variable
+from tracr.rasp.values import is_number
+
+__all__ = ["add_head", "read_codes", "read_numbers"]
+
+HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
+Writes = tuple[tuple[Variable, Array], ...]
+NOTHING = LinearMap({}, 0)
+
+
+def add_head(
+    translation: Translation,
+    selector: Selector | None,
+    conjunction: Conjunction,
+    bos_logit: float,
+    value: LinearMap,
+    writes: Writes,
+    what: str,
+) -> None:
+    """Add a head that reads `value` where the conjunction, of the selector, says."""
+    query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
+    at_most_one = selector is not None and selector.at_most_one
+    for literal in conjunction.literals:
+        queries, keys, for_all = _query_and_key(translation, literal, at_most_one)
+        query, key, always = query.beside(queries), key.beside(keys), always + for_all
+    query, key = attend(query, key, always, bos_logit)
+    name = "everything" if selector is None else selector.label
+    translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
+
+
+def _query_and_key(
+    translation: Translation, literal: Literal, at_most_one: bool
+) -> tuple[LinearMap, LinearMap, LinearMap]:
+    """The query and key maps of a literal, and what every query adds for a key.
+
+    Cold coordinates of rough codes shift logits. Among several keys they may not shift them at all; where one key has
+    to be found, by a sixteenth of the gap. Compact codes multiply errors, so they are for exact one-hot codes only.
+    """
+    tolerance = 1 / 16 if at_most_one else 0.0
+    sides = []
+    for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
+        domain = translation.typed.sops[number].domain
+        assert isinstance(domain, Finite)
+        numerical = translation.variables[number].numerical
+        classes = runs(domain, rows.astype(np.int8))[0] if numerical else separate(domain)
+        variable, place = one_hot(translation, number, classes)
+        if variable.noise.cold * variable.size > tolerance:
+            variable = translation.cleaned(variable)
+        sides.append((variable, place))
+    (queries, query_place), (keys, key_place) = sides
+    selected = np.zeros((queries.size, keys.size), dtype=bool)
+    selected[query_place[:, None], key_place[None, :]] = literal.selected
+    exact = queries.noise == keys.noise == EXACT
+    query_map, key_map = selector_logits(selected, compact=translation.optimise and exact)
+    same = (query_map == query_map[0]).all(axis=0) if translation.optimise else np.zeros(query_map.shape[1], dtype=bool)
+    always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
+    query_map, key_map = query_map[:, ~same], key_map[:, ~same]
+    return _read(translation, queries).then(query_map), _read(translation, keys).then(key_map), always
+
+
+def _read(translation: Translation, variable: Variable) -> LinearMap:
+    """The code of keys or queries; from level 1 on a constant needs no direction to be read from."""
+    return present() if variable.size == 1 and translation.optimise else read_code(variable)
+
+
+def read_numbers(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
+    """The number, and a flag for each value that is none, such as `None`."""
+    read = translation.number(op.value)
+    value = _place(read.number, space.size, 0)
+    for held, flag in read.flags:
+        if held in space.index:
+            value = value + _place(flag, space.size, space.index[held])
+    if selector.at_most_one:
+        default = float(op.default) if is_number(op.default) and not selector.always else 0.0
+        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid else 0.0
+        copied = 0.0 if grid else U * max(read.largest, abs(default))
+        return value, Noise(read.noise.error + copied, 0.0, grid)
+    return value, Noise(mean_error(translation.typed.options.max_seq_len, read.largest, read.noise.error))
+
+
+def read_codes(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
+    """The one-hot code, moved to the directions of the result."""
+    domain = translation.typed.sops[op.value].domain
+    assert isinstance(domain, Finite)
+    view, place = one_hot(translation, op.value, separate(domain))
+    moved = np.zeros((view.size, space.size))
+    for code, held in enumerate(domain.values):
+        moved[place[code], space.index[held]] = 1.0
+    added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U
+    return read_code(view).then(moved), Noise(view.noise.error + added, view.noise.cold)
+
+
+def _place(column: LinearMap, width: int, at: int) -> LinearMap:
+    row = np.zeros((1, width))
+    row[0, at] = 1.0
+    return column.then(row)
