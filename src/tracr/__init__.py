@@ -83,6 +83,7 @@ def compile(
     max_values: int = 300_000,
     max_cells: int = 3_000_000,
     max_parameters: int = 250_000_000,
+    gap: float = 256.0,
     verify: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
@@ -100,6 +101,9 @@ def compile(
         max_values: how many different numbers a mean may take where a nonlinear operation reads it.
         max_cells: how many calls of a user's function one table may take.
         max_parameters: the largest model to build.
+        gap: how far below selected keys the attention logits of the others are. A smaller one softens the attention,
+            for studies of training; the attention that leaks is part of the error bounds, so a program it would make
+            wrong is refused.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
     if isinstance(program, Mapping):
@@ -122,6 +126,7 @@ def compile(
         max_values,
         max_cells,
         max_parameters,
+        gap,
     )
     model = compile_program(outputs, options)
     if verify:

@@ -6,7 +6,7 @@ import pytest
 
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
-from tracr.rasp import rasp
+from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 
 ALL = rasp.Select(1, 1, Comparison.EQ)
@@ -95,3 +95,22 @@ def test_equal_numbers_among_strings_may_be_copied_several_at_a_time() -> None:
     program = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ), rasp.tokens)
     model = tracr.compile(program, ["a", 1], 3)
     assert assert_agrees(model, program, [[1, 1], ["a", 1, 1], ["a", "a"], ["a"]]) == 3
+
+
+@pytest.mark.parametrize("gap", [20, 40.0, 100])
+def test_a_smaller_gap_is_right_or_refused(gap: float) -> None:
+    """Attention that leaks counts as error: models that compile at a smaller gap agree with their programs."""
+    for example in programs.EXAMPLES.values():
+        try:
+            model = compile_quietly(example.program, example.vocab, example.max_seq_len, gap=gap)
+        except tracr.CompileError:
+            continue
+        assert model.verify(budget=300)
+
+
+def test_a_gap_that_leaks_too_much_is_refused() -> None:
+    """A gap is a positive number, and large enough for the longest input; it survives saving."""
+    mean = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ), rasp.tokens == "x")
+    for gap, message in ((8, "goes astray"), (12, "off by"), (0, "positive"), (None, "positive")):
+        with pytest.raises(tracr.CompileError, match=message):
+            tracr.compile(mean, "xy", 5, gap=gap)  # type: ignore[arg-type]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, VocabularyError
 from tracr.rasp.values import Value, as_value, sort_values
 
 __all__ = ["LEVELS", "Options", "as_vocabulary"]
 
 LEVELS = (0, 1)
+MOST_ASTRAY = 0.05  # attention that a small gap may leak; how much does no harm, each construction decides
 
 
 def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
@@ -44,6 +47,7 @@ class Options:
     max_values: int = 300_000
     max_cells: int = 3_000_000
     max_parameters: int = 250_000_000
+    gap: float = GAP
 
     def __post_init__(self) -> None:
         if not self.vocab:
@@ -65,5 +69,13 @@ class Options:
                     f"the {name.upper()} token {token!r} is also in the vocabulary",
                     hint=f"pass another name, such as {name}='<{name}>'",
                 )
+        if isinstance(self.gap, bool) or not isinstance(self.gap, int | float) or not 0 < self.gap <= GAP * 256:
+            raise CompileError(f"gap must be a positive number up to {GAP * 256:g}, not {self.gap!r}")
+        object.__setattr__(self, "gap", float(self.gap))
+        if leak(self.gap, self.max_seq_len) > MOST_ASTRAY:
+            raise CompileError(
+                f"with a gap of {self.gap:g} up to {leak(self.gap, self.max_seq_len):.0%} of the attention goes astray",
+                hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
+            )
         if self.bos == self.pad:
             raise VocabularyError(f"BOS and PAD are both {self.bos!r}", hint="give them different names")

@@ -35,7 +35,7 @@ from tracr.compiler.typed import (
 )
 from tracr.craft.linear import linear_combination, read_code, read_number
 from tracr.craft.mlps import Units, carry, look_up
-from tracr.craft.numerics import OUTPUT_TOLERANCE, Noise
+from tracr.craft.numerics import GAP, OUTPUT_TOLERANCE, Noise
 from tracr.craft.variables import Array
 from tracr.errors import CompileError
 from tracr.rasp.values import Value, is_number
@@ -69,7 +69,7 @@ def check_precision(translation: Translation, node: SOpNode) -> None:
     if not variable.numerical:
         return
     error = variable.noise.error
-    if isinstance(node.op, Aggregation):
+    if isinstance(node.op, Aggregation) and translation.typed.options.gap >= GAP:
         read = translation.number(node.op.value)
         if read.low >= 0 or read.high <= 0:
             error = read.noise.error
@@ -77,7 +77,7 @@ def check_precision(translation: Translation, node: SOpNode) -> None:
         raise CompileError(
             f"its numbers, up to {max(abs(variable.low), abs(variable.high)):g}, may be off by {error:.2g} in float32",
             expression=node,
-            hint="use numbers of more equal size, or smaller factors",
+            hint="use numbers of more equal size, smaller factors, or a larger gap",
         )
 
 

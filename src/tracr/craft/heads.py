@@ -1,18 +1,18 @@
 """Attention heads from selectors.
 
-The logit of a key is 0 if the query selects it and -GAP if not, so the softmax gives every selected key weight 1/w
-exactly. Four more terms make that hold for every input:
+The logit of a key is 0 if the query selects it and -gap if not, so the softmax gives every selected key weight 1/w
+exactly (see `numerics.leak` for gaps below `GAP`). Four more terms make that hold for every input:
 
-- BOS has logit -GAP/2: it is attended to if and only if nothing else is, and then carries the default.
-- PAD keys get another -2 GAP: they are never attended to, so a padded batch gives the unpadded answer.
-- The BOS query attends to BOS alone (+2 GAP): what a head writes at the BOS position is always the same (its default),
+- BOS has logit -gap/2: it is attended to if and only if nothing else is, and then carries the default.
+- PAD keys get another -2 gap: they are never attended to, so a padded batch gives the unpadded answer.
+- The BOS query attends to BOS alone (+2 gap): what a head writes at the BOS position is always the same (its default),
   so that readers can cancel it.
 - For a selector width BOS has weight c instead (logit ln c) and the head reads c/(c+w).
 
 Codes at BOS read as zero, so BOS keys and queries get nothing from the selector's own matrix, but for what every query
 adds for a key, which is 0 or less.
 
-Several literals in one head: their logits add up, to 0 exactly where all hold and to -GAP or less elsewhere.
+Several literals in one head: their logits add up, to 0 exactly where all hold and to -gap or less elsewhere.
 
 Sums. With BOS at weight C = e^L far above the number w of selected keys, a key's weight is 1/(C + w), nearly 1/C. So
 what the head reads, times C, is the sum of the selected values, up to a factor 1 - w/C, instead of their mean; and sums
@@ -67,8 +67,8 @@ class Head:
         return max(self.query.width, self.value.width)
 
 
-def selector_logits(selected: NDArray[np.bool_], *, compact: bool = False) -> tuple[Array, Array]:
-    """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -GAP or less elsewhere.
+def selector_logits(selected: NDArray[np.bool_], gap: float = GAP, *, compact: bool = False) -> tuple[Array, Array]:
+    """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -gap or less elsewhere.
 
     Keys that all queries treat alike are one class, and so are queries that treat all keys alike. A coordinate for each
     key class (or query class, if they are fewer) always works; coordinates that are 0 for every query, because all
@@ -77,12 +77,12 @@ def selector_logits(selected: NDArray[np.bool_], *, compact: bool = False) -> tu
     """
     first_query, query_class = group_rows(selected)
     first_key, key_class = group_rows(selected.T)
-    if compact and min(len(first_query), len(first_key)) > LEGIBLE:
+    if compact and gap == GAP and min(len(first_query), len(first_key)) > LEGIBLE:
         reduced = selected[np.ix_(first_query, first_key)]
         if (reduced.sum(axis=0) <= 1).all() and (reduced.sum(axis=1) <= 1).all():
             queries, keys = matching_logits(reduced)
             return queries[query_class], keys[key_class]
-    logits = np.where(selected, 0.0, -GAP)
+    logits = np.where(selected, 0.0, -gap)
     if len(first_key) <= len(first_query):
         queries, keys = logits[:, first_key], np.eye(len(first_key))[key_class]
         used = queries.any(axis=0)
@@ -117,9 +117,11 @@ def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
     return np.hstack([b, np.ones((len(query), 1))]), np.hstack([GAP / 2 * c, constant])
 
 
-def attend(query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float) -> tuple[LinearMap, LinearMap]:
+def attend(
+    query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float, gap: float = GAP
+) -> tuple[LinearMap, LinearMap]:
     """Add the BOS and PAD terms to the queries and keys of a selector; `always` is what every query adds for a key."""
     special_query = LinearMap({ONE: np.array([[1.0, 0.0]]), BOS: np.array([[0.0, 1.0]])}, width=2)
-    every_query = always + LinearMap({BOS: np.array([[bos_logit]]), PAD: np.array([[-2 * GAP]])}, width=1)
-    bos_query = LinearMap.of(BOS, np.array([[2 * GAP - bos_logit]]))
+    every_query = always + LinearMap({BOS: np.array([[bos_logit]]), PAD: np.array([[-2 * gap]])}, width=1)
+    bos_query = LinearMap.of(BOS, np.array([[2 * gap - bos_logit]]))
     return query.beside(special_query), key.beside(every_query.beside(bos_query))

@@ -10,13 +10,24 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["EXACT", "GAP", "Noise", "U", "dyadic_grid", "mean_error", "power_of_two_above", "share_error", "sum_error"]
+__all__ = [
+    "EXACT",
+    "GAP",
+    "Noise",
+    "U",
+    "dyadic_grid",
+    "leak",
+    "mean_error",
+    "power_of_two_above",
+    "share_error",
+    "sum_error",
+]
 
 U = 2.0**-24
 
 GAP = 256.0
-"""Logits are 0 for selected keys and -GAP for the rest; BOS, the default, sits at half of it. exp(-104) is already 0 in
-float32, so both -128 and -256 vanish exactly; powers of two survive any float format."""
+"""Logits are 0 for selected keys and -GAP for the rest (`Options.gap` is another); BOS, the default, sits at half of
+it. exp(-104) is already 0 in float32, so both -128 and -256 vanish exactly; powers of two survive any float format."""
 
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
@@ -90,6 +101,18 @@ def sum_error(keys: int, largest: float, error: float) -> float:
     The factor 1 - w/C is off by at most keys / 2**34, which is below U up to a thousand keys.
     """
     return mean_error(keys, largest, error) + keys * 2.0**-34 * largest
+
+
+def leak(gap: float, keys: int) -> float:
+    """The most attention that goes astray among up to `keys` keys, BOS not counted: 0 unless the gap was made small.
+
+    Relative to what is attended to, BOS has at most exp(-gap/2); other keys have exp(-gap), and where nothing is
+    selected exp(-gap/2) against BOS.
+
+    >>> leak(256.0, 100), leak(40.0, 5) < 2e-8
+    (0.0, True)
+    """
+    return 0.0 if gap >= 208 else (keys + 1) * math.exp(-gap / 2)
 
 
 def share_error(keys: int) -> float:

@@ -10,13 +10,13 @@ import numpy as np
 from tracr.compiler.conjunctions import Conjunction
 from tracr.compiler.domains import Finite
 from tracr.compiler.plans import EVERYTHING
-from tracr.compiler.translation.heads import add_head, read_codes, read_numbers
+from tracr.compiler.translation.heads import add_head, astray, read_codes, read_numbers
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.several_heads import add_codes, add_numbers, count_keys, divide_sums
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
 from tracr.craft.linear import BOS, LinearMap, read_number
-from tracr.craft.numerics import GAP, Noise, share_error
+from tracr.craft.numerics import Noise, share_error
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import is_number
@@ -63,7 +63,8 @@ def _write_one_head(
         value = value + LinearMap.of(BOS, default[None, :])
     variable = replace(space, noise=noise, at_bos=tuple(default.tolist()))
     writes = ((variable, np.eye(variable.size)),)
-    add_head(translation, selector, conjunction, -GAP / 2, value, writes, describe(translation.typed, node))
+    bos_logit = -translation.typed.options.gap / 2
+    add_head(translation, selector, conjunction, bos_logit, value, writes, describe(translation.typed, node))
     return variable
 
 
@@ -90,7 +91,7 @@ def _write_share(translation: Translation, node: SOpNode, selector: Selector | N
     longest = translation.typed.options.max_seq_len
     logit = float(np.float32(math.log(longest)))
     weight = math.exp(logit)
-    noise = Noise(error=share_error(longest), grid=2.0**-24)
+    noise = Noise(error=share_error(longest) + astray(translation), grid=2.0**-24)
     label = translation.fresh_label(f"{node.label}_share")
     share = Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, (1.0,), low=0.5, high=1.0, node=node.id, scratch=True)
     what = f"c/(c+w) for {node.label}, c = {longest}"

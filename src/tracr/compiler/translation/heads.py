@@ -12,11 +12,11 @@ from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
 from tracr.craft.heads import Head, attend, selector_logits
 from tracr.craft.linear import LinearMap, present, read_code
-from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, mean_error
+from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, leak, mean_error
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import is_number
 
-__all__ = ["add_head", "read_codes", "read_numbers"]
+__all__ = ["add_head", "astray", "read_codes", "read_numbers"]
 
 HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
 Writes = tuple[tuple[Variable, Array], ...]
@@ -38,7 +38,7 @@ def add_head(
     for literal in conjunction.literals:
         queries, keys, for_all = _query_and_key(translation, literal, at_most_one)
         query, key, always = query.beside(queries), key.beside(keys), always + for_all
-    query, key = attend(query, key, always, bos_logit)
+    query, key = attend(query, key, always, bos_logit, translation.typed.options.gap)
     name = "everything" if selector is None else selector.label
     translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
 
@@ -66,7 +66,9 @@ def _query_and_key(
     selected = np.zeros((queries.size, keys.size), dtype=bool)
     selected[query_place[:, None], key_place[None, :]] = literal.selected
     exact = queries.noise == keys.noise == EXACT
-    query_map, key_map = selector_logits(selected, compact=translation.optimise and exact)
+    query_map, key_map = selector_logits(
+        selected, translation.typed.options.gap, compact=translation.optimise and exact
+    )
     same = (query_map == query_map[0]).all(axis=0) if translation.optimise else np.zeros(query_map.shape[1], dtype=bool)
     always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
     query_map, key_map = query_map[:, ~same], key_map[:, ~same]
@@ -85,12 +87,13 @@ def read_numbers(translation: Translation, op: Aggregation, selector: Selector, 
     for held, flag in read.flags:
         if held in space.index:
             value = value + _place(flag, space.size, space.index[held])
+    default = float(op.default) if is_number(op.default) and not selector.always else 0.0
+    leaked = 2 * astray(translation) * max(read.largest, abs(default))
     if selector.at_most_one:
-        default = float(op.default) if is_number(op.default) and not selector.always else 0.0
-        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid else 0.0
+        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid and not leaked else 0.0
         copied = 0.0 if grid else U * max(read.largest, abs(default))
-        return value, Noise(read.noise.error + copied, 0.0, grid)
-    return value, Noise(mean_error(translation.typed.options.max_seq_len, read.largest, read.noise.error))
+        return value, Noise(read.noise.error + copied + leaked, 0.0, grid)
+    return value, Noise(mean_error(translation.typed.options.max_seq_len, read.largest, read.noise.error) + leaked)
 
 
 def read_codes(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
@@ -102,7 +105,13 @@ def read_codes(translation: Translation, op: Aggregation, selector: Selector, sp
     for code, held in enumerate(domain.values):
         moved[place[code], space.index[held]] = 1.0
     added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U
-    return read_code(view).then(moved), Noise(view.noise.error + added, view.noise.cold)
+    leaked = astray(translation)
+    return read_code(view).then(moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)
+
+
+def astray(translation: Translation) -> float:
+    """The most attention that goes astray with the gap that was asked for."""
+    return leak(translation.typed.options.gap, translation.typed.options.max_seq_len)
 
 
 def _place(column: LinearMap, width: int, at: int) -> LinearMap:

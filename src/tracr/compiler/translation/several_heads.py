@@ -14,14 +14,14 @@ import numpy as np
 from tracr.compiler.conjunctions import Conjunction
 from tracr.compiler.domains import Finite
 from tracr.compiler.plans import Plan
-from tracr.compiler.translation.heads import add_head, read_codes, read_numbers
+from tracr.compiler.translation.heads import add_head, astray, read_codes, read_numbers
 from tracr.compiler.translation.numbers import steps
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
 from tracr.craft.heads import SUM_LOGIT
 from tracr.craft.linear import LinearMap, NumberRead, linear_combination, present, read_code, read_number
 from tracr.craft.mlps import Units, carry, divide, join, look_up
-from tracr.craft.numerics import CLEAN, GAP, Noise, U, sum_error
+from tracr.craft.numerics import CLEAN, Noise, U, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -43,7 +43,15 @@ def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Pl
         value, noise = read_codes(translation, op, selector, space)
         part = replace(_part(translation, node, space, number), noise=noise)
         what = f"part {number} of {len(plan.heads)} of {node.label}"
-        add_head(translation, selector, conjunction, -GAP / 2, value, ((part, np.eye(part.size)),), what)
+        add_head(
+            translation,
+            selector,
+            conjunction,
+            -translation.typed.options.gap / 2,
+            value,
+            ((part, np.eye(part.size)),),
+            what,
+        )
         total = total + read_code(part)
     table = np.eye(space.size)
     if not selector.always:
@@ -72,7 +80,9 @@ def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: 
         part = replace(_part(translation, node, space, number), noise=noise)
         ones = replace(_count(translation, node, number), noise=Noise(grid=1.0))
         what = f"part {number} of {len(plan.heads)} of {node.label}"
-        _add_both(translation, selector, conjunction, -GAP / 2, value, (part, ones), 1.0, what)
+        _add_both(
+            translation, selector, conjunction, -translation.typed.options.gap / 2, value, (part, ones), 1.0, what
+        )
         found = found + read_code(ones)
         reads.append(read_number(part))
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
@@ -126,7 +136,7 @@ def count_keys(translation: Translation, node: SOpNode, selector: Selector, plan
 
 def _sum_noise(translation: Translation, largest: float, error: float) -> Noise:
     longest = translation.typed.options.max_seq_len
-    return Noise(longest * sum_error(longest, largest, error))
+    return Noise(longest * (sum_error(longest, largest, error) + astray(translation) * largest))
 
 
 def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
@@ -155,7 +165,7 @@ def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: 
     default = None if selector.always else space.code(op.default)
     flags = [(space.index[held], _flag(sums, held)) for held, _ in read.flags if held in space.index]
     number_sum = linear_combination(sums).number
-    error = sum_error(int(longest), read.largest, read.noise.error)
+    error = sum_error(int(longest), read.largest, read.noise.error) + longest * astray(translation) * read.largest
     units = divide(number_sum, flags, code, longest * read.largest, error, default, space.size)
     return translation.write_mlp(space, units, describe(translation.typed, node))
 

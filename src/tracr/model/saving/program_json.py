@@ -83,6 +83,8 @@ def _read_option(reader: Reader, default: object) -> Any:
     """An option of the type its default has; those without are integers."""
     if isinstance(default, bool):
         return reader.boolean()
+    if isinstance(default, float):
+        return reader.number()
     return reader.value() if isinstance(default, str) else reader.integer()
 
 
