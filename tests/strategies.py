@@ -33,7 +33,7 @@ def programs(
     vocab: Sequence[Value] = ("a", "b", "c"),
     max_seq_len: int = 5,
     causal: bool = False,
-    composite: bool = False,
+    composite: bool = True,
 ) -> st.SearchStrategy[SOp]:
     """Programs that the interpreter evaluates on every input of `inputs(vocab, max_seq_len)`."""
     return st.builds(
@@ -61,7 +61,7 @@ class Case:
     max_ops: int = 6
     max_seq_len: int = 5
     causal: bool = False
-    composite: bool = False
+    composite: bool = True
 
     @property
     def program(self) -> SOp:
@@ -85,7 +85,7 @@ class Case:
         return result
 
 
-def cases(*, max_ops: int = 6, max_seq_len: int = 5, composite: bool = False) -> st.SearchStrategy[Case]:
+def cases(*, max_ops: int = 6, max_seq_len: int = 5, composite: bool = True) -> st.SearchStrategy[Case]:
     """Programs over all sorts of vocabularies and lengths, causal and not; `composite` allows composite selectors."""
     return st.builds(
         Case,

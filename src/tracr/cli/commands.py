@@ -34,6 +34,7 @@ class Stage(Enum):
     trace = "trace"
     infer = "infer"
     translate = "translate"
+    lower = "lower"  # another name of translate
     schedule = "schedule"
     construct = "construct"
     assemble = "assemble"

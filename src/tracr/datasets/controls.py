@@ -44,7 +44,7 @@ def random_program(
         min_ops, max_ops: how many s-ops it has, inputs and constants not counted.
         min_depth, max_depth: how long its longest chain of s-ops is.
         min_selectors, max_selectors: how many `Select`s it has.
-        composite: whether boolean selectors may combine selectors over different s-ops, which take larger tables.
+        composite: whether boolean selectors may combine selectors over different s-ops, which may take several heads.
 
     >>> import tracr
     >>> program = tracr.random_program(3, vocab="ab", min_ops=2, max_ops=2, max_selectors=1)

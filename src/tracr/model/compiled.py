@@ -137,11 +137,12 @@ class CompiledModel:
         )
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate, schedule, construct or assemble."""
+        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
         stages: dict[str, Any] = {
             "trace": self.graph,
             "infer": self.typed,
             "translate": self.circuit,
+            "lower": self.circuit,
             "schedule": self.schedule,
             "construct": self.construction,
         }

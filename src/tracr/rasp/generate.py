@@ -60,7 +60,7 @@ def random_program(
     vocab: Sequence[Value] = ("a", "b", "c"),
     max_seq_len: int = 5,
     causal: bool = False,
-    composite: bool = False,
+    composite: bool = True,
     max_mean_depth: int = 2,
     max_values: int = 500,
     min_ops: int = 0,
@@ -315,23 +315,29 @@ class _Drawing(Pool):
         predicate = self.one_of(options)
         return Choice(Select(keys.sop, queries.sop, predicate), single=True)
 
+    def combined(self, fst: Choice, snd: Choice) -> Choice:
+        """A boolean combination."""
+        simplify = self.chance(0.5) and not self.printable
+        return self.one_of(
+            [
+                Choice(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
+                Choice(selector_or(fst.selector, snd.selector, simplify), False),
+                Choice(selector_not(snd.selector, simplify), False),
+                Choice(~(fst.selector & snd.selector) | fst.selector, False),
+            ]
+        )
+
     def choice(self) -> Choice:
         """One of the selectors drawn before, or a new one, or a boolean combination."""
         if self.choices and self.chance(0.2):
             return self.one_of(self.choices)
         keys, queries = self.pair()
         chosen = self.fetch() if self.chance(0.3) else self.select(keys, queries)
-        if self.chance(0.3):
-            fst, simplify = self.select(keys, queries), self.chance(0.5) and not self.printable
-            snd = chosen if self.limits.composite else self.select(keys, queries)
-            chosen = self.one_of(
-                [
-                    Choice(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
-                    Choice(selector_or(fst.selector, snd.selector, simplify), False),
-                    Choice(selector_not(fst.selector, simplify), False),
-                    Choice(~(fst.selector & snd.selector) | fst.selector, False),
-                ]
-            )
+        while self.chance(0.3):
+            if not self.limits.composite:
+                chosen = self.combined(self.select(keys, queries), self.select(keys, queries))
+                break
+            chosen = self.combined(self.select(*self.pair()), chosen)
         self.choices.append(chosen)
         return chosen
 

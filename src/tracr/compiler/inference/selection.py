@@ -8,11 +8,12 @@ import numpy as np
 
 from tracr.compiler.domains import finite
 from tracr.compiler.inference.composites import composite_widths, orders_positions
-from tracr.compiler.inference.facts import SHAPE, Groups, strict_order
+from tracr.compiler.inference.facts import SHAPE, Facts, Groups, strict_order
 from tracr.compiler.inference.products import for_reader, join_literals
+from tracr.compiler.inference.splitting import Block, split_comparison
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import tabulate_predicate
-from tracr.compiler.inference.widths import Table, complement, surely_met, widths
+from tracr.compiler.inference.widths import Table, complement, masks, surely_met, widths
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, CompositeNode, Kind, SelectorNode, Width
 from tracr.rasp.expressions import (
@@ -30,6 +31,8 @@ __all__: list[str] = []
 
 def _add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> None:
     facts = inference.facts[keys], inference.facts[queries]
+    if inference.options.causal and inference.options.level >= 1 and _all_seen_selected(inference, table, *facts):
+        table = np.ones_like(table)
     inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
     found = widths(table, *facts, inference.shape, inference.options.causal)
     inference.widths[node.id] = found
@@ -38,10 +41,20 @@ def _add_literal(inference: Inference, node: Node, keys: int, queries: int, tabl
     )
 
 
+def _all_seen_selected(inference: Inference, table: Table, keys: Facts, queries: Facts) -> bool:
+    """Whether every key a causal query sees is selected, by its position: `<=` of positions is what the mask does."""
+    by_length = masks(table, keys, queries, inference.shape, causal=True)
+    return by_length is not None and all((mask == np.tril(np.ones_like(mask))).all() for mask in by_length)
+
+
 @infer_node.register
 def _(expr: Select, inference: Inference, node: Node) -> None:
     keys, queries = node.children
     domains = inference.listed(keys, expr), inference.listed(queries, expr)
+    blocks = split_comparison(inference, expr.predicate, keys, queries)
+    if blocks:
+        _add_blocks(inference, node, blocks)
+        return
     facts = inference.facts[keys], inference.facts[queries]
     table = tabulate_predicate(
         inference.caller(node, expr.predicate, predicate=True),
@@ -50,6 +63,32 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
         inference.options.max_cells,
     )
     _add_literal(inference, node, keys, queries, table)
+
+
+def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
+    """The union of blocks, of which no two overlap."""
+
+    def fresh(label: str) -> Node:
+        return Node(inference.fresh_id(), f"{node.label}_{label}", node.expr, ())
+
+    def add_block(target: Node, block: Block) -> int:
+        if block.inner is None:
+            _add_literal(inference, target, *block.outer)
+            return target.id
+        outer, inner = fresh("outer"), fresh("inner")
+        _add_literal(inference, outer, *block.outer)
+        _add_literal(inference, inner, *block.inner)
+        _add_composite(inference, replace(target, children=(outer.id, inner.id)), "and")
+        return target.id
+
+    if len(blocks) == 1:
+        add_block(node, blocks[0])
+        return
+    union = add_block(fresh("block"), blocks[0])
+    for block in blocks[1:]:
+        target = node if block is blocks[-1] else fresh("blocks")
+        _add_composite(inference, replace(target, children=(union, add_block(fresh("block"), block))), "or")
+        union = target.id
 
 
 @infer_node.register

@@ -19,7 +19,7 @@ from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import Value, as_value
 
-__all__ = ["Caller", "Reporter", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
+__all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
 ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
@@ -291,14 +291,15 @@ def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[n
     if comparison in (Comparison.TRUE, Comparison.FALSE):
         return np.full((len(queries), len(keys)), int(comparison is Comparison.TRUE), dtype=np.int8)
     compare: Callable[..., Any] = OPERATORS[comparison.value]
-    columns, rows = _column(keys)[None, :], _column(queries)[:, None]
+    columns, rows = column_of(keys)[None, :], column_of(queries)[:, None]
     try:
         return np.asarray(compare(columns, rows)).astype(np.int8)
     except TypeError:
         return None
 
 
-def _column(domain: Finite) -> NDArray[Any]:
+def column_of(domain: Finite) -> NDArray[Any]:
+    """The values as an array that can be compared at once."""
     small = domain.numeric and all(abs(number) < 2**53 for number in domain.numbers)
     if small:
         return domain.numbers

@@ -98,8 +98,9 @@ def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: 
 
 def _count(translation: Translation, node: SOpNode, number: int) -> Variable:
     label = translation.fresh_label(f"{node.label}_count{number}")
-    longest = float(translation.typed.options.max_seq_len)
-    return Variable(label, Encoding.NUMERICAL, (NUMBER,), low=0.0, high=longest, node=node.id, scratch=True)
+    longest = translation.typed.options.max_seq_len
+    noise = Noise(longest * (sum_error(longest, 1.0, 0.0) + astray(translation)))
+    return Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, low=0.0, high=longest, node=node.id, scratch=True)
 
 
 def _add_both(
@@ -121,22 +122,28 @@ def _add_both(
 
 def count_keys(translation: Translation, node: SOpNode, selector: Selector, plan: Plan) -> NumberRead:
     """The number of selected keys as a sum over heads, up to rounding errors far below 1/4."""
-    scale = math.exp(SUM_LOGIT)
-    terms = []
+    counts = []
     for number, (sign, conjunction) in enumerate(plan.heads, start=1):
-        counts = replace(_count(translation, node, number), noise=_sum_noise(translation, 1.0, 0.0))
-        writes = ((counts, np.eye(1) * scale),)
+        count = _count(translation, node, number)
+        writes = ((count, np.eye(1) * math.exp(SUM_LOGIT)),)
         what = f"number of keys of part {number} of {len(plan.heads)} of {node.label}"
         add_head(translation, selector, conjunction, SUM_LOGIT, present(), writes, what)
-        terms.append((read_number(counts), float(sign)))
-    total = linear_combination(terms)
-    low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=0))
-    return replace(total, low=low, high=high)
+        counts.append((read_number(count), float(sign)))
+    return _total(translation, counts, selector)
 
 
-def _sum_noise(translation: Translation, largest: float, error: float) -> Noise:
+def _total(translation: Translation, counts: list[tuple[NumberRead, float]], selector: Selector) -> NumberRead:
+    """The sum of the counts of disjoint heads.
+
+    No key is counted twice with one sign, so the errors per key (`sum_error`) add up over the keys, not the heads; each
+    head's count is rounded once more when it is written, and once when it is added.
+    """
     longest = translation.typed.options.max_seq_len
-    return Noise(longest * (sum_error(longest, largest, error) + astray(translation) * largest))
+    signs = len({sign for _, sign in counts})
+    per_key = sum_error(longest, 1.0, 0.0) + astray(translation)
+    noise = Noise(signs * longest * (per_key + 2 * U) + len(counts) * longest * U)
+    low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=0))
+    return replace(linear_combination(counts), noise=noise, low=low, high=high)
 
 
 def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
@@ -150,14 +157,14 @@ def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: 
         value, _ = read_numbers(translation, op, selector, space)
         part = _part(translation, node, space, number)
         low, high = min(0.0, longest * read.low), max(0.0, longest * read.high)
-        part = replace(part, low=low, high=high, noise=_sum_noise(translation, read.largest, read.noise.error))
-        ones = replace(_count(translation, node, number), noise=_sum_noise(translation, 1.0, 0.0))
+        noise = Noise(longest * (sum_error(int(longest), read.largest, read.noise.error) + U * read.largest))
+        part, ones = replace(part, low=low, high=high, noise=noise), _count(translation, node, number)
         what = f"sum of part {number} of {len(plan.heads)} of {node.label}"
         _add_both(translation, selector, conjunction, SUM_LOGIT, value, (part, ones), scale, what)
         sums.append((read_number(part), 1.0))
         counts.append((read_number(ones), 1.0))
     widths = Finite(selector.counts)
-    total = replace(linear_combination(counts), low=float(widths.numbers.min()), high=float(widths.numbers.max()))
+    total = _total(translation, counts, selector)
     label = translation.fresh_label(f"{node.label}_count")
     code = Variable(label, Encoding.CATEGORICAL, widths.values, node=node.id, scratch=True)
     decoded = steps(node, total, widths, np.eye(len(widths)))

@@ -1,0 +1,112 @@
+"""Comparisons of pairs, taken apart: `x + i / n < ...` as `x < ...`, or `x == ...` and `i < ...`.
+
+Programs make keys unique by adding a little of the position. As one s-op such keys have as many values as there are
+pairs, and a table over them the square of that. But a comparison of pairs (x, i) with (y, j) is a table of blocks, one
+for each x and y, and if few different blocks occur it is a combination of selectors over the parts: for each block, x
+and y have it, and i and j stand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.inference.state import Inference
+from tracr.compiler.inference.tabulate import column_of
+from tracr.compiler.inference.widths import Table
+from tracr.compiler.prepared import snap
+from tracr.compiler.typed import Linear, PairLookup
+from tracr.rasp.functions import OPERATORS, Comparison
+
+__all__ = ["SPLIT_CELLS", "Block", "split_comparison"]
+
+SPLIT_CELLS = 2**16  # tables of more cells are taken apart, where that is possible
+MOST_BLOCKS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Selected where the outer parts of key and query are in `outer` and their inner parts in `inner` (None: any)."""
+
+    outer: tuple[int, int, Table]  # keys, queries, table
+    inner: tuple[int, int, Table] | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """An s-op as an injective function of two: `codes[first code, second code]`."""
+
+    first: int
+    second: int
+    codes: Codes
+
+    def swapped(self) -> _Pairs:
+        return _Pairs(self.second, self.first, self.codes.T)
+
+
+def split_comparison(inference: Inference, predicate: object, keys: int, queries: int) -> list[Block] | None:
+    """The blocks of a built-in comparison of two s-ops made of pairs, if it is large and they are few."""
+    ours, theirs = inference.sops[keys].domain, inference.sops[queries].domain
+    assert isinstance(ours, Finite) and isinstance(theirs, Finite)
+    if not isinstance(predicate, Comparison) or len(ours) * len(theirs) <= SPLIT_CELLS:
+        return None
+    if predicate.value not in OPERATORS or ours.maybe_none or theirs.maybe_none:
+        return None
+    compare, columns = OPERATORS[predicate.value], (column_of(ours), column_of(theirs))
+    key, query = _pairs(inference, keys), _pairs(inference, queries)
+    if key is None or query is None:
+        return None
+    for first, second in ((key, query), (key.swapped(), query.swapped())):
+        try:
+            found = _blocks(compare, columns[0][first.codes], columns[1][second.codes])
+        except TypeError:  # values that cannot be compared: the table will tell which
+            return None
+        if found is not None:
+            outer, inner = (first.first, second.first), (first.second, second.second)
+            return [
+                Block((*outer, where), None if block.all() else (*inner, block.astype(np.int8)))
+                for where, block in found
+            ]
+    return None
+
+
+def _pairs(inference: Inference, number: int) -> _Pairs | None:
+    node = inference.sops[number]
+    assert isinstance(node.domain, Finite)
+    match node.op:
+        case PairLookup(fst=fst, snd=snd, table=table):
+            codes = table
+        case Linear(terms=((fst, first), (snd, second)), constant=constant):
+            domains = inference.sops[fst].domain, inference.sops[snd].domain
+            if any(not isinstance(domain, Finite) or domain.maybe_none for domain in domains):
+                return None
+            x, y = (domain.numbers for domain in domains if isinstance(domain, Finite))
+            codes = snap(node.domain, first * x[:, None] + second * y[None, :] + constant)
+        case _:
+            return None
+    complete = codes.min(initial=0) >= 0 and len(np.unique(codes)) == codes.size
+    return _Pairs(fst, snd, codes) if complete and fst != snd else None
+
+
+def _blocks(
+    compare: Callable[[Any, Any], Any], keys: NDArray[Any], queries: NDArray[Any]
+) -> list[tuple[Table, NDArray[np.bool_]]] | None:
+    """Each block that occurs, but for empty ones, with the (outer query, outer key) it stands at."""
+    kinds: dict[bytes, int] = {}
+    blocks: list[NDArray[np.bool_]] = []
+    which = np.zeros((len(queries), len(keys)), dtype=np.int64)
+    for q, query in enumerate(queries):
+        for k, key in enumerate(keys):
+            block = np.asarray(compare(key[None, :], query[:, None]), dtype=bool)
+            kind = kinds.setdefault(block.tobytes(), len(blocks))
+            if kind == len(blocks):
+                blocks.append(block)
+                if len(blocks) > MOST_BLOCKS:
+                    return None
+            which[q, k] = kind
+    return [((which == kind).astype(np.int8), block) for kind, block in enumerate(blocks) if block.any()]
