@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import tracr
-from tracr.craft.heads import selector_logits
+from tracr.craft.heads import LEGIBLE, SQUARES, matching_logits, selector_logits
 from tracr.craft.numerics import GAP
-from tracr.rasp import rasp
+from tracr.rasp import programs, rasp
 
 
 @given(hnp.arrays(bool, st.tuples(st.integers(1, 6), st.integers(1, 6))))
@@ -29,3 +30,41 @@ def test_patterns_are_exactly_uniform_over_the_selected_keys() -> None:
     (pattern,) = model.run(["a", "b", "a", "pad"])["blocks.0.attn.hook_pattern"][0]
     expected = [[1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0.5, 0.5, 0, 0]]
     assert pattern[:4].tolist() == expected
+
+
+@pytest.mark.parametrize("classes", [LEGIBLE + 1, 100, SQUARES, SQUARES + 1, 3000])
+def test_a_matching_is_exact_in_float32(classes: int) -> None:
+    """0 for a match, -GAP or less otherwise, in whatever order float32 adds up, also about the limit of squares."""
+    rng = np.random.default_rng(0)
+    selected = np.zeros((classes, classes), dtype=bool)
+    selected[np.arange(classes), rng.permutation(classes)] = True
+    selected[0] = selected[:, 1] = False  # a query and a key without a match
+    queries, keys = (side.astype(np.float32) for side in matching_logits(selected))
+    numbers = int(selected.sum()) + 2
+    assert queries.shape[1] == (3 if numbers <= SQUARES else numbers.bit_length() + 1)
+    for order in (slice(None), slice(None, None, -1)):
+        logits = queries[:, order] @ keys[:, order].T
+        assert (logits[selected] == 0).all()
+        assert (logits[~selected] <= -GAP).all()
+
+
+def test_bits_hold_in_bfloat16() -> None:
+    """Cut to 8 bits of mantissa, neither the factors nor their partial sums change."""
+    queries, keys = matching_logits(np.eye(5000, dtype=bool))
+    for array in (queries, keys, np.cumsum(queries[7] * keys[9])):
+        assert (array == (array.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32)).all()
+
+
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+def test_the_width_of_a_head_is_its_rank(name: str) -> None:
+    """The matrices of queries and keys, and of values and outputs, have no smaller factors."""
+    example = programs.EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len)
+    for layer, weights in zip(model.schedule.layers, model.parameters.layers, strict=True):
+        for place, head in enumerate(layer.heads):
+            q, k, v = (
+                np.vstack([getattr(weights, f"W_{side}")[place], getattr(weights, f"b_{side}")[place]])
+                for side in "QKV"
+            )
+            assert np.linalg.matrix_rank(q @ k.T) == head.query.width
+            assert np.linalg.matrix_rank(v @ weights.W_O[place]) == head.value.width

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, read_code, read_number
-from tracr.craft.mlps import TooClose, Units, carry, interpolate, look_up, look_up_pairs, staircase
+from tracr.craft.mlps import TooClose, Units, carry, divide, interpolate, look_up, look_up_pairs, staircase
 from tracr.craft.numerics import Noise
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
@@ -151,3 +151,22 @@ def test_numbers_are_carried_with_their_sign() -> None:
     values = np.array([[-3, 0], [4, 0], [0, 1], [0, 0]], np.float32)
     bos = np.array([[0], [0], [0], [1]], np.float32)
     assert run(units, {X: values, BOS: bos}).tolist() == [[-0.5, 0], [6.5, 0], [0, 1], [0, 0]]
+
+
+@given(st.integers(1, 300), st.floats(0.01, 1000), st.integers(0, 10**6))
+def test_a_sum_is_divided_by_its_count(longest: int, largest: float, seed: int) -> None:
+    """Within the stated error, however rough the code of the count, up to 0.2; flags pass for one key."""
+    counts = Variable("w", Encoding.CATEGORICAL, tuple(range(longest + 1)))
+    total = Variable("s", Encoding.NUMERICAL, (NUMBER, None))
+    read, flag = (LinearMap.of(total, np.eye(2)[:, [place]]) for place in (0, 1))
+    units = divide(read, [(1, flag)], counts, longest * largest, 0.0, np.array([-3.0, 0.0]), 2)
+    rng = np.random.default_rng(seed)
+    held = np.arange(longest + 1)
+    code = np.eye(longest + 1) + rng.uniform(-0.2, 0.2, (longest + 1, longest + 1))
+    sums = np.stack([rng.uniform(-1, 1, longest + 1) * held * largest, (held == 1) * rng.integers(0, 2)], axis=1)
+    sums[sums[:, 1] == 1, 0] = 0.0
+    got = run(units, {counts: code.astype(np.float32), total: sums.astype(np.float32)})
+    means = np.where(held == 0, -3.0, sums[:, 0] / np.maximum(held, 1))
+    rounding = 2.0**-24 * np.abs(means)  # of the sum that was passed in
+    assert (np.abs(got[:, 0] - means) <= units.noise.error + rounding).all()
+    assert np.abs(got[:, 1] - sums[:, 1]).max() <= 1e-4
