@@ -228,6 +228,22 @@ def test_equality_and_order_of_many_values_have_small_rank(program: Callable[[],
     assert_agrees(model, sop, inputs)
 
 
+@pytest.mark.parametrize("default", [0, 17, 39, None])
+def test_keys_that_hold_something_at_bos(default: int | None) -> None:
+    """What a head's default leaves at BOS is cancelled in keys without harm to BOS's own logit."""
+    previous = rasp.Aggregate(LAST, tokens, default)
+    same = rasp.Select(previous, tokens, Comparison.EQ)
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(0, 40, size).tolist() for size in (1, 2, 10, 20, 20)]
+    for program in (
+        rasp.SelectorWidth(same),
+        rasp.SelectorWidth(same | BEFORE),
+        rasp.Aggregate(same, indices, 5),
+        rasp.Aggregate(same | rasp.Select(previous, previous, Comparison.EQ), indices, -1),
+    ):
+        assert_agrees(compile_quietly(program, list(range(40)), 20), program, inputs)
+
+
 def test_small_equalities_stay_one_hot() -> None:
     """Up to 16 classes a pattern is kept legible, and at level 0 always."""
     hist = programs.make_hist()

@@ -16,7 +16,7 @@ Several literals in one head: their logits add up, to 0 exactly where all hold a
 
 Sums. With BOS at weight C = e^L far above the number w of selected keys, a key's weight is 1/(C + w), nearly 1/C. So
 what the head reads, times C, is the sum of the selected values, up to a factor 1 - w/C, instead of their mean; and sums
-of disjoint selections add up. L = SUM_LOGIT is a float32, C = 2^34 but for its rounding.
+of disjoint selections add up. L = SUM_LOGIT, so C is 2^34 but for its rounding.
 """
 
 from __future__ import annotations
@@ -32,11 +32,25 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP
 from tracr.craft.variables import Array, Variable
 
-__all__ = ["SUM_LOGIT", "Head", "attend", "matching_logits", "selector_logits"]
+__all__ = ["SUM_LOGIT", "Head", "attend", "bos_logit", "matching_logits", "selector_logits"]
 
 LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
 SQUARES = 2048  # and of more than this not as squares
-SUM_LOGIT = float(np.float32(34 * math.log(2)))
+
+
+def bos_logit(weight: float) -> float:
+    """The logit that gives BOS about this weight, a multiple of 2**-12.
+
+    What the BOS position holds in a key's variable is cancelled by the weight of the BOS direction, in multiples of
+    GAP. That leaves the logit exactly what it is only if float32 holds their sum, too.
+
+    >>> bos_logit(8.0), bos_logit(1.0)
+    (2.079345703125, 0.0)
+    """
+    return round(math.log(weight) * 4096) / 4096
+
+
+SUM_LOGIT = bos_logit(2.0**34)
 
 
 @dataclass(frozen=True, eq=False)

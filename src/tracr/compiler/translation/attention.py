@@ -15,6 +15,7 @@ from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.several_heads import add_codes, add_numbers, count_keys, divide_sums
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
+from tracr.craft.heads import bos_logit
 from tracr.craft.linear import BOS, LinearMap, read_number
 from tracr.craft.numerics import Noise, share_error
 from tracr.craft.variables import NUMBER, Variable
@@ -63,8 +64,8 @@ def _write_one_head(
         value = value + LinearMap.of(BOS, default[None, :])
     variable = replace(space, noise=noise, at_bos=tuple(default.tolist()))
     writes = ((variable, np.eye(variable.size)),)
-    bos_logit = -translation.typed.options.gap / 2
-    add_head(translation, selector, conjunction, bos_logit, value, writes, describe(translation.typed, node))
+    below = -translation.typed.options.gap / 2
+    add_head(translation, selector, conjunction, below, value, writes, describe(translation.typed, node))
     return variable
 
 
@@ -84,12 +85,12 @@ def write_width(translation: Translation, node: SOpNode, number: int | None) -> 
 def _write_share(translation: Translation, node: SOpNode, selector: Selector | None, conjunction: Conjunction) -> None:
     """The head reads BOS's share c/(c+w), the MLP decodes w.
 
-    c is the longest length, which spreads the shares over [1/2, 1] with the smallest gap about 1/(4c). The logit ln c
-    is rounded to float32 first and the shares derived from the rounded c.
+    c is the longest length, which spreads the shares over [1/2, 1] with the smallest gap about 1/(4c). Its logit is
+    rounded first and the shares derived from the rounded c.
     """
     assert isinstance(node.domain, Finite)
     longest = translation.typed.options.max_seq_len
-    logit = float(np.float32(math.log(longest)))
+    logit = bos_logit(longest)
     weight = math.exp(logit)
     noise = Noise(error=share_error(longest) + astray(translation), grid=2.0**-24)
     label = translation.fresh_label(f"{node.label}_share")

@@ -69,10 +69,19 @@ def _query_and_key(
     query_map, key_map = selector_logits(
         selected, translation.typed.options.gap, compact=translation.optimise and exact
     )
-    same = (query_map == query_map[0]).all(axis=0) if translation.optimise else np.zeros(query_map.shape[1], dtype=bool)
+    same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
     always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
     query_map, key_map = query_map[:, ~same], key_map[:, ~same]
     return _read(translation, queries).then(query_map), _read(translation, keys).then(key_map), always
+
+
+def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool:
+    """Whether what every query adds for a key may stand in the coordinate of BOS's logit, from level 1 on.
+
+    Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
+    """
+    small = float(np.abs(key_map).max(initial=0.0)) <= translation.typed.options.gap
+    return translation.optimise and (small or any(source.variable is keys for source in translation.embedded))
 
 
 def _read(translation: Translation, variable: Variable) -> LinearMap:
