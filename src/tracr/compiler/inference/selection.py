@@ -31,7 +31,7 @@ __all__: list[str] = []
 
 def _add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> None:
     facts = inference.facts[keys], inference.facts[queries]
-    if inference.options.causal and inference.options.level >= 1 and _all_seen_selected(inference, table, *facts):
+    if inference.options.causal and _all_seen_selected(inference, table, *facts):
         table = np.ones_like(table)
     inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
     found = widths(table, *facts, inference.shape, inference.options.causal)
