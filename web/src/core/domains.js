@@ -61,6 +61,12 @@ export class Finite {
     return code < 0 ? "–" : this.values[code].text;
   }
 
+  /** As text, in few characters. */
+  short(code) {
+    const { text, number } = this.values[code] ?? {};
+    return number != null && text.length > 7 ? shortNumber(number, 4) : this.text(code);
+  }
+
   newCodes(length) {
     return new Int32Array(length);
   }
@@ -93,6 +99,10 @@ export class Interval {
 
   text(code) {
     return Number.isNaN(code) ? "None" : shortNumber(code);
+  }
+
+  short(code) {
+    return this.text(code);
   }
 
   newCodes(length) {

@@ -85,7 +85,7 @@ export class Model {
     if (at(hot.slot) >= NOT_HOT) return this.held(group, hot.value);
     if (position === 0) return null;
     if (group.dropped.length === 1) return this.held(group, group.dropped[0]);
-    return group.dropped.length ? { code: null, text: "…", held: null } : null;
+    return group.dropped.length ? { code: null, text: "…", dropped: group.dropped.map((value) => value.text) } : null;
   }
 
   held(group, value) {

@@ -8,6 +8,7 @@ import random
 import secrets
 import tempfile
 import webbrowser
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,15 +98,17 @@ def explore(
 
 
 def _example(model: CompiledModel) -> list[Value]:
-    """An input on which the program has a value at every position, and as many different ones as can be."""
+    """An input on which the program has a value, with many different values in it, and a rare output."""
     shortest, longest = model.typed.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
     inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]
     evaluation = evaluate_batch(model.typed, inputs)
-    outputs = [evaluation.values(number) for _, number in model.typed.outputs]
+    columns = [evaluation.values(number) for _, number in model.typed.outputs]
+    outputs = [tuple(tuple(column[row]) for column in columns) for row in range(CANDIDATES)]
+    often = Counter(outputs)
 
-    def interest(row: int) -> tuple[bool, int, int]:
-        distinct = sum(len(set(output[row])) for output in outputs)
-        return not evaluation.errors[row], distinct, len(set(inputs[row]))
+    def interest(row: int) -> tuple[bool, int, int, int]:
+        distinct = sum(len(set(output)) for output in outputs[row])
+        return not evaluation.errors[row], distinct, -often[outputs[row]], len(set(inputs[row]))
 
     return inputs[max(range(CANDIDATES), key=interest)]
