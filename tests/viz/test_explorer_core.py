@@ -103,9 +103,7 @@ def models(count: int, *, start: int = 0) -> list[Job]:
 def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
     jobs = models(60)
-    compared = sum(
-        assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True)
-    )
+    compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
     assert len(jobs) > 40
     assert compared > 400
 

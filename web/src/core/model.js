@@ -16,7 +16,7 @@ export class Model {
     Object.assign(this, data);
     this.values = data.values.map(([text, number, key], id) => ({ text, number, key, isNone: id === data.none }));
     const value = (id) => this.values[id];
-    this.vocab = data.vocab.map(value);
+    this.vocab = data.vocab.map((id, code) => ({ ...value(id), text: data.words[code] }));
     this.sops = new Map(
       data.sops.map((sop) => [
         sop.id,

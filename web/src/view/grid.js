@@ -4,12 +4,13 @@ import { h } from "./dom.js";
 import { shortNumber } from "../core/domains.js";
 
 /**
- * A matrix of numbers in [0, 1]. `names` label rows and columns; `describe(row, column)` says what a cell is.
+ * A matrix of numbers in [0, 1]. `names` label rows and columns, `most` is the size of the largest grid beside it,
+ * `describe(row, column)` says what a cell is.
  * Arrow keys move along it.
  */
-export function grid({ caption, names, cell, describe, key, tooltip }) {
+export function grid({ caption, names, most, cell, describe, key, tooltip }) {
   const size = names.length;
-  const side = Math.max(8, Math.min(26, Math.floor(176 / (size + 1))));
+  const side = Math.max(6, Math.min(26, Math.floor(166 / (most + 1))));
   const short = side >= 14;
   const cells = [];
   for (let row = 0; row < size; row++)

@@ -84,6 +84,7 @@ function attention(state, line, page) {
       grid({
         caption: `${model.selectors.get(id).label}: what is asked for`,
         names,
+        most: all.length,
         key: "selector",
         cell: (q, k) => Number(cells[q][k]),
         describe: (q, k) => `${at(q)} ${cells[q][k] ? "selects" : "does not select"} ${at(k)}`,
@@ -98,6 +99,7 @@ function attention(state, line, page) {
       grid({
         caption: `${componentName(head)}: what it attends to`,
         names: all,
+        most: all.length,
         key: "pattern",
         cell: (q, k) => pattern[q * all.length + k],
         describe: (q, k) => `${name(q)} attends to ${name(k)}: ${shortNumber(pattern[q * all.length + k])}`,
@@ -168,7 +170,7 @@ function parts(state, page) {
       return h(
         "div",
         { class: classes("part", part.number === state.component && "current") },
-        h("div", { class: "title" }, h("span", {}, capitalised(componentName(part))), h("button", { type: "button", data: { key: `weights-${part.number}` }, on: { click: () => page.weights.open(part) } }, "weights")),
+        h("div", { class: "title" }, h("span", {}, capitalised(componentName(part)), h("code", {}, part.id)), h("button", { type: "button", data: { key: `weights-${part.number}` }, on: { click: () => page.weights.open(part) } }, "weights")),
         h("dl", {}, [
           into.length ? [h("dt", {}, "reads"), h("dd", {}, listed(into.map((edge) => model.groups[edge.group].label + (inputs[edge.input] ?? ""))))] : [],
           part.writes.length ? [h("dt", {}, "writes"), h("dd", {}, listed(part.writes.map((number) => model.groups[number].label)))] : [],

@@ -20,9 +20,10 @@ export function results(state) {
     rows.push(row(`program${of}`, says.map((code) => (fails ? { text: "–" } : cell(domain, code))), "program"));
     rows.push(row(`model${of}`, does.map((code, p) => ({ ...cell(domain, code), wrong: wrong(p), changed: !domain.same(code, did[p]) })), "model"));
   }
+  const stale = state.problem && "stale";
   return [
-    h("div", { class: "scroll" }, h("table", { class: "results" }, h("tbody", {}, rows))),
-    h("p", { class: classes("verdict", fails || !agree ? "bad" : "ok"), role: "status" }, verdict(state, fails, agree)),
+    h("div", { class: classes("scroll", stale) }, h("table", { class: "results" }, h("tbody", {}, rows))),
+    h("p", { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" }, stale ? "Everything still shows the last input that made sense." : verdict(state, fails, agree)),
   ];
 }
 

@@ -109,7 +109,7 @@ export class Stream {
     const { state, plan } = this;
     const read = state.model.read(group, state.now.run, stage, position);
     const fresh = stage === group.stage && read !== null;
-    const text = read === null ? "" : brief(read);
+    const text = read === null ? "" : brief(read, Math.floor(plan.cell / 6.8));
     const patched = fresh && state.patches.some((patch) => patch.sop === group.sop && patch.position === position - 1 && group.settable);
     return h(
       "span",
@@ -277,10 +277,12 @@ export class Stream {
   }
 }
 
-/** A value in the width of a cell: .33, T; whatever is longer gets cut. */
-function brief({ raw, text }) {
-  if (raw !== undefined || /^-?\d*\.\d+$/.test(text)) return shortNumber(raw ?? Number(text), 2).replace(/^(−?)0\./, "$1.");
-  return { True: "T", False: "F" }[text] ?? text;
+/** A value in so many characters: .33, T; what is longer gets cut by the cell. */
+export function brief({ raw, text }, most) {
+  if (raw === undefined && !/^-?\d*\.\d+$/.test(text)) return { True: "T", False: "F" }[text] ?? text;
+  const number = raw ?? Number(text);
+  const texts = [2, 1, 0].map((digits) => shortNumber(Number(number.toFixed(digits)), digits).replace(/^(−?)0\./, "$1."));
+  return texts.find((candidate) => candidate.length <= most) ?? texts[2];
 }
 
 function clamp(x, low, high) {

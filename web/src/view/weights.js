@@ -20,7 +20,7 @@ export class Weights {
   open(part) {
     const close = h("button", { type: "button", class: "close", "aria-label": "Close", on: { click: () => this.element.close() } }, "✕");
     this.element.replaceChildren(
-      h("div", { class: "inside" }, h("header", {}, h("h3", {}, `${capitalised(componentName(part))}: weights`), close), h("p", { class: "caption" }, part.computes), matricesOf(this.model, part).map((matrix) => this.figure(matrix))),
+      h("div", { class: "inside" }, h("header", {}, h("h3", {}, capitalised(componentName(part)), h("code", {}, part.id)), close), h("p", { class: "caption" }, part.computes), matricesOf(this.model, part).map((matrix) => this.figure(matrix))),
     );
     this.element.showModal();
   }

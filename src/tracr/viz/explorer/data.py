@@ -6,6 +6,7 @@ tables and weights are numbers; a weight matrix lists what is not zero. Nothing 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from tracr.viz.explorer.listing import combined, listing
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.model.ground_truth.data import Node
 
 __all__ = ["page_data"]
 
@@ -49,6 +51,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         "sizes": {"layers": model.n_layers, "d_model": model.d_model, "parameters": model.n_parameters},
         "input": [options.vocab.index(token) for token in tokens],
         "vocab": values.ids(options.vocab),
+        "words": _words(options.vocab),
         "bos": value_text(options.bos),
         "pad": value_text(options.pad),
         "sops": [
@@ -107,6 +110,21 @@ def _number(value: Value) -> float | None:
         return float(value) if is_number(value) else None
     except OverflowError:
         return None
+
+
+def _words(vocab: Sequence[Value]) -> list[str]:
+    """How tokens are typed: their text; quoted where that is blank, or another token's too.
+
+    >>> _words(["a", " ", 1, "1", ("a", 2)])
+    ['a', "' '", '1', "'1'", "('a', 2)"]
+    """
+    often = Counter(value_text(token) for token in vocab)
+
+    def word(token: Value) -> str:
+        text = value_text(token)
+        return repr(token) if often[text] > 1 or not text or text != text.strip() else text
+
+    return [word(token) for token in vocab]
 
 
 # The program
@@ -202,7 +220,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     return {
         "label": name,
         "sop": first.node,
-        "scratch": first.scratch,
+        "scratch": first not in known and first.node is not None,
         "numerical": first.numerical and first not in SPECIAL,
         "constant": first is ONE,
         "rows": rows,
@@ -235,12 +253,21 @@ class _Circuit:
                     "layer": node.layer,
                     "head": node.head,
                     "neurons": node.neurons,
-                    "computes": node.computes,
+                    "computes": self._computes(node),
                     "writes": list(written),
                     "selector": self._selector(node.head, node.layer),
                 }
             )
         return found
+
+    def _computes(self, node: Node) -> str:
+        """What a component does; where it stands the page says in its own words."""
+        if node.layer is None:
+            return node.computes
+        layer = self.model.construction.layers[node.layer]
+        return (
+            layer.heads[node.head].what if node.head is not None else layer.mlps[int(node.id.rpartition(".")[2])].what
+        )
 
     def _selector(self, head: int | None, layer: int | None) -> int | None:
         if head is None or layer is None:

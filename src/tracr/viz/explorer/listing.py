@@ -50,11 +50,11 @@ def listing(typed: Typed) -> list[Line]:
     >>> from tracr.rasp.programs import EXAMPLES
     >>> model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
     >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.typed)))
+    indices = the positions
     tokens = the input
     is_x = Map(x == 'x', tokens)
-    indices = the positions
     prevs = Select(indices, indices, Comparison.LEQ)
-    frac_prevs = Aggregate(prevs, is_x)
+    frac_prevs = Aggregate(prevs, is_x, default=0)
     """
     files = Counter(node.origin.rpartition(":")[0] for node in typed.sops.values() if node.origin)
     file = files.most_common(1)[0][0] if files else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import random
@@ -62,6 +63,8 @@ class Explorer:
     def save(self, path: str | Path) -> Path:
         """Write the page, all or nothing; its folder must be there."""
         target = Path(path)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
         temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
         try:
             temporary.write_text(self.html, encoding="utf-8")
@@ -98,7 +101,7 @@ def explore(
 
 
 def _example(model: CompiledModel) -> list[Value]:
-    """An input on which the program has a value, with many different values in it, and a rare output."""
+    """An input on which the program has a value, few `None` and many different values in it, and a rare output."""
     shortest, longest = model.typed.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
     inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]
@@ -107,8 +110,9 @@ def _example(model: CompiledModel) -> list[Value]:
     outputs = [tuple(tuple(column[row]) for column in columns) for row in range(CANDIDATES)]
     often = Counter(outputs)
 
-    def interest(row: int) -> tuple[bool, int, int, int]:
+    def interest(row: int) -> tuple[int, ...]:
+        nones = sum(output.count(None) for output in outputs[row])
         distinct = sum(len(set(output)) for output in outputs[row])
-        return not evaluation.errors[row], distinct, -often[outputs[row]], len(set(inputs[row]))
+        return not evaluation.errors[row], -nones, distinct, -often[outputs[row]], len(set(inputs[row]))
 
     return inputs[max(range(CANDIDATES), key=interest)]
