@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -135,4 +136,5 @@ def others(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", tracr.TracrWarning)  # one of the programs fails on purpose
     main(Path(sys.argv[1]))

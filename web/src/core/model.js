@@ -1,6 +1,6 @@
 // The page's data brought to life: the program, the transformer, and what its dimensions mean.
 
-import { Finite, Interval } from "./domains.js";
+import { Finite, Interval, shortNumber } from "./domains.js";
 import { evaluate } from "./program.js";
 import { Transformer } from "./transformer.js";
 
@@ -12,6 +12,7 @@ export function loadModel(data) {
 }
 
 export class Model {
+  /** @param data what tracr/viz/explorer/data.py writes; its fields are the model's, some of them brought to life. */
   constructor(data) {
     Object.assign(this, data);
     this.values = data.values.map(([text, number, key], id) => ({ text, number, key, isNone: id === data.none }));
@@ -105,7 +106,7 @@ export class Model {
       if (code >= 0 && Math.abs(domain.number(code) - raw) <= 1e-3 * Math.max(1, Math.abs(raw))) return { code, text: domain.text(code), raw };
       return { code: null, text: domain.text(-1), raw, off: true };
     }
-    return { code: raw, text: new Interval({}).text(raw), raw };
+    return { code: raw, text: shortNumber(raw), raw };
   }
 
   /** The model's value of an output at a position (no BOS), decoded from the logits. */

@@ -20,7 +20,7 @@ export function circuit(state, plan, page) {
     "div",
     { class: "circuit", style: `height:${height}px;width:${plan.width}px` },
     svg("svg", { width: plan.width, height, "aria-hidden": "true" }, bands, paths.map((path) => path.element)),
-    h("div", { class: "label", style: `width:${plan.label - 12}px` }, "Circuit"),
+    h("div", { class: "label", style: `width:${plan.label}px` }, "Circuit"),
     columns.flat().filter((item) => item.part).map((item) => node(state, item, page)),
   );
 }

@@ -4,19 +4,19 @@ import { h } from "./dom.js";
 import { shortNumber } from "../core/domains.js";
 
 /**
- * A matrix of numbers in [0, 1]. `names` label rows and columns, `most` is the size of the largest grid beside it,
+ * A matrix of numbers in [0, 1]. `names` label rows and columns, `side` is how wide a cell may be,
  * `describe(row, column)` says what a cell is.
  * Arrow keys move along it.
  */
-export function grid({ caption, names, most, cell, describe, key, tooltip }) {
+export function grid({ caption, names, side, cell, describe, key, tooltip }) {
   const size = names.length;
-  const side = Math.max(6, Math.min(26, Math.floor(166 / (most + 1))));
-  const short = side >= 14;
+  const width = Math.max(6, Math.min(26, Math.floor(side)));
+  const short = width >= 14;
   const cells = [];
   for (let row = 0; row < size; row++)
     for (let column = 0; column < size; column++) {
       const x = cell(row, column);
-      const text = side >= 24 && x > 0.005 && x < 0.995 ? shortNumber(x, 2).replace("0.", ".") : "";
+      const text = width >= 22 && x > 0.005 && x < 0.995 ? shortNumber(x, 2).replace("0.", ".") : "";
       const style = `--x:${x.toFixed(4)};grid-row:${row + 2};grid-column:${column + 2}`;
       cells.push(h("span", { class: x > 0.55 ? "cell strong" : "cell", style, data: { row, column } }, text));
     }
@@ -32,7 +32,7 @@ export function grid({ caption, names, most, cell, describe, key, tooltip }) {
       role: "img",
       "aria-label": `${caption}. ${summary(size, cell, describe)}`,
       data: { key },
-      style: `grid-template-columns:repeat(${size + 1},${side}px);grid-template-rows:repeat(${size + 1},${side}px)`,
+      style: `grid-template-columns:repeat(${size + 1},${width}px);grid-template-rows:repeat(${size + 1},${width}px)`,
     },
     labels,
     cells,
@@ -60,7 +60,7 @@ export function grid({ caption, names, most, cell, describe, key, tooltip }) {
     at = at.map((x, i) => Math.max(0, Math.min(size - 1, x + step[i])));
     show(at);
   });
-  return h("figure", { class: "matrix" }, h("figcaption", {}, caption), board);
+  return h("figure", { class: "matrix", style: `max-width:${Math.max(120, (size + 1) * width)}px` }, h("figcaption", {}, caption), board);
 }
 
 function summary(size, cell, describe) {

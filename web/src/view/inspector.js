@@ -77,6 +77,7 @@ function attention(state, line, page) {
   const names = tokens.map((code) => model.vocab[code].text);
   const all = [model.bos, ...names];
   const at = (p) => `position ${p} (${names[p]})`;
+  const room = Math.max(120, Math.min(176, (page.detail.clientWidth - 56) / 2));
   const figures = [];
   if (id !== null) {
     const { cells } = state.now.program.selections(id);
@@ -84,7 +85,7 @@ function attention(state, line, page) {
       grid({
         caption: `${model.selectors.get(id).label}: what is asked for`,
         names,
-        most: all.length,
+        side: room / (all.length + 1),
         key: "selector",
         cell: (q, k) => Number(cells[q][k]),
         describe: (q, k) => `${at(q)} ${cells[q][k] ? "selects" : "does not select"} ${at(k)}`,
@@ -99,7 +100,7 @@ function attention(state, line, page) {
       grid({
         caption: `${componentName(head)}: what it attends to`,
         names: all,
-        most: all.length,
+        side: room / (all.length + 1),
         key: "pattern",
         cell: (q, k) => pattern[q * all.length + k],
         describe: (q, k) => `${name(q)} attends to ${name(k)}: ${shortNumber(pattern[q * all.length + k])}`,

@@ -1,12 +1,12 @@
-// The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows in
-// sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
+// The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows and
+// columns in sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
 
 import { classes, h } from "./dom.js";
 import { count, listed, placeName, stageName } from "./names.js";
 import { shortNumber } from "../core/domains.js";
 
 const GROUP = 27, ROW = 18; // heights
-const MARGIN = 12; // rows rendered beyond what is in sight
+const MARGIN = 200; // rendered beyond what is in sight, in pixels
 const CHANGED = 5e-4;
 
 /** The rows that are shown, with their places. */
@@ -43,46 +43,46 @@ export class Stream {
     this.scroller = scroller;
     const { rows, height } = rowsOf(this.state);
     this.rows = rows;
-    this.cells = plan.columns.filter((column) => column.cells).flatMap((column) => this.positions().map((position) => ({ stage: column.stage, position })));
+    this.positions = [...Array(this.state.tokens.length + 1).keys()];
+    const shown = plan.columns.filter((column) => column.cells);
+    this.cells = shown.flatMap((column) => this.positions.map((position) => ({ stage: column.stage, position })));
+    this.firstCell = new Map(shown.map((column, place) => [column.stage, place * this.positions.length]));
+    this.litStages = new Set([...this.state.lit].map((part) => this.state.model.components[part].stage));
     this.scales = new Map();
     this.element.style.height = `${height}px`;
     this.element.style.width = `${plan.width}px`;
     this.element.setAttribute("aria-rowcount", String(rows.length));
-    this.window = null;
+    this.window = "";
     this.render();
   }
 
-  positions() {
-    return [...Array(this.state.tokens.length + 1).keys()];
-  }
-
-  /** Put the rows in sight into the document. */
+  /** Put what is in sight into the document. */
   render() {
-    const top = this.scroller.scrollTop - this.element.offsetTop, bottom = top + this.scroller.clientHeight;
-    let first = this.rows.findIndex((row) => row.top + row.height > top);
-    let last = this.rows.findLastIndex((row) => row.top < bottom);
-    first = Math.max(0, (first < 0 ? this.rows.length : first) - MARGIN);
-    last = Math.min(this.rows.length - 1, last + MARGIN);
-    if (this.window?.[0] === first && this.window?.[1] === last) return;
-    this.window = [first, last];
-    this.element.replaceChildren(...this.rows.slice(first, last + 1).map((row, i) => this.row(row, first + i)));
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
+    const top = scrollTop - this.element.offsetTop - MARGIN, bottom = top + clientHeight + 2 * MARGIN;
+    const numbers = [...this.rows.keys()].filter((i) => this.rows[i].top + this.rows[i].height > top && this.rows[i].top < bottom);
+    const left = scrollLeft - MARGIN, right = scrollLeft + clientWidth + MARGIN;
+    const columns = this.plan.columns.filter(({ x, width }) => x + width > left && x < right);
+    const window = [numbers[0], numbers.at(-1), columns[0]?.stage, columns.at(-1)?.stage].join();
+    if (window === this.window) return;
+    this.window = window;
+    this.element.replaceChildren(...numbers.map((number) => this.row(this.rows[number], number, columns)));
     this.mark();
   }
 
-  row(row, number) {
+  row(row, number, columns) {
     const { state, plan } = this;
     const { group, dimension } = row;
     const focused = state.current.kind === "sop" && group.sop === state.current.id;
-    const lit = new Set([...state.lit].map((part) => state.model.components[part].stage));
     return h(
       "div",
       { class: classes("row", dimension ? "dimension" : "group", focused && "focused", group.scratch && "scratch"), role: "row", "aria-rowindex": number + 1, style: `top:${row.top}px;height:${row.height}px;width:${plan.width}px` },
       this.name(row, number),
-      plan.columns.map((column) =>
+      columns.map((column) =>
         h(
           "div",
-          { class: classes("column", lit.has(column.stage) && "lit"), style: `left:${column.x}px;width:${column.width}px` },
-          column.cells ? this.positions().map((position) => (dimension ? this.cell(row, number, column.stage, position) : this.value(row, number, column.stage, position))) : null,
+          { class: classes("column", this.litStages.has(column.stage) && "lit"), style: `left:${column.x}px;width:${column.width}px` },
+          column.cells ? this.positions.map((position) => (dimension ? this.cell(row, number, column.stage, position) : this.value(row, number, column.stage, position))) : null,
         ),
       ),
     );
@@ -153,7 +153,7 @@ export class Stream {
   }
 
   columnOf(stage, position) {
-    return this.cells.findIndex((cell) => cell.stage === stage && cell.position === position);
+    return this.firstCell.get(stage) + position;
   }
 
   // What a cell is
