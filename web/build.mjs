@@ -45,7 +45,8 @@ const { outputFiles } = await build({
   write: false,
 });
 const bundle = outputFiles[0].text;
-if (Buffer.byteLength(bundle) > MOST) throw new Error(`the bundle has ${Buffer.byteLength(bundle)} bytes, more than ${MOST}`);
+if (Buffer.byteLength(bundle) > MOST)
+  throw new Error(`the bundle has ${Buffer.byteLength(bundle)} bytes, more than ${MOST}`);
 if (process.argv.includes("--check")) {
   if (readFileSync(target, "utf8") !== bundle) {
     console.error("src/tracr/viz/explorer/explorer.js is not what web/src builds to: run `make bundle`");

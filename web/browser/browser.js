@@ -15,7 +15,8 @@ export function fixture(name) {
 export function launch() {
   const candidates = NAMES.flatMap((name) => process.env.PATH.split(delimiter).map((place) => join(place, name)));
   const executablePath = process.env.CHROMIUM ?? candidates.find(existsSync);
-  if (!executablePath) throw new Error("there is no Chromium: install it (apt-get install chromium), or name one in CHROMIUM");
+  if (!executablePath)
+    throw new Error("there is no Chromium: install it (apt-get install chromium), or name one in CHROMIUM");
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
@@ -34,5 +35,7 @@ export async function open(browser, name, { width = 1440, height = 900, scheme =
 
 /** The exact texts in a row of the outcome: "model", "program" or "before". */
 export function outcome(page, row) {
-  return page.locator(`.outcome tr.${row} td`).evaluateAll((cells) => cells.map((cell) => cell.title || cell.textContent));
+  return page
+    .locator(`.outcome tr.${row} td`)
+    .evaluateAll((cells) => cells.map((cell) => cell.title || cell.textContent));
 }

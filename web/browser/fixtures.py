@@ -20,7 +20,7 @@ from tracr import CompiledModel, EvaluationError
 from tracr.compiler.domains import Finite
 from tracr.rasp import rasp
 from tracr.rasp.interpreter import evaluate
-from tracr.rasp.programs import EXAMPLES
+from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.rasp.values import Value, value_text
 
 INPUTS = 200
@@ -128,6 +128,13 @@ def others(folder: Path) -> None:
     same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ).named("same")
     several = {"count": rasp.SelectorWidth(same), "place": rasp.Aggregate(same, rasp.indices)}
     tracr.compile(several, range(40), 30, causal=True).explore(name="several").save(folder / "several.html")
+    size = 12  # 204 dimensions
+    large = make_sort(rasp.tokens, rasp.tokens, max_seq_len=size, min_key=1)
+    tracr.compile(large, range(1, size + 1), size).explore(name="large").save(folder / "large.html")
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT).named("before")
+    is_a = rasp.Select(rasp.tokens, rasp.indices, lambda k, q: k == "a").named("is_a")
+    composite = rasp.Aggregate((same & before) | is_a, rasp.indices).named("mean")
+    tracr.compile(composite, "abc", 6).explore("abcb", name="composite").save(folder / "composite.html")
     tracr.compile(rasp.tokens, "ab", 3).explore(name="nothing").save(folder / "nothing.html")
     fails = rasp.Map(lambda n: 1 / (n - 2), rasp.SelectorWidth(same)).named("fails")
     tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")

@@ -4,7 +4,18 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { fixture, launch, open, outcome } from "./browser.js";
 
-const TYPED = ["frac_prevs", "hist", "sort", "reverse", "dyck1", "dyck2", "induction", "shuffle_dyck2", "most_freq", "pair_balance"];
+const TYPED = [
+  "frac_prevs",
+  "hist",
+  "sort",
+  "reverse",
+  "dyck1",
+  "dyck2",
+  "induction",
+  "shuffle_dyck2",
+  "most_freq",
+  "pair_balance",
+];
 let browser;
 before(async () => (browser = await launch()));
 after(() => browser.close());
@@ -17,8 +28,10 @@ for (const { name, cases } of fixture("library.json"))
       (inputs) =>
         inputs.map((codes) => {
           const { model } = globalThis.tracr;
-          const run = model.run(codes), program = model.evaluate(codes);
-          const [output] = model.outputs, { domain } = model.sops.get(output.sop);
+          const run = model.run(codes),
+            program = model.evaluate(codes);
+          const [output] = model.outputs,
+            { domain } = model.sops.get(output.sop);
           return {
             logits: [...run.logits],
             stream: run.streams.at(-1).reduce((sum, x) => sum + Math.abs(x), 0),

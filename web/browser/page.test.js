@@ -8,7 +8,8 @@ let browser;
 before(async () => (browser = await launch()));
 after(() => browser.close());
 
-const line = (page, label) => page.locator(".listing li").filter({ has: page.locator("b", { hasText: new RegExp(`^${label}$`) }) });
+const line = (page, label) =>
+  page.locator(".listing li").filter({ has: page.locator("b", { hasText: new RegExp(`^${label}$`) }) });
 
 for (const { name, text, variable, position, value, before: old, after: now } of fixture("patches.json"))
   test(`patching ${variable} of ${name} gives what numpy gives`, async () => {
@@ -141,7 +142,8 @@ test("Tab reaches every control, and what has the focus can be seen", async () =
     assert.ok(at[1], `${at[0]} has the focus but shows nothing`);
     seen.add(at[0]);
   }
-  for (const key of ["input", "listing", "step", "value-0", "stream", "node-0", "plumbing"]) assert.ok(seen.has(key), `${key} is not reached: ${[...seen]}`);
+  for (const key of ["input", "listing", "step", "value-0", "stream", "node-0", "plumbing"])
+    assert.ok(seen.has(key), `${key} is not reached: ${[...seen]}`);
   await page.close();
 });
 
@@ -160,8 +162,40 @@ test("attention: the selector asked for beside the pattern of the head", async (
   const page = await open(browser, "frac_prevs");
   await page.fill("#input", "x a");
   await line(page, "frac_prevs").click();
-  const cells = await page.locator(".grid").evaluateAll((grids) => grids.map((grid) => [...grid.querySelectorAll(".cell")].map((cell) => Number(cell.style.getPropertyValue("--x")))));
-  assert.deepEqual(cells, [[1, 0, 1, 1], [1, 0, 0, 0, 1, 0, 0, 0.5, 0.5]]);
+  const cells = await page
+    .locator(".grid")
+    .evaluateAll((grids) =>
+      grids.map((grid) =>
+        [...grid.querySelectorAll(".cell")].map((cell) => Number(cell.style.getPropertyValue("--x"))),
+      ),
+    );
+  assert.deepEqual(cells, [
+    [1, 0, 1, 1],
+    [1, 0, 0, 0, 1, 0, 0, 0.5, 0.5],
+  ]);
+  await page.close();
+});
+
+test("a combined selector: its parts have lines, its heads share it", async () => {
+  const page = await open(browser, "composite");
+  assert.deepEqual(await page.locator(".listing .selector").allTextContents(), [
+    "Select(tokens, indices, <lambda>)",
+    "Select(indices, indices, Comparison.LT)",
+    "Select(tokens, tokens, Comparison.EQ)",
+    "same & before",
+    "selector_and | is_a",
+  ]);
+  await line(page, "mean").click();
+  const grids = await page
+    .locator(".grid")
+    .evaluateAll((all) =>
+      all.map((grid) => [...grid.querySelectorAll(".cell")].map((cell) => Number(cell.style.getPropertyValue("--x")))),
+    );
+  const [asked, ...heads] = grids;
+  assert.equal(heads.length, 2);
+  const inner = (x) => x.filter((_, i) => i >= 5 && i % 5); // without BOS
+  heads.map(inner)[0].forEach((x, i) => assert.equal(Math.round(x + inner(heads[1])[i]), asked[i]));
+  assert.match(await page.textContent(".verdict"), /^✓/);
   await page.close();
 });
 
@@ -176,33 +210,45 @@ test("weights stand in labelled bases", async () => {
 });
 
 test("200 dimensions: groups are closed at first, and of open ones only the rows in sight are in the document", async () => {
-  const page = await open(browser, "dyck2");
+  const page = await open(browser, "large");
   const dimensions = await page.evaluate(() => globalThis.tracr.model.transformer.width);
   assert.ok(dimensions > 200);
   assert.equal(await page.locator(".stream .row.dimension").count(), 0);
   await page.getByRole("button", { name: "open all rows" }).click();
   const rows = await page.locator(".stream .row").count();
   assert.ok(rows > 20 && rows < 120, `${rows} rows`);
-  const last = page.locator(".stream .row.group", { hasText: "dyck2" });
+  const last = page.locator(".stream .row.group", { hasText: "sort" });
   assert.equal(await last.count(), 0);
   await page.locator(".scroller").evaluate((element) => (element.scrollTop = element.scrollHeight));
   await last.waitFor();
   assert.ok((await page.locator(".stream .row").count()) < 120);
   await page.getByRole("button", { name: "close all" }).click();
-  assert.equal(await page.locator(".stream .row").count(), await page.evaluate(() => globalThis.tracr.model.groups.length));
+  assert.equal(
+    await page.locator(".stream .row").count(),
+    await page.evaluate(() => globalThis.tracr.model.groups.length),
+  );
   assert.deepEqual(page.problems, []);
   await page.close();
 });
 
-for (const [width, height] of [[360, 740], [800, 1000], [1440, 900], [2400, 1200]])
+for (const [width, height] of [
+  [360, 740],
+  [800, 1000],
+  [1440, 900],
+  [2400, 1200],
+])
   test(`nothing sticks out of a window ${width} wide`, async () => {
-    for (const name of ["frac_prevs", "dyck2", "several", "odd"]) {
+    for (const name of ["frac_prevs", "dyck2", "several", "composite", "odd"]) {
       const page = await open(browser, name, { width, height });
       for (let i = 0; i < 4; i++) await page.keyboard.press("j");
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
       const out = await page.evaluate(() => {
         const panels = [...document.querySelectorAll(".program, .detail, .map, .top")];
-        return panels.flatMap((panel) => [...panel.querySelectorAll("p, h4, .part, .matrix, .bar")].filter((e) => e.getBoundingClientRect().right > panel.getBoundingClientRect().right + 1).map((e) => e.className || e.tagName));
+        return panels.flatMap((panel) =>
+          [...panel.querySelectorAll("p, h4, .part, .matrix, .bar")]
+            .filter((e) => e.getBoundingClientRect().right > panel.getBoundingClientRect().right + 1)
+            .map((e) => e.className || e.tagName),
+        );
       });
       assert.deepEqual(out, [], name);
       assert.deepEqual(page.problems, []);
@@ -212,7 +258,8 @@ for (const [width, height] of [[360, 740], [800, 1000], [1440, 900], [2400, 1200
 
 test("light and dark, by the system and by the button", async () => {
   const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  const light = await open(browser, "hist"), dark = await open(browser, "hist", { scheme: "dark" });
+  const light = await open(browser, "hist"),
+    dark = await open(browser, "hist", { scheme: "dark" });
   const [day, night] = [await background(light), await background(dark)];
   assert.notEqual(day, night);
   await light.locator(".theme").click();
@@ -229,7 +276,11 @@ test("text can be read: contrast of at least 4.5 in both themes", async () => {
     const page = await open(browser, "sort", { scheme });
     const low = await page.evaluate(() => {
       const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
-      const light = ([r, g, b]) => [r, g, b].map((x) => x / 255).map((x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+      const light = ([r, g, b]) =>
+        [r, g, b]
+          .map((x) => x / 255)
+          .map((x) => (x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4))
+          .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
       const behind = (element) => {
         for (let e = element; e; e = e.parentElement) {
           const color = parse(getComputedStyle(e).backgroundColor);
@@ -242,7 +293,8 @@ test("text can be read: contrast of at least 4.5 in both themes", async () => {
         const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
         if (!own || !element.checkVisibility() || element.disabled || element.closest(".grid, .idle")) continue;
         const [a, b] = [light(parse(getComputedStyle(element).color)), light(behind(element))].sort((x, y) => y - x);
-        if ((a + 0.05) / (b + 0.05) < 4.5) found.push(`${element.className || element.tagName} ${element.textContent.slice(0, 20)}`);
+        if ((a + 0.05) / (b + 0.05) < 4.5)
+          found.push(`${element.className || element.tagName} ${element.textContent.slice(0, 20)}`);
       }
       return found;
     });

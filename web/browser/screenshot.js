@@ -9,7 +9,9 @@ const page = await open(browser, source, { width, height: 900 });
 const last = await page.locator(".listing li").count();
 for (let line = 0; line < last; line++) await page.keyboard.press("j");
 await page.evaluate(() => scrollTo(0, 0));
-const height = await page.evaluate(() => Math.ceil(document.querySelector(".body").getBoundingClientRect().bottom + 16));
+const height = await page.evaluate(() =>
+  Math.ceil(document.querySelector(".body").getBoundingClientRect().bottom + 16),
+);
 await page.setViewportSize({ width, height });
 await page.screenshot({ path: target });
 await browser.close();

@@ -65,7 +65,16 @@ class Page {
     const { state } = this;
     const last = state.model.lines.length - 1;
     const step = (by, text, key) =>
-      h("button", { type: "button", data: { key }, disabled: by < 0 ? state.line === 0 : state.line === last, on: { click: () => state.select(state.line + by) } }, text);
+      h(
+        "button",
+        {
+          type: "button",
+          data: { key },
+          disabled: by < 0 ? state.line === 0 : state.line === last,
+          on: { click: () => state.select(state.line + by) },
+        },
+        text,
+      );
     const scrolled = this.program.querySelector(".listing")?.scrollTop ?? 0;
     refill(
       this.program,
@@ -76,7 +85,17 @@ class Page {
         h(
           "div",
           { class: "tools" },
-          state.model.source && h("button", { type: "button", "aria-pressed": String(state.written), data: { key: "written-toggle" }, on: { click: () => state.toggle("written") } }, "as written"),
+          state.model.source &&
+            h(
+              "button",
+              {
+                type: "button",
+                "aria-pressed": String(state.written),
+                data: { key: "written-toggle" },
+                on: { click: () => state.toggle("written") },
+              },
+              "as written",
+            ),
           step(-1, "◂ back", "back"),
           step(1, "step ▸", "step"),
         ),
@@ -86,7 +105,11 @@ class Page {
     const list = this.program.querySelector(".listing");
     list.scrollTop = scrolled;
     const current = list.querySelector(".current");
-    if (current && (current.offsetTop < list.scrollTop || current.offsetTop + current.offsetHeight > list.scrollTop + list.clientHeight))
+    if (
+      current &&
+      (current.offsetTop < list.scrollTop ||
+        current.offsetTop + current.offsetHeight > list.scrollTop + list.clientHeight)
+    )
       list.scrollTop = current.offsetTop - list.clientHeight / 2;
   }
 
@@ -115,7 +138,8 @@ function api(model, state) {
     outputs(text) {
       const { codes, problem } = readInput(text, model);
       if (problem) throw new Error(problem);
-      const program = model.evaluate(codes), run = model.run(codes);
+      const program = model.evaluate(codes),
+        run = model.run(codes);
       return model.outputs.map((output) => {
         const { domain } = model.sops.get(output.sop);
         return {

@@ -2,6 +2,7 @@
 
 import { readInput, writeInput } from "./core/input.js";
 
+const LARGE = 60; // dimensions
 const INPUTS = new Set(["tokens", "indices", "length"]);
 
 export class State {
@@ -12,7 +13,10 @@ export class State {
     this.text = writeInput(model.input, model);
     this.problem = "";
     this.patches = [];
-    this.line = Math.max(0, model.lines.findIndex((line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind)));
+    this.line = Math.max(
+      0,
+      model.lines.findIndex((line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind)),
+    );
     this.component = null;
     this.plumbing = false;
     this.written = false; // show the source as it was written, not the listing
@@ -100,7 +104,9 @@ export class State {
   compute() {
     const { model, tokens, patches } = this;
     this.base = { program: model.evaluate(tokens), run: model.run(tokens) };
-    this.now = patches.length ? { program: model.evaluate(tokens, patches), run: model.run(tokens, patches) } : this.base;
+    this.now = patches.length
+      ? { program: model.evaluate(tokens, patches), run: model.run(tokens, patches) }
+      : this.base;
   }
 
   /** Whether the program, or a combination it is part of, is what a head's selector realises. */
@@ -125,7 +131,10 @@ export class State {
   /** The components of the current line, and the one that is selected. */
   get lit() {
     const line = this.current;
-    const parts = line.kind === "sop" ? this.model.componentsOf(line.id) : this.model.components.filter((p) => p.selector !== null && this.realises(p.selector, line.id));
+    const parts =
+      line.kind === "sop"
+        ? this.model.componentsOf(line.id)
+        : this.model.components.filter((p) => p.selector !== null && this.realises(p.selector, line.id));
     return new Set([...parts.map((part) => part.number), this.component].filter((number) => number !== null));
   }
 
@@ -172,9 +181,10 @@ export class State {
   }
 }
 
-/** The groups that are open at first: small ones, as long as the page stays short. */
+/** The groups that are open at first: small variables of small models, as long as the page stays short. */
 function opened(model) {
-  const small = model.groups.filter((group) => group.rows.length <= 6);
+  if (model.transformer.width > LARGE) return [];
+  const small = model.groups.filter((group) => group.rows.length <= 6 && !group.scratch);
   const rows = model.groups.length + small.reduce((sum, group) => sum + group.rows.length, 0);
   return rows <= 36 ? small.map((group) => group.number) : [];
 }

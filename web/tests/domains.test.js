@@ -3,7 +3,12 @@ import { test } from "node:test";
 import { ERROR, Finite, Interval, UNREACHED, shortNumber } from "../src/core/domains.js";
 
 const value = (text, number, key, isNone = false) => ({ text, number, key, isNone });
-const thirds = new Finite([value("1.0", 1, 0), value("0.0", 0, 1), value("0.3333333333333333", 1 / 3, 2), value("None", null, 3, true)]);
+const thirds = new Finite([
+  value("1.0", 1, 0),
+  value("0.0", 0, 1),
+  value("0.3333333333333333", 1 / 3, 2),
+  value("None", null, 3, true),
+]);
 
 test("numbers snap to the values they are, and to nothing else", () => {
   assert.equal(thirds.snap(1 / 3 + 1e-12), 2);
@@ -13,7 +18,10 @@ test("numbers snap to the values they are, and to nothing else", () => {
 });
 
 test("the nearest value, ends and midpoints included", () => {
-  assert.deepEqual([-5, 0.1, 1 / 6, 0.17, 0.9, 7].map((x) => thirds.nearest(x)), [1, 1, 1, 2, 0, 0]);
+  assert.deepEqual(
+    [-5, 0.1, 1 / 6, 0.17, 0.9, 7].map((x) => thirds.nearest(x)),
+    [1, 1, 1, 2, 0, 0],
+  );
   assert.equal(new Finite([value("a", null, 0)]).nearest(1), -1);
 });
 
@@ -30,7 +38,11 @@ test("equal values have one code", () => {
 });
 
 test("values that differ by rounding count as one", () => {
-  const domain = new Finite([value("0.6", 0.6, 0), value("0.6000000000000001", 0.6000000000000001, 1), value("0.61", 0.61, 2)]);
+  const domain = new Finite([
+    value("0.6", 0.6, 0),
+    value("0.6000000000000001", 0.6000000000000001, 1),
+    value("0.61", 0.61, 2),
+  ]);
   assert.ok(domain.same(0, 1));
   assert.ok(!domain.same(0, 2));
 });
@@ -43,5 +55,8 @@ test("an interval keeps numbers as they are", () => {
 });
 
 test("numbers in few characters", () => {
-  assert.deepEqual([1 / 3, 2, -0.5, 1e-7, 0].map((x) => shortNumber(x)), ["0.333", "2", "−0.5", "1e-7", "0"]);
+  assert.deepEqual(
+    [1 / 3, 2, -0.5, 1e-7, 0].map((x) => shortNumber(x)),
+    ["0.333", "2", "−0.5", "1e-7", "0"],
+  );
 });

@@ -2,10 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readInput, writeInput } from "../src/core/input.js";
 
-const model = (words, lengths = [1, 4]) => ({ vocab: words.map((text) => ({ text })), lengths, bos: "bos", pad: "pad" });
+const model = (words, lengths = [1, 4]) => ({
+  vocab: words.map((text) => ({ text })),
+  lengths,
+  bos: "bos",
+  pad: "pad",
+});
 
 test("tokens by spaces or commas; single characters need neither", () => {
-  for (const text of ["a b a", "aba", " ab  a ", "a, b, a"]) assert.deepEqual(readInput(text, model(["a", "b"])).codes, [0, 1, 0]);
+  for (const text of ["a b a", "aba", " ab  a ", "a, b, a"])
+    assert.deepEqual(readInput(text, model(["a", "b"])).codes, [0, 1, 0]);
   assert.deepEqual(readInput("10 2", model(["2", "10"])).codes, [1, 0]);
   assert.deepEqual(readInput(", a", model(["a", ","])).codes, [1, 0]);
   assert.deepEqual(readInput("", model(["a"])).codes, []);
@@ -13,7 +19,14 @@ test("tokens by spaces or commas; single characters need neither", () => {
 });
 
 test("what is written can be read", () => {
-  for (const words of [["a", "b"], ["1", "10"], [",", "x"], ["(1, 2)", "(1, 2), 3"], ["a", "a b"]]) assert.deepEqual(readInput(writeInput([1, 0, 1], model(words)), model(words)).codes, [1, 0, 1]);
+  for (const words of [
+    ["a", "b"],
+    ["1", "10"],
+    [",", "x"],
+    ["(1, 2)", "(1, 2), 3"],
+    ["a", "a b"],
+  ])
+    assert.deepEqual(readInput(writeInput([1, 0, 1], model(words)), model(words)).codes, [1, 0, 1]);
 });
 
 test("messages say what is wrong and what to write", () => {

@@ -20,7 +20,8 @@ export class Finite {
       .filter((code) => values[code].number !== null)
       .sort((a, b) => values[a].number - values[b].number || a - b);
     this.middles = this.ascending.slice(1).map((upper, place) => {
-      const low = values[this.ascending[place]].number, high = values[upper].number;
+      const low = values[this.ascending[place]].number,
+        high = values[upper].number;
       const middle = low + (high - low) / 2;
       return middle >= high ? low : middle;
     });
@@ -35,7 +36,8 @@ export class Finite {
   /** The code of the number nearest to x, whatever the distance; -1 if the domain has no numbers. */
   nearest(x) {
     if (!this.ascending.length) return -1;
-    let low = 0, high = this.middles.length;
+    let low = 0,
+      high = this.middles.length;
     while (low < high) {
       const place = (low + high) >> 1;
       if (this.middles[place] < x) low = place + 1;
@@ -75,7 +77,8 @@ export class Finite {
   same(a, b) {
     if (a === b) return true;
     if (a < 0 || b < 0) return false;
-    const x = this.values[a].number, y = this.values[b].number;
+    const x = this.values[a].number,
+      y = this.values[b].number;
     return x !== null && y !== null && Math.abs(x - y) <= 1e-12 * Math.max(1, Math.abs(y));
   }
 }

@@ -5,14 +5,17 @@
  * single characters they need no separation.
  */
 export function readInput(text, model) {
-  const words = model.vocab.map((value, code) => ({ word: value.text, code })).sort((a, b) => b.word.length - a.word.length);
+  const words = model.vocab
+    .map((value, code) => ({ word: value.text, code }))
+    .sort((a, b) => b.word.length - a.word.length);
   const single = words.every(({ word }) => [...word].length === 1);
   const codes = [];
   let rest = text.trimStart();
   while (rest) {
     const found = words.find(({ word }) => rest.startsWith(word) && (single || ends(rest.slice(word.length))));
     const special = [model.bos, model.pad].find((word) => rest.startsWith(word) && ends(rest.slice(word.length)));
-    if (special !== undefined && special.length > (found?.word.length ?? 0)) return { problem: unknown(special, 0, model) };
+    if (special !== undefined && special.length > (found?.word.length ?? 0))
+      return { problem: unknown(special, 0, model) };
     if (!found && rest[0] === ",") {
       rest = rest.slice(1).trimStart();
       continue;
@@ -22,8 +25,10 @@ export function readInput(text, model) {
     rest = rest.slice(found.word.length).trimStart();
   }
   const [shortest, longest] = model.lengths;
-  if (codes.length > longest) return { problem: `That is ${tokens(codes.length)}; this model was compiled for at most ${longest}.` };
-  if (codes.length && codes.length < shortest) return { problem: `That is ${tokens(codes.length)}; this program takes at least ${shortest}.` };
+  if (codes.length > longest)
+    return { problem: `That is ${tokens(codes.length)}; this model was compiled for at most ${longest}.` };
+  if (codes.length && codes.length < shortest)
+    return { problem: `That is ${tokens(codes.length)}; this program takes at least ${shortest}.` };
   return { codes };
 }
 

@@ -9,23 +9,62 @@ export function matricesOf(model, part) {
   switch (part.kind) {
     case "embedding": {
       const tokens = part.id === "embed";
-      const rows = tokens ? [...model.vocab.map((value) => value.text), model.bos, model.pad] : positionNames(transformer.W_pos.shape[0]);
+      const rows = tokens
+        ? [...model.vocab.map((value) => value.text), model.bos, model.pad]
+        : positionNames(transformer.W_pos.shape[0]);
       const matrix = tokens ? transformer.W_E : transformer.W_pos;
       const what = tokens ? "what each token puts into the stream" : "what each position puts into the stream";
-      return [compact(tokens ? "W_E" : "W_pos", what, entries(matrix), rows, labels, tokens ? "token" : "position", direction)];
+      return [
+        compact(
+          tokens ? "W_E" : "W_pos",
+          what,
+          entries(matrix),
+          rows,
+          labels,
+          tokens ? "token" : "position",
+          direction,
+        ),
+      ];
     }
     case "unembedding":
-      return [compact("W_U", "which directions are the output", entries(transformer.W_U), labels, outputNames(model), direction, "logit")];
+      return [
+        compact(
+          "W_U",
+          "which directions are the output",
+          entries(transformer.W_U),
+          labels,
+          outputNames(model),
+          direction,
+          "logit",
+        ),
+      ];
     case "head": {
       const head = transformer.layers[part.layer].heads[part.head];
       const [q, k, v] = ["Q", "K", "V"].map((name) => withBias(head[`W_${name}`], head[`b_${name}`]));
       return [
-        compact("W_QK", "the attention logit each direction at the query gives each direction at the key", product(q, transposed(k)), biased, biased, "query", "key"),
-        compact("W_OV", "what each direction at the key writes once it is attended to", product(v, entries(head.W_O)), biased, labels, "key", "writes"),
+        compact(
+          "W_QK",
+          "the attention logit each direction at the query gives each direction at the key",
+          product(q, transposed(k)),
+          biased,
+          biased,
+          "query",
+          "key",
+        ),
+        compact(
+          "W_OV",
+          "what each direction at the key writes once it is attended to",
+          product(v, entries(head.W_O)),
+          biased,
+          labels,
+          "key",
+          "writes",
+        ),
       ];
     }
     default: {
-      const layer = transformer.layers[part.layer], [start, stop] = part.neurons;
+      const layer = transformer.layers[part.layer],
+        [start, stop] = part.neurons;
       const names = Array.from({ length: stop - start }, (_, i) => `neuron ${start + i}`);
       const mine = (place) => (list) => list.filter((entry) => entry[place] >= start && entry[place] < stop);
       const incoming = mine(1)(withBias(layer.W_in, layer.b_in)).map(([row, column, x]) => [row, column - start, x]);
@@ -94,7 +133,13 @@ function outputNames(model) {
   for (const output of model.outputs) {
     const { encoding, domain } = model.sops.get(output.sop);
     for (let place = 0; place < output.stop - output.start; place++)
-      names.push(encoding === "categorical" ? `${output.name}:${domain.text(place)}` : place ? `${output.name}:None` : output.name);
+      names.push(
+        encoding === "categorical"
+          ? `${output.name}:${domain.text(place)}`
+          : place
+            ? `${output.name}:None`
+            : output.name,
+      );
   }
   return names;
 }

@@ -34,7 +34,11 @@ export class Model {
     }));
     this.groupOfSlot = [];
     for (const group of this.groups) for (const row of group.rows) this.groupOfSlot[row.slot] = group;
-    this.components = data.components.map((part, number) => ({ ...part, number, stage: stageOf(part, this.transformer.stages) }));
+    this.components = data.components.map((part, number) => ({
+      ...part,
+      number,
+      stage: stageOf(part, this.transformer.stages),
+    }));
     for (const group of this.groups) {
       const writers = this.components.filter((part) => part.writes.includes(group.number));
       group.stage = Math.max(0, ...writers.map((part) => part.stage));
@@ -103,7 +107,8 @@ export class Model {
     const raw = at(row.slot);
     if (domain instanceof Finite) {
       const code = domain.nearest(raw);
-      if (code >= 0 && Math.abs(domain.number(code) - raw) <= 1e-3 * Math.max(1, Math.abs(raw))) return { code, text: domain.text(code), raw };
+      if (code >= 0 && Math.abs(domain.number(code) - raw) <= 1e-3 * Math.max(1, Math.abs(raw)))
+        return { code, text: domain.text(code), raw };
       return { code: null, text: domain.text(-1), raw, off: true };
     }
     return { code: raw, text: shortNumber(raw), raw };
@@ -113,7 +118,8 @@ export class Model {
   decode(output, run, position) {
     const width = this.transformer.W_U.shape[1];
     const logits = run.logits.subarray((position + 1) * width + output.start, (position + 1) * width + output.stop);
-    const sop = this.sops.get(output.sop), { domain } = sop;
+    const sop = this.sops.get(output.sop),
+      { domain } = sop;
     if (sop.encoding === "categorical") return logits.indexOf(Math.max(...logits));
     const none = logits.length > 1 && logits[1] > NOT_HOT;
     if (domain instanceof Interval) return none ? NaN : logits[0];

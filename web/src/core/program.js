@@ -10,7 +10,8 @@ import { ERROR, Finite, UNREACHED } from "./domains.js";
 export function selected(program, selector, q, k, codes) {
   switch (selector.kind) {
     case "table": {
-      const query = codes.get(selector.queries)[q], key = codes.get(selector.keys)[k];
+      const query = codes.get(selector.queries)[q],
+        key = codes.get(selector.keys)[k];
       if (query < 0 || key < 0) return 0;
       const cell = selector.table[query].charCodeAt(key);
       return cell === 49 ? 1 : cell === 101 ? ERROR : 0; // "1", "e"
@@ -47,7 +48,8 @@ class Evaluation {
   run() {
     for (const sop of this.program.sops.values()) {
       const codes = this.compute(sop);
-      for (const patch of this.patches) if (patch.sop === sop.id && patch.position < this.length) codes[patch.position] = patch.code;
+      for (const patch of this.patches)
+        if (patch.sop === sop.id && patch.position < this.length) codes[patch.position] = patch.code;
       this.codes.set(sop.id, codes);
       if (sop.domain instanceof Finite)
         codes.forEach((code, position) => {
@@ -90,7 +92,8 @@ class Evaluation {
         return code < 0 ? ERROR : op.table[code];
       }
       case "pair_lookup": {
-        const first = this.codes.get(op.fst)[position], second = this.codes.get(op.snd)[position];
+        const first = this.codes.get(op.fst)[position],
+          second = this.codes.get(op.snd)[position];
         return first < 0 || second < 0 ? ERROR : op.table[first * this.program.sops.get(op.snd).domain.size + second];
       }
       case "linear":
@@ -107,7 +110,8 @@ class Evaluation {
   linear(sop, op, position) {
     let total = op.constant;
     for (const [id, factor] of op.terms) {
-      const code = this.codes.get(id)[position], { domain } = this.program.sops.get(id);
+      const code = this.codes.get(id)[position],
+        { domain } = this.program.sops.get(id);
       if (domain instanceof Finite && code < 0) return ERROR;
       total += factor * domain.number(code);
     }
@@ -143,7 +147,8 @@ class Evaluation {
 
   aggregate(sop, op, position) {
     const keys = this.keys(sop, op.selector, position);
-    const source = this.program.sops.get(op.value), held = this.codes.get(op.value);
+    const source = this.program.sops.get(op.value),
+      held = this.codes.get(op.value);
     const fallback = this.program.values[op.default];
     if (!source.domain.numeric) {
       if (!keys.length) return sop.domain.codeOf(fallback);

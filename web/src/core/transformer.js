@@ -12,7 +12,8 @@ export class Sparse {
   /** One of the matrices of a stack, such as a head's. */
   slice(number) {
     const size = this.shape.slice(1).reduce((a, b) => a * b, 1);
-    const at = [], values = [];
+    const at = [],
+      values = [];
     this.at.forEach((place, i) => {
       if (Math.floor(place / size) === number) {
         at.push(place % size);
@@ -39,7 +40,8 @@ export class Sparse {
 function project(x, length, matrix, bias) {
   const [rows, columns] = matrix.shape;
   const sums = new Float64Array(length * columns);
-  if (bias) for (let p = 0; p < length; p++) bias.at.forEach((place, i) => (sums[p * columns + place] = bias.values[i]));
+  if (bias)
+    for (let p = 0; p < length; p++) bias.at.forEach((place, i) => (sums[p * columns + place] = bias.values[i]));
   matrix.each((row, column, value) => {
     for (let p = 0; p < length; p++) sums[p * columns + column] += x[p * rows + row] * value;
   });
@@ -63,7 +65,9 @@ export class Transformer {
       const layer = Object.fromEntries(Object.entries(given).map(([name, part]) => [name, sparse(part)]));
       const [heads, d_head] = layer.b_Q.shape;
       layer.heads = Array.from({ length: heads }, (_, head) =>
-        Object.fromEntries(["W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O"].map((name) => [name, layer[name].slice(head)])),
+        Object.fromEntries(
+          ["W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O"].map((name) => [name, layer[name].slice(head)]),
+        ),
       );
       layer.d_head = d_head;
       layer.neurons = layer.W_in.shape[1];
@@ -83,21 +87,27 @@ export class Transformer {
    * Returns the stream after every stage, the attention patterns [layer][head], and the logits.
    */
   run(ids, edit = () => {}) {
-    const length = ids.length, { width } = this;
+    const length = ids.length,
+      { width } = this;
     let stream = new Float32Array(length * width);
     ids.forEach((id, p) => {
-      for (let d = 0; d < width; d++) stream[p * width + d] = this.embedding[id * width + d] + this.positions[p * width + d];
+      for (let d = 0; d < width; d++)
+        stream[p * width + d] = this.embedding[id * width + d] + this.positions[p * width + d];
     });
     edit(0, stream);
-    const streams = [stream], patterns = [];
+    const streams = [stream],
+      patterns = [];
     this.layers.forEach((layer, number) => {
       patterns.push([]);
       if (layer.heads.length) {
-        const total = layer.heads.reduce((sum, head) => {
-          const { pattern, out } = this.attend(head, layer.d_head, stream, length);
-          patterns[number].push(pattern);
-          return sum.map((x, i) => x + out[i]);
-        }, new Float64Array(length * width));
+        const total = layer.heads.reduce(
+          (sum, head) => {
+            const { pattern, out } = this.attend(head, layer.d_head, stream, length);
+            patterns[number].push(pattern);
+            return sum.map((x, i) => x + out[i]);
+          },
+          new Float64Array(length * width),
+        );
         stream = add(stream, Float32Array.from(total));
       } else stream = stream.slice();
       edit(1 + 2 * number, stream);

@@ -42,8 +42,10 @@ export function before(wire, parts, edge, items) {
 /** Sweep to and fro: everything goes to the mean height of its neighbours in the column before, then after. */
 function settle(columns) {
   const below = new Map();
-  for (const item of columns.flat()) for (const other of item.above) below.set(other, [...(below.get(other) ?? []), item]);
-  const number = () => columns.forEach((column) => column.forEach((item, place) => (item.at = place - column.length / 2)));
+  for (const item of columns.flat())
+    for (const other of item.above) below.set(other, [...(below.get(other) ?? []), item]);
+  const number = () =>
+    columns.forEach((column) => column.forEach((item, place) => (item.at = place - column.length / 2)));
   const sort = (column, neighbours) => {
     for (const item of column) {
       const near = neighbours(item);

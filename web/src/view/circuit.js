@@ -4,7 +4,10 @@ import { arrange, before } from "../core/wires.js";
 import { classes, h, svg } from "./dom.js";
 import { componentName, componentSize } from "./names.js";
 
-const NODE = 40, LANE = 9, GAP = 9, TOP = 12;
+const NODE = 40,
+  LANE = 9,
+  GAP = 9,
+  TOP = 12;
 
 export function circuit(state, plan, page) {
   const { model } = state;
@@ -15,13 +18,23 @@ export function circuit(state, plan, page) {
   const paths = wires.flatMap((wire) => draw(model, wire, items, lit, page));
   paths.sort((a, b) => Number(a.on) - Number(b.on));
   const stages = new Set([...lit].map((number) => model.components[number].stage));
-  const bands = plan.columns.filter((column) => stages.has(column.stage)).map(({ x, width }) => svg("rect", { class: "band", x, y: 0, width, height }));
+  const bands = plan.columns
+    .filter((column) => stages.has(column.stage))
+    .map(({ x, width }) => svg("rect", { class: "band", x, y: 0, width, height }));
   return h(
     "div",
     { class: "circuit", style: `height:${height}px;width:${plan.width}px` },
-    svg("svg", { width: plan.width, height, "aria-hidden": "true" }, bands, paths.map((path) => path.element)),
+    svg(
+      "svg",
+      { width: plan.width, height, "aria-hidden": "true" },
+      bands,
+      paths.map((path) => path.element),
+    ),
     h("div", { class: "label", style: `width:${plan.label}px` }, "Circuit"),
-    columns.flat().filter((item) => item.part).map((item) => node(state, item, page)),
+    columns
+      .flat()
+      .filter((item) => item.part)
+      .map((item) => node(state, item, page)),
   );
 }
 
@@ -44,13 +57,22 @@ function place(columns, plan) {
 
 function node(state, { part, box }, page) {
   const { model } = state;
-  const names = part.kind === "unembedding" ? model.outputs.map((output) => output.name) : part.writes.map((number) => model.groups[number].label);
+  const names =
+    part.kind === "unembedding"
+      ? model.outputs.map((output) => output.name)
+      : part.writes.map((number) => model.groups[number].label);
   const current = part.number === state.component;
   return h(
     "button",
     {
       type: "button",
-      class: classes("node", part.kind, state.lit.has(part.number) && "lit", current && "current", state.affected(part) && "affected"),
+      class: classes(
+        "node",
+        part.kind,
+        state.lit.has(part.number) && "lit",
+        current && "current",
+        state.affected(part) && "affected",
+      ),
       style: `left:${box.x}px;top:${box.y}px;width:${box.width}px;height:${box.height}px`,
       "aria-pressed": String(current),
       "aria-label": `${componentName(part)}: ${names.join(", ")}`,
@@ -71,26 +93,41 @@ function draw(model, wire, items, lit, page) {
   const name = model.groups[wire.group].label;
   const parts = model.components;
   const writes = lit.has(wire.source);
-  const reach = Math.max(-1, ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage));
+  const reach = Math.max(
+    -1,
+    ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage),
+  );
   const plumbing = wire.readers.every((edge) => edge.plumbing);
   const pieces = [];
   const piece = (d, on, text) => {
-    const show = (event) => page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
+    const show = (event) =>
+      page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
     const touch = svg("path", { d, class: "touch", on: { mousemove: show, mouseleave: () => page.tooltip.hide() } });
-    pieces.push({ on, element: svg("g", { class: classes("edge", on && "lit", plumbing && "plumbing") }, svg("path", { d }), touch) });
+    pieces.push({
+      on,
+      element: svg("g", { class: classes("edge", on && "lit", plumbing && "plumbing") }, svg("path", { d }), touch),
+    });
   };
   let behind = items.get(wire.source);
   for (const [stage, lane] of wire.lanes) {
     const y = middle(lane);
     const on = writes || stage < reach;
-    piece(`${curve(right(behind), [lane.box.x + Math.min(16, lane.box.width / 3), y])} H${lane.box.x + lane.box.width}`, on, name);
+    piece(
+      `${curve(right(behind), [lane.box.x + Math.min(16, lane.box.width / 3), y])} H${lane.box.x + lane.box.width}`,
+      on,
+      name,
+    );
     behind = lane;
   }
   for (const edge of wire.readers) {
     const into = { q: "query", k: "key", v: "value" }[edge.input];
     const target = items.get(edge.target).box;
     const end = [target.x, target.y + NODE / 2 + ({ q: -10, k: 0, v: 10 }[edge.input] ?? 0)];
-    piece(curve(right(before(wire, parts, edge, items)), end), writes || lit.has(edge.target), into ? `${name}, as ${into}` : name);
+    piece(
+      curve(right(before(wire, parts, edge, items)), end),
+      writes || lit.has(edge.target),
+      into ? `${name}, as ${into}` : name,
+    );
   }
   return pieces;
 }

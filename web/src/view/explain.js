@@ -3,7 +3,9 @@
 import { count } from "./names.js";
 
 export function explain(model, line) {
-  return line.kind === "selector" ? selectorText(model, model.selectors.get(line.id)) : sopText(model, model.sops.get(line.id));
+  return line.kind === "selector"
+    ? selectorText(model, model.selectors.get(line.id))
+    : sopText(model, model.sops.get(line.id));
 }
 
 function label(model, id) {
@@ -19,7 +21,7 @@ function sopText(model, sop) {
     case "indices":
       return `The position of each token, counted from 0. ${stored}`;
     case "length":
-      return `How many tokens there are. A head attends to everything, BOS included; BOS's share of the attention tells the number.`;
+      return `How many tokens there are. A head attends to everything, BOS included; BOS’s share of the attention tells the number.`;
     case "constant":
       return `The same value everywhere. ${stored}`;
     case "positions":
@@ -31,15 +33,26 @@ function sopText(model, sop) {
     case "linear":
       return `A weighted sum, position by position. ${stored}`;
     case "width":
-      return `How many positions ${selectorLabel(model, op)} selects, for each position. The head gives BOS a fixed weight besides them: BOS's share of the attention tells the number, and neurons read it off. ${stored}`;
+      return `How many positions ${selectorLabel(model, op)} selects, for each position. ${several(model, sop) ?? "The head gives BOS a fixed weight besides them: BOS’s share of the attention tells the number, and neurons read it off."} ${stored}`;
     case "aggregation": {
-      const otherwise = model.selectors.get(op.selector).counts[0] > 0 ? "" : `; ${model.values[op.default].text} where it selects none`;
+      const otherwise =
+        model.selectors.get(op.selector).counts[0] > 0
+          ? ""
+          : `; ${model.values[op.default].text} where it selects none`;
       const verb = op.copies ? "The value" : "The mean";
-      return `${verb} of ${label(model, op.value)} over the positions that ${selectorLabel(model, op)} selects${otherwise}. A head attends to exactly those. ${stored}`;
+      return `${verb} of ${label(model, op.value)} over the positions that ${selectorLabel(model, op)} selects${otherwise}. ${several(model, sop) ?? "A head attends to exactly those."} ${stored}`;
     }
     default:
       return "";
   }
+}
+
+/** A selector that is no simple comparison takes several heads. */
+function several(model, sop) {
+  const heads = model.componentsOf(sop.id).filter((part) => part.kind === "head").length;
+  return heads > 1
+    ? `It takes ${heads} heads, each for a part of the selected keys; neurons put together what they read.`
+    : null;
 }
 
 function storage(model, sop) {

@@ -60,7 +60,12 @@ export function grid({ caption, names, side, cell, describe, key, tooltip }) {
     at = at.map((x, i) => Math.max(0, Math.min(size - 1, x + step[i])));
     show(at);
   });
-  return h("figure", { class: "matrix", style: `max-width:${Math.max(120, (size + 1) * width)}px` }, h("figcaption", {}, caption), board);
+  return h(
+    "figure",
+    { class: "matrix", style: `max-width:${Math.max(120, (size + 1) * width)}px` },
+    h("figcaption", {}, caption),
+    board,
+  );
 }
 
 function summary(size, cell, describe) {

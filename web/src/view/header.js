@@ -11,14 +11,30 @@ export function header(model) {
     "header",
     { class: "header" },
     h("div", { class: "heading" }, h("h1", {}, model.name), h("p", {}, model.description)),
-    h("p", { class: "facts" }, [count(layers, "layer"), count(d_model, "dimension"), count(parameters, "parameter"), `level ${model.level}`, model.causal ? "causal attention" : ""].filter(Boolean).join(" · ")),
+    h(
+      "p",
+      { class: "facts" },
+      [
+        count(layers, "layer"),
+        count(d_model, "dimension"),
+        count(parameters, "parameter"),
+        `level ${model.level}`,
+        model.causal ? "causal attention" : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ),
     theme(),
     help(),
   );
 }
 
 function theme() {
-  const button = h("button", { type: "button", class: "theme", title: "light, dark, or as the system" }, "theme: system");
+  const button = h(
+    "button",
+    { type: "button", class: "theme", title: "light, dark, or as the system" },
+    "theme: system",
+  );
   button.addEventListener("click", () => {
     const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "system") + 1) % THEMES.length];
     document.documentElement.dataset.theme = next;
@@ -36,10 +52,34 @@ function help() {
     h(
       "div",
       {},
-      h("p", {}, "This is a transformer whose weights were not trained but compiled from the program on the left. The page runs both: the program by its tables, the transformer by its weights. Change the input and everything follows."),
-      h("p", {}, "Step through the program: each line lights up the components that compute it. Every variable has directions of its own in the residual stream, so at any time you can read off what the model knows, and compare."),
-      h("p", {}, "Click a value to patch it: the model runs on with the new value, and what changes downstream turns purple."),
-      h("p", {}, key("↑"), key("↓"), " step · ", key("/"), " edit the input · ", key("Esc"), " undo patches · ", key("Tab"), " and arrow keys go everywhere."),
+      h(
+        "p",
+        {},
+        "This is a transformer whose weights were not trained but compiled from the program on the left. The page runs both: the program by its tables, the transformer by its weights. Change the input and everything follows.",
+      ),
+      h(
+        "p",
+        {},
+        "Step through the program: each line lights up the components that compute it. Every variable has directions of its own in the residual stream, so at any time you can read off what the model knows, and compare.",
+      ),
+      h(
+        "p",
+        {},
+        "Click a value to patch it: the model runs on with the new value, and what changes downstream turns purple.",
+      ),
+      h(
+        "p",
+        {},
+        key("↑"),
+        key("↓"),
+        " step · ",
+        key("/"),
+        " edit the input · ",
+        key("Esc"),
+        " undo patches · ",
+        key("Tab"),
+        " and arrow keys go everywhere.",
+      ),
     ),
   );
 }

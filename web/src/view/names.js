@@ -31,11 +31,25 @@ export function componentSize(part) {
 /** A writer or reader as the residual stream names it (blocks.0.attn.1.q), in words. */
 export function placeName(name) {
   const match = /^blocks\.(\d+)\.(attn|mlp)(?:\.(\d+))?(?:\.([qkv]))?$/.exec(name);
-  if (!match) return { embed: "token embedding", pos_embed: "position embedding", unembed: "unembedding" }[name] ?? name;
+  if (!match)
+    return { embed: "token embedding", pos_embed: "position embedding", unembed: "unembedding" }[name] ?? name;
   const [, layer, kind, head, input] = match;
   if (kind === "mlp") return `MLP ${Number(layer) + 1}`;
   const part = { q: " (query)", k: " (key)", v: " (value)" }[input] ?? "";
   return `head ${Number(head) + 1} of attention ${Number(layer) + 1}${part}`;
+}
+
+/** Components in words, the heads of one layer together. */
+export function componentNames(parts) {
+  const heads = new Map();
+  for (const part of parts)
+    if (part.kind === "head") heads.set(part.layer, new Set([...(heads.get(part.layer) ?? []), part.head]));
+  const name = (part) => {
+    const several = heads.get(part.layer)?.size ?? 0;
+    if (part.kind === "head" && several > 1) return `${several} heads of attention ${part.layer + 1}`;
+    return part.kind === "neurons" ? `MLP ${part.layer + 1}` : componentName(part);
+  };
+  return listed(parts.map(name));
 }
 
 /** A list in words: a, b and c. */

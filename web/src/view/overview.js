@@ -77,17 +77,37 @@ function stageHead(state, column, plan, lit) {
   const tokens = [model.bos, ...state.tokens.map((code) => model.vocab[code].text)];
   return h(
     "div",
-    { class: classes("stage", !column.works && "idle", lit.has(column.stage) && "lit"), style: `left:${column.x}px;width:${column.width}px`, title: column.works ? name : `${name} does nothing here` },
+    {
+      class: classes("stage", !column.works && "idle", lit.has(column.stage) && "lit"),
+      style: `left:${column.x}px;width:${column.width}px`,
+      title: column.works ? name : `${name} does nothing here`,
+    },
     h("b", {}, column.works ? name : "—"),
-    column.cells && h("span", { class: "tokens" }, tokens.map((token, p) => h("span", { class: p ? "" : "bos", style: `width:${plan.cell}px` }, token))),
+    column.cells &&
+      h(
+        "span",
+        { class: "tokens" },
+        tokens.map((token, p) => h("span", { class: p ? "" : "bos", style: `width:${plan.cell}px` }, token)),
+      ),
   );
 }
 
 function button(text, pressed, act, key) {
-  return h("button", { type: "button", "aria-pressed": pressed === null ? null : String(pressed), data: { key }, on: { click: act } }, text);
+  return h(
+    "button",
+    { type: "button", "aria-pressed": pressed === null ? null : String(pressed), data: { key }, on: { click: act } },
+    text,
+  );
 }
 
 function legend() {
   const item = (name, text) => h("span", {}, h("i", { class: name }), text);
-  return h("p", { class: "legend" }, item("positive", "positive"), item("negative", "negative"), item("changed", "written by this sub-layer"), item("differs", "changed by your patch"));
+  return h(
+    "p",
+    { class: "legend" },
+    item("positive", "positive"),
+    item("negative", "negative"),
+    item("changed", "written by this sub-layer"),
+    item("differs", "changed by your patch"),
+  );
 }

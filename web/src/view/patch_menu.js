@@ -21,11 +21,19 @@ export class PatchMenu {
     this.key = anchor.dataset.key;
     this.home = anchor.parentElement?.closest("[data-home]") ?? null;
     this.element.replaceChildren(
-      h("p", {}, h("code", {}, node.label), ` at position ${position} is `, h("b", {}, value.model?.text ?? value.program), ". Make it"),
+      h(
+        "p",
+        {},
+        h("code", {}, node.label),
+        ` at position ${position} is `,
+        h("b", {}, value.model?.text ?? value.program),
+        ". Make it",
+      ),
       node.domain instanceof Finite ? this.choices(node, sop, position) : this.field(node, sop, position),
     );
     this.element.hidden = false;
-    const box = anchor.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = this.element;
+    const box = anchor.getBoundingClientRect(),
+      { offsetWidth: width, offsetHeight: height } = this.element;
     this.element.style.left = `${Math.max(8, Math.min(box.left, innerWidth - width - 8))}px`;
     this.element.style.top = `${box.bottom + height + 8 < innerHeight ? box.bottom + 4 : Math.max(8, box.top - height - 4)}px`;
     (this.element.querySelector("[aria-pressed=true]") ?? this.element.querySelector("button, input"))?.focus();
@@ -55,8 +63,15 @@ export class PatchMenu {
 
   field(node, sop, position) {
     const code = this.state.now.program.codes.get(sop)[position];
-    const input = h("input", { type: "number", step: "any", value: Number.isNaN(code) ? "" : String(code), "aria-label": "A number" });
-    const none = node.domain.maybeNone && h("button", { type: "button", on: { click: () => this.choose(sop, position, NaN) } }, "None");
+    const input = h("input", {
+      type: "number",
+      step: "any",
+      value: Number.isNaN(code) ? "" : String(code),
+      "aria-label": "A number",
+    });
+    const none =
+      node.domain.maybeNone &&
+      h("button", { type: "button", on: { click: () => this.choose(sop, position, NaN) } }, "None");
     const submit = (event) => {
       event.preventDefault();
       if (input.value !== "" && Number.isFinite(input.valueAsNumber)) this.choose(sop, position, input.valueAsNumber);
@@ -78,7 +93,9 @@ export class PatchMenu {
   keydown(event) {
     if (event.key === "Escape") {
       this.close();
-      (this.home ?? document.querySelector(`[data-key="${CSS.escape(this.key ?? "")}"]`))?.focus({ preventScroll: true });
+      (this.home ?? document.querySelector(`[data-key="${CSS.escape(this.key ?? "")}"]`))?.focus({
+        preventScroll: true,
+      });
     }
     const buttons = [...this.element.querySelectorAll("button")];
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

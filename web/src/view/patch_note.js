@@ -8,7 +8,13 @@ export function patchNote(state) {
   const parts = patches.map(({ sop, position, code }) => {
     const { label, domain } = model.sops.get(sop);
     const before = domain.text(state.base.program.codes.get(sop)[position]);
-    return h("span", { class: "change" }, h("code", {}, label), ` at position ${position}: ${before} → `, h("b", {}, domain.text(code)));
+    return h(
+      "span",
+      { class: "change" },
+      h("code", {}, label),
+      ` at position ${position}: ${before} → `,
+      h("b", {}, domain.text(code)),
+    );
   });
   return h(
     "div",

@@ -16,7 +16,9 @@ export function listing(state) {
       data: { key: "listing" },
       on: {
         keydown(event) {
-          const to = { ArrowDown: state.line + 1, ArrowUp: state.line - 1, Home: 0, End: model.lines.length - 1 }[event.key];
+          const to = { ArrowDown: state.line + 1, ArrowUp: state.line - 1, Home: 0, End: model.lines.length - 1 }[
+            event.key
+          ];
           if (to === undefined) return;
           event.preventDefault();
           event.stopPropagation();
@@ -39,7 +41,13 @@ function row(state, line, number) {
       class: classes(current && "current", changed(state, line) && "changed"),
       on: { click: () => state.select(number) },
     },
-    h("span", { class: "code" }, h("b", {}, line.label), h("span", { class: "equals" }, " = "), h("span", { class: line.kind }, line.text)),
+    h(
+      "span",
+      { class: "code" },
+      h("b", {}, line.label),
+      h("span", { class: "equals" }, " = "),
+      h("span", { class: line.kind }, line.text),
+    ),
     h("span", { class: "where" }, where(state, line)),
   );
 }
@@ -49,7 +57,11 @@ function where(state, line) {
   const { model } = state;
   const parts = line.kind === "sop" ? model.componentsOf(line.id) : [];
   const stages = [...new Set(parts.map((part) => part.stage))];
-  return stages.map((stage) => stageName(stage, model.transformer.stages).replace("attention", "attn").replace("embedding", "embed")).join(" + ");
+  return stages
+    .map((stage) =>
+      stageName(stage, model.transformer.stages).replace("attention", "attn").replace("embedding", "embed"),
+    )
+    .join(" + ");
 }
 
 function changed(state, line) {
@@ -70,15 +82,22 @@ export function written(state) {
   return h(
     "ol",
     { class: "listing written", tabindex: 0, "aria-label": "The source as it was written", data: { key: "written" } },
-    model.source.replace(/\n$/, "").split("\n").map((text, i) => {
-      const number = byRow.get(i + 1);
-      const known = number !== undefined;
-      return h(
-        "li",
-        { class: classes(known && "known", i + 1 === current && "current"), "aria-current": i + 1 === current ? "true" : null, on: known ? { click: () => state.select(number) } : {} },
-        h("span", { class: "row" }, String(i + 1)),
-        h("code", {}, text || " "),
-      );
-    }),
+    model.source
+      .replace(/\n$/, "")
+      .split("\n")
+      .map((text, i) => {
+        const number = byRow.get(i + 1);
+        const known = number !== undefined;
+        return h(
+          "li",
+          {
+            class: classes(known && "known", i + 1 === current && "current"),
+            "aria-current": i + 1 === current ? "true" : null,
+            on: known ? { click: () => state.select(number) } : {},
+          },
+          h("span", { class: "row" }, String(i + 1)),
+          h("code", {}, text || " "),
+        );
+      }),
   );
 }

@@ -6,7 +6,13 @@ export function results(state) {
   const { model, tokens, now, base } = state;
   const patched = now !== base;
   const fails = now.program.errors.length > 0;
-  const rows = [row("input", tokens.map((code) => ({ text: model.vocab[code].text })), "tokens")];
+  const rows = [
+    row(
+      "input",
+      tokens.map((code) => ({ text: model.vocab[code].text })),
+      "tokens",
+    ),
+  ];
   let agree = true;
   for (const output of model.outputs) {
     const { domain } = model.sops.get(output.sop);
@@ -16,14 +22,37 @@ export function results(state) {
     const did = tokens.map((_, p) => model.decode(output, base.run, p));
     const wrong = (p) => !fails && !domain.same(does[p], says[p]);
     agree &&= tokens.every((_, p) => !wrong(p));
-    if (patched) rows.push(row(`before${of}`, did.map((code) => cell(domain, code)), "before"));
-    rows.push(row(`program${of}`, says.map((code) => (fails ? { text: "–" } : cell(domain, code))), "program"));
-    rows.push(row(`model${of}`, does.map((code, p) => ({ ...cell(domain, code), wrong: wrong(p), changed: !domain.same(code, did[p]) })), "model"));
+    if (patched)
+      rows.push(
+        row(
+          `before${of}`,
+          did.map((code) => cell(domain, code)),
+          "before",
+        ),
+      );
+    rows.push(
+      row(
+        `program${of}`,
+        says.map((code) => (fails ? { text: "–" } : cell(domain, code))),
+        "program",
+      ),
+    );
+    rows.push(
+      row(
+        `model${of}`,
+        does.map((code, p) => ({ ...cell(domain, code), wrong: wrong(p), changed: !domain.same(code, did[p]) })),
+        "model",
+      ),
+    );
   }
   const stale = state.problem && "stale";
   return [
     h("div", { class: classes("scroll", stale) }, h("table", { class: "results" }, h("tbody", {}, rows))),
-    h("p", { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" }, stale ? "Everything still shows the last input that made sense." : verdict(state, fails, agree)),
+    h(
+      "p",
+      { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" },
+      stale ? "Everything still shows the last input that made sense." : verdict(state, fails, agree),
+    ),
   ];
 }
 
@@ -36,7 +65,9 @@ function row(name, cells, kind) {
     "tr",
     { class: kind },
     h("th", { scope: "row" }, name),
-    cells.map(({ text, title, wrong, changed }) => h("td", { class: classes(wrong && "wrong", changed && "changed"), title }, text)),
+    cells.map(({ text, title, wrong, changed }) =>
+      h("td", { class: classes(wrong && "wrong", changed && "changed"), title }, text),
+    ),
   );
 }
 
@@ -46,9 +77,12 @@ function verdict(state, fails, agree) {
   if (fails) {
     const { sop, position } = now.program.errors[0];
     const where = `${model.sops.get(sop).label} at position ${position}`;
-    if (now !== base) return `With this patch the program has no value (${where}): no input leads there, so what the model says means nothing.`;
+    if (now !== base)
+      return `With this patch the program has no value (${where}): no input leads there, so what the model says means nothing.`;
     return `The program has no value on this input: ${where} fails. What the model says there means nothing.`;
   }
   if (!agree) return "✗ The model says something else than the program. That is a bug of tracr: please report it.";
-  return now === base ? "✓ The model says what the program says." : "✓ Patched alike, model and program still say the same.";
+  return now === base
+    ? "✓ The model says what the program says."
+    : "✓ Patched alike, model and program still say the same.";
 }

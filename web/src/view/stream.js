@@ -5,7 +5,8 @@ import { classes, h } from "./dom.js";
 import { count, listed, placeName, stageName } from "./names.js";
 import { shortNumber } from "../core/domains.js";
 
-const GROUP = 27, ROW = 18; // heights
+const GROUP = 27,
+  ROW = 18; // heights
 const MARGIN = 200; // rendered beyond what is in sight, in pixels
 const CHANGED = 5e-4;
 
@@ -30,7 +31,13 @@ export class Stream {
     this.state = state;
     this.page = page;
     this.cursor = null; // {row, column}: a place the keyboard is on; column -1 is the name
-    this.element = h("div", { class: "stream", role: "grid", tabindex: 0, "aria-label": "The residual stream: arrow keys move, Enter opens a variable or patches a value", data: { key: "stream", home: "" } });
+    this.element = h("div", {
+      class: "stream",
+      role: "grid",
+      tabindex: 0,
+      "aria-label": "The residual stream: arrow keys move, Enter opens a variable or patches a value",
+      data: { key: "stream", home: "" },
+    });
     this.element.addEventListener("mouseover", (event) => this.hover(event));
     this.element.addEventListener("mouseleave", () => page.tooltip.hide());
     this.element.addEventListener("click", (event) => this.click(event));
@@ -59,9 +66,13 @@ export class Stream {
   /** Put what is in sight into the document. */
   render() {
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
-    const top = scrollTop - this.element.offsetTop - MARGIN, bottom = top + clientHeight + 2 * MARGIN;
-    const numbers = [...this.rows.keys()].filter((i) => this.rows[i].top + this.rows[i].height > top && this.rows[i].top < bottom);
-    const left = scrollLeft - MARGIN, right = scrollLeft + clientWidth + MARGIN;
+    const top = scrollTop - this.element.offsetTop - MARGIN,
+      bottom = top + clientHeight + 2 * MARGIN;
+    const numbers = [...this.rows.keys()].filter(
+      (i) => this.rows[i].top + this.rows[i].height > top && this.rows[i].top < bottom,
+    );
+    const left = scrollLeft - MARGIN,
+      right = scrollLeft + clientWidth + MARGIN;
     const columns = this.plan.columns.filter(({ x, width }) => x + width > left && x < right);
     const window = [numbers[0], numbers.at(-1), columns[0]?.stage, columns.at(-1)?.stage].join();
     if (window === this.window) return;
@@ -76,13 +87,27 @@ export class Stream {
     const focused = state.current.kind === "sop" && group.sop === state.current.id;
     return h(
       "div",
-      { class: classes("row", dimension ? "dimension" : "group", focused && "focused", group.scratch && "scratch"), role: "row", "aria-rowindex": number + 1, style: `top:${row.top}px;height:${row.height}px;width:${plan.width}px` },
+      {
+        class: classes("row", dimension ? "dimension" : "group", focused && "focused", group.scratch && "scratch"),
+        role: "row",
+        "aria-rowindex": number + 1,
+        style: `top:${row.top}px;height:${row.height}px;width:${plan.width}px`,
+      },
       this.name(row, number),
       columns.map((column) =>
         h(
           "div",
-          { class: classes("column", this.litStages.has(column.stage) && "lit"), style: `left:${column.x}px;width:${column.width}px` },
-          column.cells ? this.positions.map((position) => (dimension ? this.cell(row, number, column.stage, position) : this.value(row, number, column.stage, position))) : null,
+          {
+            class: classes("column", this.litStages.has(column.stage) && "lit"),
+            style: `left:${column.x}px;width:${column.width}px`,
+          },
+          column.cells
+            ? this.positions.map((position) =>
+                dimension
+                  ? this.cell(row, number, column.stage, position)
+                  : this.value(row, number, column.stage, position),
+              )
+            : null,
         ),
       ),
     );
@@ -92,7 +117,11 @@ export class Stream {
     const style = `width:${this.plan.label}px`;
     if (dimension) {
       const text = dimension.value === null ? "number" : dimension.value.text;
-      return h("div", { class: "name", role: "rowheader", style, data: { row: number, column: -1 } }, h("span", {}, text));
+      return h(
+        "div",
+        { class: "name", role: "rowheader", style, data: { row: number, column: -1 } },
+        h("span", {}, text),
+      );
     }
     const open = this.state.open.has(group.number);
     return h(
@@ -110,11 +139,19 @@ export class Stream {
     const read = state.model.read(group, state.now.run, stage, position);
     const fresh = stage === group.stage && read !== null;
     const text = read === null ? "" : brief(read, Math.floor(plan.cell / 6.8));
-    const patched = fresh && state.patches.some((patch) => patch.sop === group.sop && patch.position === position - 1 && group.settable);
+    const patched =
+      fresh &&
+      state.patches.some((patch) => patch.sop === group.sop && patch.position === position - 1 && group.settable);
     return h(
       "span",
       {
-        class: classes("value", fresh && "fresh", position === 0 && "bos", state.differs(group, stage, position) && "differs", patched && "patched"),
+        class: classes(
+          "value",
+          fresh && "fresh",
+          position === 0 && "bos",
+          state.differs(group, stage, position) && "differs",
+          patched && "patched",
+        ),
         role: "gridcell",
         style: `width:${plan.cell}px`,
         data: { row: number, column: this.columnOf(stage, position) },
@@ -133,7 +170,12 @@ export class Stream {
     const size = Math.min(1, Math.abs(x) / this.scale(group));
     const shown = size < 0.02 ? null : `--x:${(0.12 + 0.88 * size).toFixed(3)};`;
     return h("span", {
-      class: classes("cell", shown && (x < 0 ? "negative" : "positive"), Math.abs(x - before) > CHANGED && "changed", state.cellDiffers(dimension.slot, stage, position) && "differs"),
+      class: classes(
+        "cell",
+        shown && (x < 0 ? "negative" : "positive"),
+        Math.abs(x - before) > CHANGED && "changed",
+        state.cellDiffers(dimension.slot, stage, position) && "differs",
+      ),
       role: "gridcell",
       style: `width:${plan.cell - 2}px;${shown ?? ""}`,
       data: { row: number, column: this.columnOf(stage, position) },
@@ -146,7 +188,8 @@ export class Stream {
       const { run } = this.state.now;
       const last = run.streams.at(-1);
       let most = 1;
-      for (const { slot } of group.rows) for (let p = 0; p < run.length; p++) most = Math.max(most, Math.abs(last[p * run.width + slot]));
+      for (const { slot } of group.rows)
+        for (let p = 0; p < run.length; p++) most = Math.max(most, Math.abs(last[p * run.width + slot]));
       this.scales.set(group, most);
     }
     return this.scales.get(group);
@@ -170,8 +213,12 @@ export class Stream {
     if (column >= 0) {
       const { stage, position } = this.cells[column];
       const token = position ? model.vocab[state.tokens[position - 1]].text : model.bos;
-      lines.push(["where", `${position ? `position ${position - 1}` : "BOS"} (${token}), after ${stageName(stage, model.transformer.stages)}`]);
-      const now = this.textAt(state.now.run, row, stage, position), before = this.textAt(state.base.run, row, stage, position);
+      lines.push([
+        "where",
+        `${position ? `position ${position - 1}` : "BOS"} (${token}), after ${stageName(stage, model.transformer.stages)}`,
+      ]);
+      const now = this.textAt(state.now.run, row, stage, position),
+        before = this.textAt(state.base.run, row, stage, position);
       lines.push(["value", now === before ? now : `${before} → ${now}`]);
     } else if (group.scratch) lines.push(["", "an intermediate of the construction, not a variable of the program"]);
     lines.push(["written by", listed(writers) || "nothing"]);
@@ -185,7 +232,9 @@ export class Stream {
     const read = this.state.model.read(group, run, stage, position);
     if (read?.dropped) return `one of ${listed(read.dropped)}; nothing reads which, so it has no direction`;
     if (read === null) return stage < group.stage ? "not written yet" : "nothing";
-    return read.raw !== undefined ? `${read.text}${read.text === String(read.raw) ? "" : ` (${Number(read.raw.toPrecision(6))})`}` : read.text;
+    return read.raw !== undefined
+      ? `${read.text}${read.text === String(read.raw) ? "" : ` (${Number(read.raw.toPrecision(6))})`}`
+      : read.text;
   }
 
   patchable({ group }, column) {
@@ -227,13 +276,23 @@ export class Stream {
   }
 
   keydown(event) {
-    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageDown: [20, 0], PageUp: [-20, 0] };
+    const moves = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      PageDown: [20, 0],
+      PageUp: [-20, 0],
+    };
     const step = moves[event.key];
     if (step) {
       event.preventDefault();
       event.stopPropagation();
       const { row, column } = this.cursor ?? { row: -step[0], column: -1 };
-      this.cursor = { row: clamp(row + step[0], 0, this.rows.length - 1), column: clamp(column + step[1], -1, this.cells.length - 1) };
+      this.cursor = {
+        row: clamp(row + step[0], 0, this.rows.length - 1),
+        column: clamp(column + step[1], -1, this.cells.length - 1),
+      };
       this.reveal();
     } else if ((event.key === "Enter" || event.key === " ") && this.cursor) {
       event.preventDefault();
@@ -243,27 +302,36 @@ export class Stream {
   }
 
   cursorElement() {
-    return this.cursor && this.element.querySelector(`[data-row="${this.cursor.row}"][data-column="${this.cursor.column}"]`);
+    return (
+      this.cursor && this.element.querySelector(`[data-row="${this.cursor.row}"][data-column="${this.cursor.column}"]`)
+    );
   }
 
   /** Scroll to the cursor, mark it and say what is there. */
   reveal() {
     const { scroller, plan } = this;
     const row = this.rows[this.cursor.row];
-    const top = this.element.offsetTop + row.top, header = 34;
+    const top = this.element.offsetTop + row.top,
+      header = 34;
     if (top - header < scroller.scrollTop) scroller.scrollTop = top - header;
-    if (top + row.height > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = top + row.height - scroller.clientHeight;
+    if (top + row.height > scroller.scrollTop + scroller.clientHeight)
+      scroller.scrollTop = top + row.height - scroller.clientHeight;
     if (this.cursor.column >= 0) {
       const { stage, position } = this.cells[this.cursor.column];
       const left = plan.columns[stage].x + position * plan.cell;
       if (left - plan.label < scroller.scrollLeft) scroller.scrollLeft = left - plan.label;
-      if (left + plan.cell > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = left + plan.cell - scroller.clientWidth + 8;
+      if (left + plan.cell > scroller.scrollLeft + scroller.clientWidth)
+        scroller.scrollLeft = left + plan.cell - scroller.clientWidth + 8;
     }
     this.render();
     this.mark();
     const element = this.cursorElement();
     if (element) this.page.tooltip.show(element.getBoundingClientRect(), this.describe(row, this.cursor.column));
-    this.page.say(this.describe(row, this.cursor.column).map((line) => (Array.isArray(line) ? line.join(" ") : line)).join(", "));
+    this.page.say(
+      this.describe(row, this.cursor.column)
+        .map((line) => (Array.isArray(line) ? line.join(" ") : line))
+        .join(", "),
+    );
   }
 
   mark() {
@@ -281,7 +349,9 @@ export class Stream {
 export function brief({ raw, text }, most) {
   if (raw === undefined && !/^-?\d*\.\d+$/.test(text)) return { True: "T", False: "F" }[text] ?? text;
   const number = raw ?? Number(text);
-  const texts = [2, 1, 0].map((digits) => shortNumber(Number(number.toFixed(digits)), digits).replace(/^(−?)0\./, "$1."));
+  const texts = [2, 1, 0].map((digits) =>
+    shortNumber(Number(number.toFixed(digits)), digits).replace(/^(−?)0\./, "$1."),
+  );
   return texts.find((candidate) => candidate.length <= most) ?? texts[2];
 }
 
@@ -292,6 +362,8 @@ function clamp(x, low, high) {
 /** In one sentence, what the reader sees. */
 export function streamCaption(model) {
   const scratch = model.groups.filter((group) => group.scratch).length;
-  const aside = scratch ? ` ${scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`} of the construction.` : "";
+  const aside = scratch
+    ? ` ${scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`} of the construction.`
+    : "";
   return `${count(model.transformer.width, "dimension")}, grouped into ${count(model.groups.length, "variable")}; a name opens its directions.${aside}`;
 }

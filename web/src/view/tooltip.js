@@ -13,7 +13,11 @@ export class Tooltip {
     this.element.replaceChildren(
       ...lines
         .filter(Boolean)
-        .map((line) => (Array.isArray(line) ? h("div", {}, h("span", { class: "key" }, line[0]), line[1]) : h("div", { class: "head" }, line))),
+        .map((line) =>
+          Array.isArray(line)
+            ? h("div", {}, h("span", { class: "key" }, line[0]), line[1])
+            : h("div", { class: "head" }, line),
+        ),
     );
     this.element.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = this.element;

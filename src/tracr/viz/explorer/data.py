@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.typed import Aggregation, Linear, Op, SelectorNode, Width
+from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
 from tracr.model.interventions import locations
 from tracr.model.parameters import LayerParameters
 from tracr.model.saving.program_json import NAMES
 from tracr.rasp.values import Value, is_number, value_text
-from tracr.viz.explorer.listing import combined, listing
+from tracr.viz.explorer.listing import listing
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -150,10 +150,10 @@ def _op_json(op: Op, values: _Values) -> dict[str, Any]:
     return found
 
 
-def _selector_json(selector: SelectorNode) -> dict[str, Any]:
+def _selector_json(selector: Selector) -> dict[str, Any]:
     common = {"id": selector.id, "label": selector.label, "counts": [int(count) for count in selector.counts]}
-    if parts := combined(selector):
-        return {**common, "kind": getattr(selector, "kind", ""), "parts": list(parts)}
+    if isinstance(selector, CompositeNode):
+        return {**common, "kind": selector.kind, "parts": list(selector.parts)}
     rows = ["".join(CELLS[cell] for cell in row) for row in selector.table.tolist()]
     return {**common, "kind": "table", "keys": selector.keys, "queries": selector.queries, "table": rows}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tracr.compiler.domains import Finite
 from tracr.compiler.typed import (
     Aggregation,
+    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -17,7 +17,7 @@ from tracr.compiler.typed import (
     Lookup,
     PairLookup,
     Positions,
-    SelectorNode,
+    Selector,
     SOpNode,
     TokensOp,
     Typed,
@@ -25,7 +25,7 @@ from tracr.compiler.typed import (
 )
 from tracr.rasp.values import value_text
 
-__all__ = ["Line", "combined", "listing"]
+__all__ = ["Line", "listing"]
 
 NAMED = re.compile(r"\.named\(.*\)$", re.DOTALL)
 SIGNS = {"and": "&", "or": "|"}
@@ -62,27 +62,13 @@ def listing(typed: Typed) -> list[Line]:
     done: set[int] = set()
     for node in typed.sops.values():
         if isinstance(node.op, Aggregation | Width):
-            for selector in _parts(typed, node.op.selector):
+            for selector in typed.parts(node.op.selector):
                 if selector.id not in done:
                     done.add(selector.id)
                     text = _selector_text(typed, selector)
                     lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
         lines.append(Line("sop", node.id, node.label, _sop_text(typed, node), _row(node.origin, file)))
     return lines
-
-
-def _parts(typed: Typed, number: int) -> Iterator[SelectorNode]:
-    """A selector after those it combines."""
-    selector = typed.selectors[number]
-    for part in combined(selector):
-        yield from _parts(typed, part)
-    yield selector
-
-
-def combined(selector: SelectorNode) -> tuple[int, ...]:
-    """The selectors a composite one combines."""
-    parts: tuple[int, ...] = getattr(selector, "parts", ())
-    return parts
 
 
 def _row(origin: str, file: str) -> int | None:
@@ -131,10 +117,10 @@ def _sum(terms: list[tuple[float, str]], constant: float) -> str:
     return text.removeprefix("+ ").replace("- ", "-", 1) if text.startswith("- ") else text.removeprefix("+ ")
 
 
-def _selector_text(typed: Typed, selector: SelectorNode) -> str:
-    if parts := [typed.selectors[part].label for part in combined(selector)]:
-        kind = getattr(selector, "kind", "")
-        return f"~{parts[0]}" if kind == "not" else f" {SIGNS[kind]} ".join(parts)
+def _selector_text(typed: Typed, selector: Selector) -> str:
+    if isinstance(selector, CompositeNode):
+        parts = [typed.selectors[part].label for part in selector.parts]
+        return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
     source = NAMED.sub("", selector.source)
     plain = SELECT.fullmatch(source)
     if plain is None:
