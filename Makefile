@@ -54,6 +54,7 @@ bundle: web/node_modules/.installed
 browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
+	$(BIN)/python -m pytest -q tests/viz
 	$(BIN)/python web/browser/fixtures.py build/explorer
 	cd web && npm run -s browser
 

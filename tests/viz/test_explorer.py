@@ -176,10 +176,10 @@ def test_values_of_any_type_have_a_text() -> None:
 def test_a_line_for_every_operation() -> None:
     """Selectors stand before their first reader; labels are those of the compiled model."""
     model = tracr.compile(EXAMPLES["sort"].program, (1, 2, 3, 4), 4)
-    assert [f"{line.label} = {line.text}" for line in listing(model.typed)] == [
+    assert [f"{line.label} = {line.text}" for line in listing(model.typed, model.graph)] == [
         "tokens = the input",
         "indices = the positions",
-        "distinct_keys = SequenceMap(<lambda>, tokens, indices)",
+        "distinct_keys = SequenceMap(lambda key, index: key + min_key * index / max_seq_len, tokens, indices)",
         "smaller = Select(distinct_keys, distinct_keys, Comparison.LT)",
         "target_pos = SelectorWidth(smaller)",
         "sel_sort = Select(target_pos, indices, Comparison.EQ)",

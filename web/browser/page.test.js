@@ -179,7 +179,7 @@ test("attention: the selector asked for beside the pattern of the head", async (
 test("a combined selector: its parts have lines, its heads share it", async () => {
   const page = await open(browser, "composite");
   assert.deepEqual(await page.locator(".listing .selector").allTextContents(), [
-    "Select(tokens, indices, <lambda>)",
+    'Select(tokens, indices, lambda k, q: k == "a")',
     "Select(indices, indices, Comparison.LT)",
     "Select(tokens, tokens, Comparison.EQ)",
     "same & before",

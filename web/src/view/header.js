@@ -14,6 +14,7 @@ export function header(model) {
     h(
       "p",
       { class: "facts" },
+      "A transformer compiled, not trained, from the program below: ",
       [
         count(layers, "layer"),
         count(d_model, "dimension"),

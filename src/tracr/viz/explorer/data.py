@@ -69,7 +69,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
             for output, (_, number) in zip(model.outputs, typed.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(typed)],
+        "lines": [vars(line) for line in listing(typed, model.graph)],
         "source": model.source,
         "weights": _weights_json(model),
         "dimensions": [

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tracr.compiler.domains import Finite
+from tracr.compiler.trace import Graph
 from tracr.compiler.typed import (
     Aggregation,
     CompositeNode,
@@ -23,7 +24,9 @@ from tracr.compiler.typed import (
     Typed,
     Width,
 )
+from tracr.model.saving.saved_graph import SavedGraph
 from tracr.rasp.values import value_text
+from tracr.viz.explorer.lambdas import written
 
 __all__ = ["Line", "listing"]
 
@@ -43,13 +46,13 @@ class Line:
     row: int | None
 
 
-def listing(typed: Typed) -> list[Line]:
-    """The lines of a program.
+def listing(typed: Typed, graph: Graph | SavedGraph) -> list[Line]:
+    """The lines of a program. A loaded model's graph has no functions any more: then lambdas are just that.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
     >>> model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
-    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.typed)))
+    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.typed, model.graph)))
     indices = the positions
     tokens = the input
     is_x = Map(x == 'x', tokens)
@@ -65,9 +68,9 @@ def listing(typed: Typed) -> list[Line]:
             for selector in typed.parts(node.op.selector):
                 if selector.id not in done:
                     done.add(selector.id)
-                    text = _selector_text(typed, selector)
+                    text = _selector_text(typed, selector, graph)
                     lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        lines.append(Line("sop", node.id, node.label, _sop_text(typed, node), _row(node.origin, file)))
+        lines.append(Line("sop", node.id, node.label, _sop_text(typed, node, graph), _row(node.origin, file)))
     return lines
 
 
@@ -76,7 +79,7 @@ def _row(origin: str, file: str) -> int | None:
     return int(row) if name == file and row.isdigit() else None
 
 
-def _sop_text(typed: Typed, node: SOpNode) -> str:
+def _sop_text(typed: Typed, node: SOpNode, graph: Graph | SavedGraph) -> str:
     def label(number: int) -> str:
         return typed.sops[number].label
 
@@ -93,9 +96,9 @@ def _sop_text(typed: Typed, node: SOpNode) -> str:
         case Positions():
             return "one value for each position"
         case Lookup(inner=inner, function=function):
-            return f"Map({function}, {label(inner)})"
+            return f"Map({_function(function, graph, node.id)}, {label(inner)})"
         case PairLookup(fst=fst, snd=snd, function=function):
-            return f"SequenceMap({function}, {label(fst)}, {label(snd)})"
+            return f"SequenceMap({_function(function, graph, node.id)}, {label(fst)}, {label(snd)})"
         case Linear(terms=terms, constant=constant):
             return _sum([(factor, label(term)) for term, factor in terms], constant)
         case Aggregation(selector=selector, value=value, default=default):
@@ -103,6 +106,15 @@ def _sop_text(typed: Typed, node: SOpNode) -> str:
             return f"Aggregate({typed.selectors[selector].label}, {label(value)}{rest})"
         case Width(selector=selector):
             return f"SelectorWidth({typed.selectors[selector].label})"
+
+
+def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
+    """The text of a node's function, with lambdas as they were written."""
+    if "<lambda>" not in text or isinstance(graph, SavedGraph) or number >= len(graph.nodes):
+        return text
+    expr = graph.nodes[number].expr
+    function = getattr(expr, "f", None) or getattr(expr, "predicate", None)
+    return text if function is None else written(function)
 
 
 def _sum(terms: list[tuple[float, str]], constant: float) -> str:
@@ -117,7 +129,7 @@ def _sum(terms: list[tuple[float, str]], constant: float) -> str:
     return text.removeprefix("+ ").replace("- ", "-", 1) if text.startswith("- ") else text.removeprefix("+ ")
 
 
-def _selector_text(typed: Typed, selector: Selector) -> str:
+def _selector_text(typed: Typed, selector: Selector, graph: Graph | SavedGraph) -> str:
     if isinstance(selector, CompositeNode):
         parts = [typed.selectors[part].label for part in selector.parts]
         return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
@@ -125,4 +137,5 @@ def _selector_text(typed: Typed, selector: Selector) -> str:
     plain = SELECT.fullmatch(source)
     if plain is None:
         return source
-    return f"Select({typed.sops[selector.keys].label}, {typed.sops[selector.queries].label}, {plain[1]})"
+    predicate = _function(plain[1], graph, selector.id)
+    return f"Select({typed.sops[selector.keys].label}, {typed.sops[selector.queries].label}, {predicate})"
