@@ -70,21 +70,20 @@ test("each line of each program: its value in the model is the interpreter's, an
   let lines = 0;
   for (const { name } of fixture("library.json")) {
     const page = await open(browser, name);
-    await page.focus(".listing");
-    await page.keyboard.press("Home");
-    const count = await page.locator(".listing li").count();
-    for (let line = 0; line < count; line++, lines++) {
-      assert.equal(await page.locator(".listing li.current").getAttribute("id"), `line-${line}`);
-      const seen = await page.evaluate(() => ({
-        wrong: document.querySelectorAll(".detail .wrong").length,
-        lit: document.querySelectorAll(".node.lit").length,
-        where: document.querySelector(".listing li.current .where").textContent,
-        heads: document.querySelectorAll(".stage.lit").length,
-      }));
-      assert.equal(seen.wrong, 0, `${name}, line ${line}`);
-      if (seen.where) assert.ok(seen.lit > 0 && seen.heads > 0, `${name}, line ${line}`);
-      await page.keyboard.press("ArrowDown");
+    const seen = await page.evaluate(() => {
+      const { state } = globalThis.tracr;
+      return state.model.lines.map((_, line) => {
+        state.select(line);
+        const count = (selector) => document.querySelectorAll(selector).length;
+        const where = document.querySelector(".listing li.current .where").textContent;
+        return { where, wrong: count(".detail .wrong"), nodes: count(".node.lit"), stages: count(".stage.lit") };
+      });
+    });
+    for (const [line, { where, wrong, nodes, stages }] of seen.entries()) {
+      assert.equal(wrong, 0, `${name}, line ${line}`);
+      if (where) assert.ok(nodes > 0 && stages > 0, `${name}, line ${line}`);
     }
+    lines += seen.length;
     assert.deepEqual(page.problems, []);
     await page.close();
   }

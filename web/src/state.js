@@ -13,20 +13,17 @@ export class State {
     this.text = writeInput(model.input, model);
     this.problem = "";
     this.patches = [];
-    this.line = Math.max(
-      0,
-      model.lines.findIndex((line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind)),
-    );
-    this.component = null;
-    this.plumbing = false;
+    this.plumbing = false; // show the wires of BOS, PAD and the constant too
     this.written = false; // show the source as it was written, not the listing
     this.open = new Set(opened(model));
-    this.focus(this.line);
+    const computed = (line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind);
+    this.focus(model.lines.findIndex(computed));
     this.compute();
   }
 
   // Choices
 
+  /** Take what is typed; what is no input leaves everything but the message as it was. */
   setInput(text) {
     this.text = text;
     const { codes, problem } = readInput(text, this.model);
@@ -42,12 +39,7 @@ export class State {
   /** Make a line of the program the current one; the component that finishes its computation with it. */
   focus(number) {
     this.line = Math.max(0, Math.min(this.model.lines.length - 1, number));
-    const line = this.model.lines[this.line];
-    const parts =
-      line.kind === "sop"
-        ? this.model.componentsOf(line.id)
-        : this.model.components.filter((part) => part.selector !== null && this.realises(part.selector, line.id));
-    this.component = parts.at(-1)?.number ?? null;
+    this.component = this.partsOf(this.current).at(-1)?.number ?? null;
   }
 
   select(number) {
@@ -63,16 +55,18 @@ export class State {
   selectComponent(number) {
     const part = this.model.components[number];
     const sops = part.writes.map((group) => this.model.groups[group].sop).filter((sop) => sop !== null);
-    const mine = this.lineIn(this.line, sops) ? this.line : this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop);
-    this.line = Math.max(mine, 0);
+    const mine = this.current.kind === "sop" && sops.includes(this.current.id);
+    if (!mine) this.focus(this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop));
     this.component = number;
     this.changed();
   }
 
+  /** Set a variable at a position, in program and model; the value it has anyway is no patch. */
   patch(sop, position, code) {
     const { domain } = this.model.sops.get(sop);
     this.patches = this.patches.filter((patch) => patch.sop !== sop || patch.position !== position);
-    if (!domain.same(this.base.program.codes.get(sop)[position], code)) this.patches.push({ sop, position, code });
+    const computed = this.model.evaluate(this.tokens, this.patches).codes.get(sop)[position];
+    if (!domain.same(computed, code)) this.patches.push({ sop, position, code });
     this.compute();
     this.focus(this.lineOf("sop", sop));
     this.changed();
@@ -109,19 +103,16 @@ export class State {
       : this.base;
   }
 
-  /** Whether the program, or a combination it is part of, is what a head's selector realises. */
-  realises(selector, wanted) {
-    if (selector === wanted) return true;
-    return (this.model.selectors.get(selector).parts ?? []).some((part) => this.realises(part, wanted));
+  /** The components that compute a line: an s-op's own, or the heads whose selector it is, or is part of. */
+  partsOf(line) {
+    const { model } = this;
+    if (line.kind === "sop") return model.componentsOf(line.id);
+    const within = (id) => id === line.id || (model.selectors.get(id).parts ?? []).some(within);
+    return model.components.filter((part) => part.selector !== null && within(part.selector));
   }
 
   lineOf(kind, id) {
     return this.model.lines.findIndex((line) => line.kind === kind && line.id === id);
-  }
-
-  lineIn(number, sops) {
-    const line = this.model.lines[number];
-    return line?.kind === "sop" && sops.includes(line.id);
   }
 
   get current() {
@@ -130,12 +121,8 @@ export class State {
 
   /** The components of the current line, and the one that is selected. */
   get lit() {
-    const line = this.current;
-    const parts =
-      line.kind === "sop"
-        ? this.model.componentsOf(line.id)
-        : this.model.components.filter((p) => p.selector !== null && this.realises(p.selector, line.id));
-    return new Set([...parts.map((part) => part.number), this.component].filter((number) => number !== null));
+    const parts = this.partsOf(this.current).map((part) => part.number);
+    return new Set([...parts, this.component].filter((number) => number !== null));
   }
 
   /** The program's and the model's value of an s-op at a position, now and before patching. */

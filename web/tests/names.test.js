@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { componentNames, count, listed, placeName, stageName } from "../src/view/names.js";
-import { brief } from "../src/view/stream.js";
+import { brief } from "../src/view/cell_text.js";
 
 const head = (layer, number) => ({ kind: "head", layer, head: number });
 

@@ -4,7 +4,8 @@ import { circuit } from "./circuit.js";
 import { layout } from "./columns.js";
 import { classes, h, refill } from "./dom.js";
 import { stageName } from "./names.js";
-import { Stream, streamCaption } from "./stream.js";
+import { streamCaption } from "./cell_text.js";
+import { Stream } from "./stream.js";
 
 export class Overview {
   constructor(state, page) {
@@ -60,10 +61,17 @@ export class Overview {
     if (state.component !== this.shown) this.reveal(plan);
   }
 
+  /** Make a choice without scrolling to it: the reader is looking at what is chosen. */
+  stay(choose) {
+    this.staying = true;
+    choose();
+    this.staying = false;
+  }
+
   /** Scroll sideways to the current component. */
   reveal(plan) {
     this.shown = this.state.component;
-    if (this.shown === null) return;
+    if (this.shown === null || this.staying) return;
     const { x, width } = plan.columns[this.state.model.components[this.shown].stage];
     const { scrollLeft, clientWidth } = this.scroller;
     if (x < scrollLeft + plan.label || x + width > scrollLeft + clientWidth)

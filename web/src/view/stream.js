@@ -1,9 +1,8 @@
 // The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows and
 // columns in sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
 
+import { brief, describe } from "./cell_text.js";
 import { classes, h } from "./dom.js";
-import { count, listed, placeName, stageName } from "./names.js";
-import { shortNumber } from "../core/domains.js";
 
 const GROUP = 27,
   ROW = 18; // heights
@@ -199,42 +198,10 @@ export class Stream {
     return this.firstCell.get(stage) + position;
   }
 
-  // What a cell is
-
+  /** What the tooltip says of a cell, or of the name (column -1). */
   describe(row, column) {
-    const { state } = this;
-    const { model } = state;
-    const { group, dimension } = row;
-    const label = dimension ? model.dimensions[dimension.slot].label : group.label;
-    const slots = dimension ? [dimension.slot] : group.rows.map(({ slot }) => slot);
-    const writers = slots.map((slot) => placeName(model.dimensions[slot].writer)).filter(Boolean);
-    const readers = slots.flatMap((slot) => model.dimensions[slot].readers.map(placeName));
-    const lines = [label];
-    if (column >= 0) {
-      const { stage, position } = this.cells[column];
-      const token = position ? model.vocab[state.tokens[position - 1]].text : model.bos;
-      lines.push([
-        "where",
-        `${position ? `position ${position - 1}` : "BOS"} (${token}), after ${stageName(stage, model.transformer.stages)}`,
-      ]);
-      const now = this.textAt(state.now.run, row, stage, position),
-        before = this.textAt(state.base.run, row, stage, position);
-      lines.push(["value", now === before ? now : `${before} → ${now}`]);
-    } else if (group.scratch) lines.push(["", "an intermediate of the construction, not a variable of the program"]);
-    lines.push(["written by", listed(writers) || "nothing"]);
-    lines.push(["read by", listed(readers) || "nothing"]);
-    if (column >= 0 && this.patchable(row, column)) lines.push(["", "click to patch"]);
-    return lines;
-  }
-
-  textAt(run, { group, dimension }, stage, position) {
-    if (dimension) return String(Number(run.streams[stage][position * run.width + dimension.slot].toPrecision(6)));
-    const read = this.state.model.read(group, run, stage, position);
-    if (read?.dropped) return `one of ${listed(read.dropped)}; nothing reads which, so it has no direction`;
-    if (read === null) return stage < group.stage ? "not written yet" : "nothing";
-    return read.raw !== undefined
-      ? `${read.text}${read.text === String(read.raw) ? "" : ` (${Number(read.raw.toPrecision(6))})`}`
-      : read.text;
+    const lines = describe(this.state, row, this.cells[column]);
+    return column >= 0 && this.patchable(row, column) ? [...lines, ["", "click to patch"]] : lines;
   }
 
   patchable({ group }, column) {
@@ -268,7 +235,7 @@ export class Stream {
       return;
     }
     const { stage, position } = this.cells[column];
-    if (row.group.sop !== null && stage >= row.group.stage) this.state.selectSop(row.group.sop);
+    if (row.group.sop !== null && stage >= row.group.stage) this.page.overview.stay(() => this.state.selectSop(row.group.sop));
     if (this.patchable(row, column)) {
       const again = this.element.querySelector(`[data-row="${number}"][data-column="${column}"]`) ?? target;
       this.page.patchMenu.open(again, row.group.sop, position - 1);
@@ -312,7 +279,7 @@ export class Stream {
     const { scroller, plan } = this;
     const row = this.rows[this.cursor.row];
     const top = this.element.offsetTop + row.top,
-      header = 34;
+      header = 44;
     if (top - header < scroller.scrollTop) scroller.scrollTop = top - header;
     if (top + row.height > scroller.scrollTop + scroller.clientHeight)
       scroller.scrollTop = top + row.height - scroller.clientHeight;
@@ -345,25 +312,6 @@ export class Stream {
   }
 }
 
-/** A value in so many characters: .33, T; what is longer gets cut by the cell. */
-export function brief({ raw, text }, most) {
-  if (raw === undefined && !/^-?\d*\.\d+$/.test(text)) return { True: "T", False: "F" }[text] ?? text;
-  const number = raw ?? Number(text);
-  const texts = [2, 1, 0].map((digits) =>
-    shortNumber(Number(number.toFixed(digits)), digits).replace(/^(−?)0\./, "$1."),
-  );
-  return texts.find((candidate) => candidate.length <= most) ?? texts[2];
-}
-
 function clamp(x, low, high) {
   return Math.max(low, Math.min(high, x));
-}
-
-/** In one sentence, what the reader sees. */
-export function streamCaption(model) {
-  const scratch = model.groups.filter((group) => group.scratch).length;
-  const aside = scratch
-    ? ` ${scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`} of the construction.`
-    : "";
-  return `${count(model.transformer.width, "dimension")}, grouped into ${count(model.groups.length, "variable")}; a name opens its directions.${aside}`;
 }
