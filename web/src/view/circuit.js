@@ -2,7 +2,7 @@
 
 import { arrange, before } from "../core/wires.js";
 import { classes, h, svg } from "./dom.js";
-import { componentName, componentSize } from "./names.js";
+import { componentName, componentSize, computes } from "./names.js";
 
 const NODE = 40,
   LANE = 9,
@@ -79,7 +79,7 @@ function node(state, { part, box }, page) {
       data: { key: `node-${part.number}` },
       on: {
         click: () => state.selectComponent(part.number),
-        mouseenter: (event) => page.tooltip.show(event.currentTarget.getBoundingClientRect(), [part.computes]),
+        mouseenter: (event) => page.tooltip.show(event.currentTarget.getBoundingClientRect(), [computes(model, part)]),
         mouseleave: () => page.tooltip.hide(),
       },
     },
@@ -97,37 +97,33 @@ function draw(model, wire, items, lit, page) {
     -1,
     ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage),
   );
-  const plumbing = wire.readers.every((edge) => edge.plumbing);
   const pieces = [];
-  const piece = (d, on, text) => {
+  const piece = (d, on, plumbing, text) => {
     const show = (event) =>
       page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
     const touch = svg("path", { d, class: "touch", on: { mousemove: show, mouseleave: () => page.tooltip.hide() } });
-    pieces.push({
-      on,
-      element: svg("g", { class: classes("edge", on && "lit", plumbing && "plumbing") }, svg("path", { d }), touch),
-    });
+    const kind = classes("edge", on && "lit", plumbing && "plumbing");
+    pieces.push({ on, element: svg("g", { class: kind }, svg("path", { d }), touch) });
   };
   let behind = items.get(wire.source);
   for (const [stage, lane] of wire.lanes) {
-    const y = middle(lane);
-    const on = writes || stage < reach;
+    const start = [lane.box.x + Math.min(16, lane.box.width / 3), middle(lane)];
+    const later = wire.readers.filter((edge) => parts[edge.target].stage > stage);
+    const d = `${curve(right(behind), start)} H${lane.box.x + lane.box.width}`;
     piece(
-      `${curve(right(behind), [lane.box.x + Math.min(16, lane.box.width / 3), y])} H${lane.box.x + lane.box.width}`,
-      on,
+      d,
+      writes || stage < reach,
+      later.every((edge) => edge.plumbing),
       name,
     );
     behind = lane;
   }
   for (const edge of wire.readers) {
-    const into = { q: "query", k: "key", v: "value" }[edge.input];
+    const into = { q: ", as query", k: ", as key", v: ", as value" }[edge.input] ?? "";
     const target = items.get(edge.target).box;
     const end = [target.x, target.y + NODE / 2 + ({ q: -10, k: 0, v: 10 }[edge.input] ?? 0)];
-    piece(
-      curve(right(before(wire, parts, edge, items)), end),
-      writes || lit.has(edge.target),
-      into ? `${name}, as ${into}` : name,
-    );
+    const text = `${name}${into}${edge.plumbing ? " (only BOS, PAD or the constant)" : ""}`;
+    piece(curve(right(before(wire, parts, edge, items)), end), writes || lit.has(edge.target), edge.plumbing, text);
   }
   return pieces;
 }

@@ -28,6 +28,14 @@ export function componentSize(part) {
   return "";
 }
 
+/** What a component computes: the lines of the program it finishes, else what its construction is for. */
+export function computes(model, part) {
+  const sops = part.writes.map((number) => model.groups[number]).filter((group) => group.settable);
+  const lines = model.lines.filter((line) => line.kind === "sop" && sops.some((group) => group.sop === line.id));
+  const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
+  return told.map((line) => `${line.label} = ${line.text}`).join("; ") || part.computes;
+}
+
 /** A writer or reader as the residual stream names it (blocks.0.attn.1.q), in words. */
 export function placeName(name) {
   const match = /^blocks\.(\d+)\.(attn|mlp)(?:\.(\d+))?(?:\.([qkv]))?$/.exec(name);

@@ -235,7 +235,8 @@ export class Stream {
       return;
     }
     const { stage, position } = this.cells[column];
-    if (row.group.sop !== null && stage >= row.group.stage) this.page.overview.stay(() => this.state.selectSop(row.group.sop));
+    if (row.group.sop !== null && stage >= row.group.stage)
+      this.page.overview.stay(() => this.state.selectSop(row.group.sop));
     if (this.patchable(row, column)) {
       const again = this.element.querySelector(`[data-row="${number}"][data-column="${column}"]`) ?? target;
       this.page.patchMenu.open(again, row.group.sop, position - 1);
