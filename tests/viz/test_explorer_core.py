@@ -15,12 +15,14 @@ import pytest
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tracr import CompileError
-from tracr.compiler.domains import Finite
+from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.typed import CompositeNode
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr.rasp.rasp import Value
+from tracr.rasp.values import is_number
 from tracr.viz.explorer.data import page_data
 
 EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
@@ -60,31 +62,31 @@ def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[
             continue
         assert_codes(evaluation, row, page["program"])
         for output, codes in zip(model.outputs, page["model"], strict=True):
-            raw = output.codes(stream.logits[0, 1:])
-            np.testing.assert_allclose(_numbers(codes), raw, rtol=1e-4, atol=1e-4)
+            assert_same_values(output.domain, codes, output.codes(stream.logits[0, 1:]).tolist())
         for number, codes in page["variables"]:
+            truth = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, : len(tokens)]
             known = [place for place, code in enumerate(codes) if code is not None]
-            truth = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row]
             domain = model.typed.sops[number].domain
-            values = domain.numbers[truth] if isinstance(domain, Finite) and domain.numeric else truth
-            read = domain.numbers[_codes(codes)] if isinstance(domain, Finite) and domain.numeric else _numbers(codes)
-            np.testing.assert_allclose(np.array(read)[known], values[known], rtol=1e-4, atol=1e-4)
+            assert_same_values(domain, [codes[place] for place in known], truth[known].tolist())
     return int((~evaluation.errors).sum())
+
+
+def assert_same_values(domain: Domain, got: list[Any], expected: list[Any], tolerance: float = 1e-6) -> None:
+    """The same codes; or numbers that float32 (or the order of a sum) does not tell apart, `None` where `None` is."""
+    for code, other in zip(got, expected, strict=True):
+        if isinstance(domain, Finite) and code != other:
+            values = domain.values[code], domain.values[other]
+            assert all(is_number(value) for value in values), values
+            code, other = map(float, values)  # type: ignore[arg-type]
+        np.testing.assert_allclose(np.nan if code is None else code, other, rtol=tolerance, atol=tolerance)
 
 
 def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float | None]]) -> None:
     length = int(evaluation.batch.lengths[row])
     for number in evaluation.typed.sops:
         expected = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, :length]
-        np.testing.assert_allclose(_numbers(program[str(number)]), expected, rtol=1e-9)
-
-
-def _numbers(codes: list[Any]) -> np.ndarray[Any, Any]:
-    return np.array([np.nan if code is None else code for code in codes], dtype=float)
-
-
-def _codes(codes: list[Any]) -> list[int]:
-    return [0 if code is None else code for code in codes]
+        domain = evaluation.typed.sops[number].domain
+        assert_same_values(domain, program[str(number)], expected.tolist(), tolerance=1e-9)
 
 
 def models(count: int, *, start: int = 0) -> list[Job]:
@@ -106,6 +108,17 @@ def test_random_programs() -> None:
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
     assert len(jobs) > 40
     assert compared > 400
+    combined = [s for model, _, _ in jobs for s in model.typed.selectors.values() if isinstance(s, CompositeNode)]
+    assert len(combined) > 3, len(combined)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(5_000, 7_000, 200))
+def test_many_random_programs(start: int) -> None:
+    """The same by the thousand."""
+    jobs = models(200, start=start)
+    for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
+        assert_same(model, inputs, got)
 
 
 def test_the_library() -> None:
@@ -167,9 +180,8 @@ def test_patches() -> None:
             assert page["fails"] == bool(evaluation.errors[0])
             values = [node.domain.values[code] for code in codes[0]]  # type: ignore[union-attr]
             run = model.run(tokens, set={node.label: values})
-            for output, codes_in_page in zip(model.outputs, page["model"], strict=True):
-                raw = output.codes(run.logits[0, 1:])
-                np.testing.assert_allclose(_numbers(codes_in_page), raw, rtol=1e-4, atol=1e-4)
+            for output, shown in zip(model.outputs, page["model"], strict=True):
+                assert_same_values(output.domain, shown, output.codes(run.logits[0, 1:]).tolist())
             if not page["fails"]:
                 assert_codes(evaluation, 0, page["program"])
                 compared += 1

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ERROR, Finite, Interval } from "../src/core/domains.js";
-import { evaluate } from "../src/core/program.js";
+import { evaluate, mean } from "../src/core/program.js";
 
 const VALUES = ["a", "b", "0", "1", "0.5", "None"].map((text, key) => ({
   text,
@@ -48,6 +48,13 @@ test("tables, widths, means and their default", () => {
   );
   assert.deepEqual(text(p, 3, [0, 1, 1]), ["None", "1", "0.5"]);
   assert.deepEqual(text(p, 4, [0, 1, 1]), ["1", "2", "2"]);
+});
+
+test("means are exact, in any order", () => {
+  assert.equal(mean([1e16, 1, -1e16]), 1 / 3);
+  assert.equal(mean([1, -1e16, 1e16]), 1 / 3);
+  assert.equal(mean([0.1, 0.2, 0.3]), mean([0.3, 0.2, 0.1]));
+  assert.equal(mean([2]), 2);
 });
 
 test("a causal mask hides keys to the right", () => {

@@ -173,8 +173,22 @@ class Evaluation {
   }
 }
 
-function mean(numbers) {
-  return numbers.reduce((total, x) => total + x, 0) / numbers.length;
+/** The mean, whatever the order of the numbers: their sum is exact until it is rounded at the end. */
+export function mean(numbers) {
+  const partials = []; // numbers that do not overlap, smallest first
+  for (let x of numbers) {
+    let kept = 0;
+    for (let y of partials) {
+      if (Math.abs(x) < Math.abs(y)) [x, y] = [y, x];
+      const sum = x + y;
+      const lost = y - (sum - x);
+      if (lost) partials[kept++] = lost;
+      x = sum;
+    }
+    partials.length = kept;
+    partials.push(x);
+  }
+  return partials.reduce((total, x) => total + x, 0) / numbers.length;
 }
 
 function spread(numbers) {
