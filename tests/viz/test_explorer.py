@@ -108,6 +108,8 @@ def test_whatever_is_in_a_name_stays_text(model: CompiledModel) -> None:
     html = model.explore(name=odd, description=odd).html
     assert odd not in html
     assert data_of(html)["name"] == odd
+    assert data_of(model.explore(name="\ud800").html)["name"] == "\ud800"
+    assert model.explore(name="\ud800").html.encode()
 
 
 def test_tokens_to_begin_with(model: CompiledModel) -> None:

@@ -58,7 +58,8 @@ class Explorer:
         """The page as text."""
         data = json.dumps(self.data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
         script = resources.files(__package__).joinpath("explorer.js").read_text(encoding="utf-8")
-        return PAGE.format(title=html.escape(self.title), data=data, script=script)
+        title = html.escape(self.title).encode("ascii", "xmlcharrefreplace").decode()
+        return PAGE.format(title=title, data=data, script=script)
 
     def save(self, path: str | Path) -> Path:
         """Write the page, all or nothing; its folder must be there."""
