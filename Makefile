@@ -19,7 +19,10 @@ export OMP_NUM_THREADS ?= 1
 
 WHEEL := .venv-wheel
 
-.PHONY: demo test tiny slow lint test-wheel clean
+# Install Debian packages, unless there are commands of their names (the last one's) already.
+packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
+
+.PHONY: demo test tiny slow lint test-wheel clean bundle browser screenshot
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -43,13 +46,30 @@ test-wheel:
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
 	$(WHEEL)/bin/python -m pytest -q -n 2 tests
 
+# The explorer page: its script is built from web/ (needs Node) and committed, so that Python users need no Node.
+bundle: web/node_modules/.installed
+	cd web && npm run -s build
+
+# The explorer in a real browser: unit tests in Node, the committed bundle against its sources, then headless Chromium.
+browser: $(VENV)/.installed-dev web/node_modules/.installed
+	@$(call packages,chromium)
+	cd web && npm run -s test && npm run -s check
+	$(BIN)/python -m pytest -q tests/viz
+	$(BIN)/python web/browser/fixtures.py build/explorer
+	cd web && npm run -s browser
+
+# The README's picture of it.
+screenshot: $(VENV)/.installed-dev web/node_modules/.installed
+	$(BIN)/tracr explore frac_prevs x a c x -o build/screenshot.html
+	node web/browser/screenshot.js build/screenshot.html docs/images/explorer.png
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(WHEEL) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -69,3 +89,8 @@ $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
 	$(BIN)/python -m pip install -q -e '.[dev,lens,sweep]'
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	@$(call packages,nodejs npm)
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	touch $@

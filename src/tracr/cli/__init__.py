@@ -1,8 +1,9 @@
-"""The command line `tracr`: list, compile, run, show, info, verify and sample.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample and explore.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options
 sampling.py       the command that makes datasets of programs
+exploring.py      the command that writes the explorer page
 description.py    what a model consists of, as data
 stream.py         the residual stream, sub-layer by sub-layer, as data
 screen.py         both as text and tables
@@ -13,7 +14,8 @@ from __future__ import annotations
 import sys
 import warnings
 
-from tracr.cli.commands import app
+from tracr.cli.commands import TOKENS, app
+from tracr.cli.exploring import explore
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
 from tracr.errors import TracrError, TracrWarning
@@ -21,6 +23,7 @@ from tracr.errors import TracrError, TracrWarning
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
 app.command("sample")(sample)
+app.command("explore", context_settings=TOKENS)(explore)
 
 
 def main() -> None:

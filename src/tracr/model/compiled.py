@@ -31,6 +31,7 @@ from tracr.threads import blas_threads
 
 if TYPE_CHECKING:
     from tracr.model.ground_truth.data import GroundTruth
+    from tracr.viz.explorer import Explorer
 
 __all__ = ["CompiledModel", "Run"]
 
@@ -161,6 +162,16 @@ class CompiledModel:
         from tracr.model.saving.models import save  # only who saves needs safetensors
 
         save(self, folder, overwrite=overwrite)
+
+    def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
+        """One HTML page that runs the model and its program and shows how the one computes the other.
+
+        Save it (`.save("page.html")`), open it (`.open()`), or let a notebook show it. `tokens` is the input to begin
+        with, `name` and `description` the heading.
+        """
+        from tracr.viz.explorer import explore  # only who asks for it needs it
+
+        return explore(self, tokens, name=name, description=description)
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.

@@ -1,0 +1,47 @@
+"""`tracr explore`: the page that explains a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracr.cli.commands import Causal, Level, MaxLen, Program, Tokens, Vocab
+from tracr.cli.sources import Choice, compiled, find, read_tokens
+
+__all__ = ["explore"]
+
+
+def explore(
+    program: Program,
+    tokens: Tokens = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write; else NAME.html.", show_default=False),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Write one HTML page that runs PROGRAM and its transformer, and explains how the one computes the other.
+
+    The page needs no network: send it by mail, keep it with a paper. TOKENS are the input it begins with.
+
+    Example: tracr explore sort 3 1 2 1 -o sort.html
+    """
+    from tracr.cli.screen import waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal))
+        words = read_tokens(tokens, model.options.vocab) if tokens else None
+        page = model.explore(words, name=found.name, description=found.description)
+        path = page.save(output or Path(f"{found.name}.html"))
+    typer.echo(f"{path}: {path.stat().st_size / 1000:,.0f} kB, open it in any browser")
+    if show:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())

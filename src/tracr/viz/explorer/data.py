@@ -1,0 +1,290 @@
+"""Everything the explorer page knows of a model, as JSON: the tabulated program, the weights, and what they mean.
+
+Values of any type are entries of one list, `values`: [text, number or null, the first entry that is equal]. Codes,
+tables and weights are numbers; a weight matrix lists what is not zero. Nothing here is ever executed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.variables import Number, Variable
+from tracr.model.interventions import locations
+from tracr.model.parameters import LayerParameters
+from tracr.model.saving.program_json import NAMES
+from tracr.rasp.values import Value, is_number, value_text
+from tracr.viz.explorer.listing import listing
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.ground_truth.data import Node
+
+__all__ = ["page_data"]
+
+FORMAT, VERSION = "tracr explorer", 1
+CELLS = {0: "0", 1: "1", -1: "e", -2: "u"}  # of a selector's table
+SPECIAL = (BOS, PAD)
+
+
+def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
+    """The model, its program and an input to start with."""
+    values, options, typed = _Values(), model.options, model.typed
+    groups = _groups(model)
+    circuit = _Circuit(model, groups)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": name,
+        "description": description,
+        "level": options.level,
+        "causal": options.causal,
+        "lengths": list(typed.lengths),
+        "sizes": {"layers": model.n_layers, "d_model": model.d_model, "parameters": model.n_parameters},
+        "input": [options.vocab.index(token) for token in tokens],
+        "vocab": values.ids(options.vocab),
+        "words": _words(options.vocab),
+        "bos": value_text(options.bos),
+        "pad": value_text(options.pad),
+        "sops": [
+            {
+                "id": node.id,
+                "label": node.label,
+                "op": _op_json(node.op, values),
+                "domain": _domain_json(node.domain, values),
+                "encoding": node.encoding.value,
+            }
+            for node in typed.sops.values()
+        ],
+        "selectors": [_selector_json(selector) for selector in typed.selectors.values()],
+        "outputs": [
+            {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
+            for output, (_, number) in zip(model.outputs, typed.outputs, strict=True)
+        ],
+        "lines": [vars(line) for line in listing(typed, model.graph)],
+        "source": model.source,
+        "weights": _weights_json(model),
+        "dimensions": [
+            {"label": dimension.label, "writer": dimension.writer, "readers": list(dimension.readers)}
+            for dimension in model.residual
+        ],
+        "groups": [_group_json(model, group, values) for group in groups],
+        "components": circuit.components(),
+        "edges": circuit.edges(),
+        "none": values.id(None),
+        "values": values.entries,
+    }
+
+
+class _Values:
+    """The list of all values, each once; values that are equal but not the same (1 and True) are two entries."""
+
+    def __init__(self) -> None:
+        self.entries: list[list[Any]] = []
+        self._ids: dict[tuple[type, str], int] = {}
+        self._first: dict[Value, int] = {}
+
+    def id(self, value: Value) -> int:
+        key = (type(value), repr(value))
+        if key not in self._ids:
+            number = len(self.entries)
+            self._ids[key] = number
+            self.entries.append([value_text(value), _number(value), self._first.setdefault(value, number)])
+        return self._ids[key]
+
+    def ids(self, values: Sequence[Value]) -> list[int]:
+        return [self.id(value) for value in values]
+
+
+def _number(value: Value) -> float | None:
+    """A number as a float, if a float can hold it."""
+    try:
+        return float(value) if is_number(value) else None
+    except OverflowError:
+        return None
+
+
+def _words(vocab: Sequence[Value]) -> list[str]:
+    """How tokens are typed: their text; quoted where that is blank, or another token's too.
+
+    >>> _words(["a", " ", 1, "1", ("a", 2)])
+    ['a', "' '", '1', "'1'", "('a', 2)"]
+    """
+    often = Counter(value_text(token) for token in vocab)
+
+    def word(token: Value) -> str:
+        text = value_text(token)
+        return repr(token) if often[text] > 1 or not text or text != text.strip() else text
+
+    return [word(token) for token in vocab]
+
+
+# The program
+
+
+def _domain_json(domain: Domain, values: _Values) -> Any:
+    if isinstance(domain, Finite):
+        return values.ids(domain.values)
+    return {"low": float(domain.low), "high": float(domain.high), "none": domain.maybe_none}
+
+
+def _op_json(op: Op, values: _Values) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": NAMES[type(op)]}
+    for field in fields(op):
+        content = getattr(op, field.name)
+        if field.name == "default":
+            content = values.id(content)
+        elif isinstance(content, np.ndarray):
+            content = content.ravel().tolist()
+        elif isinstance(op, Linear):
+            content = [[term, float(factor)] for term, factor in content] if field.name == "terms" else float(content)
+        found[field.name] = content
+    return found
+
+
+def _selector_json(selector: Selector) -> dict[str, Any]:
+    common = {"id": selector.id, "label": selector.label, "counts": [int(count) for count in selector.counts]}
+    if isinstance(selector, CompositeNode):
+        return {**common, "kind": selector.kind, "parts": list(selector.parts)}
+    rows = ["".join(CELLS[cell] for cell in row) for row in selector.table.tolist()]
+    return {**common, "kind": "table", "keys": selector.keys, "queries": selector.queries, "table": rows}
+
+
+# The weights
+
+
+def _weights_json(model: CompiledModel) -> dict[str, Any]:
+    weights = model.cast(np.float32)
+    return {
+        "W_E": _sparse(weights.W_E),
+        "W_pos": _sparse(weights.W_pos),
+        "W_U": _sparse(weights.W_U),
+        "layers": [
+            {field.name: _sparse(getattr(layer, field.name)) for field in fields(LayerParameters)}
+            for layer in weights.layers
+        ],
+    }
+
+
+def _sparse(array: NDArray[np.float32]) -> dict[str, Any]:
+    """What is not zero: places in the flattened array, and the numbers there (a float32 as a float64 is exact)."""
+    flat = array.ravel()
+    places = np.flatnonzero(flat)
+    return {"shape": list(array.shape), "at": places.tolist(), "values": [_short(x) for x in flat[places].tolist()]}
+
+
+def _short(number: float) -> float:
+    """An integer where it is one: fewer characters."""
+    return int(number) if number == int(number) else number
+
+
+# What the dimensions mean
+
+
+def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
+    """The variables in the order of the residual stream; BOS and PAD with the tokens."""
+    found: dict[Variable | None, list[Variable]] = {}
+    tokens = next((v for v in model.construction.slots if v.label == "tokens" and v not in SPECIAL), None)
+    for variable in model.construction.slots:
+        found.setdefault(tokens if variable in SPECIAL else variable, []).append(variable)
+    return [tuple(group) for group in found.values()]
+
+
+def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
+    """The dimensions of a variable: each with the value it stands for, or `null` for the number itself.
+
+    `dropped` are values without a dimension. `place` is where the variable can be set, if it is an s-op.
+    """
+    first = group[0]
+    name = "tokens" if first in SPECIAL else first.label
+    known = {location.variable for location in locations(model.construction).values()}
+    rows: list[list[Any]] = []
+    dropped = []
+    for variable in group:
+        for value, slot in zip(variable.values, model.construction.slots[variable].tolist(), strict=True):
+            if variable in SPECIAL:
+                special = model.options.bos if variable is BOS else model.options.pad
+                rows.append([slot, values.id(special)])
+            elif slot >= 0:
+                rows.append([slot, None if isinstance(value, Number) else values.id(value)])
+            elif not isinstance(value, Number):
+                dropped.append(values.id(value))
+    return {
+        "label": name,
+        "sop": first.node,
+        "scratch": first not in known and first.node is not None,
+        "numerical": first.numerical and first not in SPECIAL,
+        "constant": first is ONE,
+        "rows": rows,
+        "dropped": dropped,
+        "settable": first in known,
+    }
+
+
+class _Circuit:
+    """The ground truth's nodes and edges, by number."""
+
+    def __init__(self, model: CompiledModel, groups: list[tuple[Variable, ...]]) -> None:
+        self.model = model
+        self.nodes = model.ground_truth.nodes()
+        self.number = {node.id: number for number, node in enumerate(self.nodes)}
+        directions = model.construction.directions
+        by_variable = {variable: number for number, group in enumerate(groups) for variable in group}
+        self.group = [by_variable[direction.variable] for direction in directions]
+        self.plumbing = {slot for slot, d in enumerate(directions) if d.variable in (*SPECIAL, ONE)}
+
+    def components(self) -> list[dict[str, Any]]:
+        """Every part of the model, the column it stands in, what it writes and which selector it realises."""
+        found = []
+        for node in self.nodes:
+            written = dict.fromkeys(self.group[slot] for w in node.writes for slot in w.slots)
+            found.append(
+                {
+                    "id": node.id,
+                    "kind": node.kind,
+                    "layer": node.layer,
+                    "head": node.head,
+                    "neurons": node.neurons,
+                    "computes": self._computes(node),
+                    "writes": list(written),
+                    "selector": self._selector(node.head, node.layer),
+                }
+            )
+        return found
+
+    def _computes(self, node: Node) -> str:
+        """What a component does; where it stands the page says in its own words."""
+        if node.layer is None:
+            return node.computes
+        layer = self.model.construction.layers[node.layer]
+        return (
+            layer.heads[node.head].what if node.head is not None else layer.mlps[int(node.id.rpartition(".")[2])].what
+        )
+
+    def _selector(self, head: int | None, layer: int | None) -> int | None:
+        if head is None or layer is None:
+            return None
+        for variable, _ in self.model.construction.layers[layer].heads[head].writes:
+            op = self.model.typed.sops[variable.node].op if variable.node is not None else None
+            if isinstance(op, Aggregation | Width):
+                return op.selector
+        return None
+
+    def edges(self) -> list[dict[str, Any]]:
+        """Which group of dimensions flows from which part to which; `plumbing` if only BOS, PAD or one do."""
+        merged: dict[tuple[int, int, str, int], bool] = {}
+        for edge in self.model.ground_truth.edges():
+            key = (self.number[edge.source], self.number[edge.target], edge.input, self.group[edge.slots[0]])
+            merged[key] = merged.get(key, True) and self.plumbing.issuperset(edge.slots)
+        return [
+            {"source": source, "target": target, "input": into, "group": group, "plumbing": plumbing}
+            for (source, target, into, group), plumbing in merged.items()
+        ]

@@ -1,0 +1,119 @@
+"""The explorer's page: one HTML file with the script, the model and its program in it. It loads nothing."""
+
+from __future__ import annotations
+
+import errno
+import html
+import json
+import random
+import secrets
+import tempfile
+import webbrowser
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.rasp.values import Value
+from tracr.viz.explorer.data import page_data
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Explorer", "explore"]
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; \
+style-src 'unsafe-inline'">
+<title>{title}</title>
+</head>
+<body>
+<noscript>This page runs a model: it needs JavaScript.</noscript>
+<script type="application/json" id="tracr-data">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+EXAMPLE_LENGTH, CANDIDATES = 12, 64
+HEIGHT = 860  # of the frame in a notebook
+
+
+@dataclass(frozen=True, eq=False)
+class Explorer:
+    """A page that explains a model: `save` it, `open` it in a browser, or let a notebook show it."""
+
+    title: str
+    data: dict[str, Any]
+
+    @cached_property
+    def html(self) -> str:
+        """The page as text."""
+        data = json.dumps(self.data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+        script = resources.files(__package__).joinpath("explorer.js").read_text(encoding="utf-8")
+        title = html.escape(self.title).encode("ascii", "xmlcharrefreplace").decode()
+        return PAGE.format(title=title, data=data, script=script)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, all or nothing; its folder must be there."""
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
+        temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
+        try:
+            temporary.write_text(self.html, encoding="utf-8")
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return target
+
+    def open(self) -> Path:
+        """Show the page in the browser, from a temporary file."""
+        path = self.save(Path(tempfile.mkdtemp(prefix="tracr-")) / "explorer.html")
+        webbrowser.open(path.as_uri())
+        return path
+
+    def __repr__(self) -> str:
+        return f"Explorer({self.title}: {len(self.html) / 1000:,.0f} kB; .save(path) writes it, .open() shows it)"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for notebooks."""
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" title="{html.escape(self.title)}" '
+            f'style="width: 100%; height: {HEIGHT}px; border: 1px solid #8884; border-radius: 8px"></iframe>'
+        )
+
+
+def explore(
+    model: CompiledModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
+) -> Explorer:
+    """The explorer page of a model, with `tokens` (else a telling input) to begin with."""
+    given = _example(model) if tokens is None else tokens
+    _, _, (real,) = model.vocabulary.encode([given])  # refuses what is no input
+    name = name or model.outputs[0].name
+    return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description))
+
+
+def _example(model: CompiledModel) -> list[Value]:
+    """An input on which the program has a value, few `None` and many different values in it, and a rare output."""
+    shortest, longest = model.typed.lengths
+    length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
+    inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]
+    evaluation = evaluate_batch(model.typed, inputs)
+    columns = [evaluation.values(number) for _, number in model.typed.outputs]
+    outputs = [tuple(tuple(column[row]) for column in columns) for row in range(CANDIDATES)]
+    often = Counter(outputs)
+
+    def interest(row: int) -> tuple[int, ...]:
+        nones = sum(output.count(None) for output in outputs[row])
+        distinct = sum(len(set(output)) for output in outputs[row])
+        return not evaluation.errors[row], -nones, distinct, -often[outputs[row]], len(set(inputs[row]))
+
+    return inputs[max(range(CANDIDATES), key=interest)]

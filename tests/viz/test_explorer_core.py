@@ -1,0 +1,188 @@
+"""The explorer's interpreter and forward pass (JavaScript, run by Node) against Python's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agreement import compile_quietly
+from tests.strategies import VOCABULARIES, Case
+from tracr import CompileError
+from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.typed import CompositeNode
+from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.model.compiled import CompiledModel
+from tracr.rasp import rasp
+from tracr.rasp.programs import EXAMPLES
+from tracr.rasp.rasp import Value
+from tracr.rasp.values import is_number
+from tracr.viz.explorer.data import page_data
+
+EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
+EQ = rasp.Comparison.EQ
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+
+Job = tuple[CompiledModel, list[list[Value]], list[list[dict[str, Any]]]]
+
+
+def in_node(jobs: Sequence[Job]) -> list[list[dict[str, Any]]]:
+    """What the page would compute."""
+    content = [
+        {
+            "data": page_data(model, [], "x", ""),
+            "inputs": [[model.options.vocab.index(token) for token in tokens] for tokens in inputs],
+            "patches": patches,
+        }
+        for model, inputs, patches in jobs
+    ]
+    done = subprocess.run(
+        ["node", str(EVALUATE)], input=json.dumps(content), capture_output=True, text=True, check=True, timeout=300
+    )
+    results: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    return results
+
+
+def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[str, Any]]) -> int:
+    """Every s-op, every output and the last residual stream; returns on how many inputs the program has a value."""
+    evaluation = evaluate_batch(model.typed, inputs)
+    for row, (tokens, page) in enumerate(zip(inputs, got, strict=True)):
+        assert page["fails"] == bool(evaluation.errors[row]), tokens
+        stream = model.run(tokens)
+        last = f"blocks.{model.n_layers - 1}.hook_resid_post"
+        expected = stream[last] if model.n_layers else stream["hook_embed"] + stream["hook_pos_embed"]
+        np.testing.assert_allclose(np.reshape(page["stream"], expected[0].shape), expected[0], rtol=1e-4, atol=1e-4)
+        if evaluation.errors[row]:
+            continue
+        assert_codes(evaluation, row, page["program"])
+        for output, codes in zip(model.outputs, page["model"], strict=True):
+            assert_same_values(output.domain, codes, output.codes(stream.logits[0, 1:]).tolist())
+        for number, codes in page["variables"]:
+            truth = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, : len(tokens)]
+            known = [place for place, code in enumerate(codes) if code is not None]
+            domain = model.typed.sops[number].domain
+            assert_same_values(domain, [codes[place] for place in known], truth[known].tolist())
+    return int((~evaluation.errors).sum())
+
+
+def assert_same_values(domain: Domain, got: list[Any], expected: list[Any], tolerance: float = 1e-6) -> None:
+    """The same codes; or numbers that float32 (or the order of a sum) does not tell apart, `None` where `None` is."""
+    for code, other in zip(got, expected, strict=True):
+        if isinstance(domain, Finite) and code != other:
+            values = domain.values[code], domain.values[other]
+            assert all(is_number(value) for value in values), values
+            code, other = map(float, values)  # type: ignore[arg-type]
+        np.testing.assert_allclose(np.nan if code is None else code, other, rtol=tolerance, atol=tolerance)
+
+
+def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float | None]]) -> None:
+    length = int(evaluation.batch.lengths[row])
+    for number in evaluation.typed.sops:
+        expected = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, :length]
+        domain = evaluation.typed.sops[number].domain
+        assert_same_values(domain, program[str(number)], expected.tolist(), tolerance=1e-9)
+
+
+def models(count: int, *, start: int = 0) -> list[Job]:
+    """Random programs over all sorts of vocabularies, bidirectional and causal, at both levels."""
+    jobs: list[Job] = []
+    for seed in range(start, start + count):
+        case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
+        try:
+            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed % 2)
+        except CompileError:
+            continue
+        jobs.append((model, case.inputs(12), []))
+    return jobs
+
+
+def test_random_programs() -> None:
+    """Interpreter, forward pass, decoding: the page's are Python's."""
+    jobs = models(60)
+    compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
+    assert len(jobs) > 40
+    assert compared > 400
+    combined = [s for model, _, _ in jobs for s in model.typed.selectors.values() if isinstance(s, CompositeNode)]
+    assert len(combined) > 3, len(combined)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(5_000, 7_000, 200))
+def test_many_random_programs(start: int) -> None:
+    """The same by the thousand."""
+    jobs = models(200, start=start)
+    for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
+        assert_same(model, inputs, got)
+
+
+def test_the_library() -> None:
+    """Every program of the library, at both levels."""
+    jobs: list[Job] = []
+    for name, example in EXAMPLES.items():
+        for level in (0, 1):
+            if name == "dyck2" and level == 0:
+                continue
+            model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
+            rng = np.random.default_rng(0)
+            inputs = [
+                [example.vocab[i] for i in rng.integers(len(example.vocab), size=1 + n % example.max_seq_len)]
+                for n in range(20)
+            ]
+            jobs.append((model, [xs for xs in inputs if len(xs) >= model.typed.lengths[0]], []))
+    for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
+        assert assert_same(model, inputs, got)
+
+
+def test_values_of_all_types() -> None:
+    """Equal values of different types, the string "None", tuples, functions that fail."""
+    tokens = rasp.tokens
+    mixed = rasp.Map(lambda x: {1: True, 2: "None", 3: None, 4: ("a", 1)}[x], tokens)
+    ones = rasp.SelectorWidth(rasp.Select(tokens, tokens, lambda k, q: k == 1))
+    failing = rasp.SequenceMap(lambda x, y: 1 / (3 - x - y), ones, rasp.SelectorWidth(rasp.Select(tokens, tokens, EQ)))
+    before = rasp.Select(rasp.indices, rasp.indices, lambda k, q: k == q - 1)
+    programs = [mixed, failing, rasp.Aggregate(before, mixed, 7), rasp.Aggregate(before, tokens, "none")]
+    inputs: list[list[Value]] = [[1, 2, 3, 4], [4, 3], [3, 3, 1], [2], [1, 2, 1]]
+    jobs: list[Job] = [(compile_quietly(p, (1, 2, 3, 4), 4), inputs, []) for p in programs]
+    found = [assert_same(model, inputs, got) for (model, _, _), got in zip(jobs, in_node(jobs), strict=True)]
+    assert found == [5, 3, 5, 5]
+
+
+def test_patches() -> None:
+    """A variable set at one position: program and model run on from there as in Python."""
+    compared = 0
+    jobs: list[Job] = []
+    rng = np.random.default_rng(0)
+    for model, inputs, _ in models(40, start=1000):
+        patches = []
+        for tokens in inputs:
+            able = [g for g in page_data(model, [], "", "")["groups"] if g["settable"]]
+            able = [g for g in able if isinstance(model.typed.sops[g["sop"]].domain, Finite)]
+            group = able[rng.integers(len(able))]
+            size = model.typed.sops[group["sop"]].domain.size
+            change = {"sop": group["sop"], "position": int(rng.integers(len(tokens))), "code": int(rng.integers(size))}
+            patches.append([change])
+        jobs.append((model, inputs, patches))
+    for (model, inputs, patches), got in zip(jobs, in_node(jobs), strict=True):
+        for tokens, (change,), page in zip(inputs, patches, got, strict=True):
+            node = model.typed.sops[change["sop"]]
+            batch = Batch.of([tokens], model.options.vocab)
+            codes = np.array(np.broadcast_to(evaluate_batch(model.typed, batch).codes[node.id], batch.codes.shape))
+            if evaluate_batch(model.typed, batch).errors.any():
+                continue
+            codes[0, change["position"]] = change["code"]
+            evaluation = evaluate_batch(model.typed, batch, {node.id: codes})
+            assert page["fails"] == bool(evaluation.errors[0])
+            values = [node.domain.values[code] for code in codes[0]]  # type: ignore[union-attr]
+            run = model.run(tokens, set={node.label: values})
+            for output, shown in zip(model.outputs, page["model"], strict=True):
+                assert_same_values(output.domain, shown, output.codes(run.logits[0, 1:]).tolist())
+            if not page["fails"]:
+                assert_codes(evaluation, 0, page["program"])
+                compared += 1
+    assert compared > 100

@@ -1,0 +1,147 @@
+"""Pages for the browser tests, and what Python says about them: `python web/browser/fixtures.py FOLDER`.
+
+For every program of the library a page, 200 random inputs, numpy's logits and outputs on them, and the reference
+interpreter's outputs; besides a few pages with odd names, several outputs, long inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tracr
+from tracr import CompiledModel, EvaluationError
+from tracr.compiler.domains import Finite
+from tracr.rasp import rasp
+from tracr.rasp.interpreter import evaluate
+from tracr.rasp.programs import EXAMPLES, make_sort
+from tracr.rasp.values import Value, value_text
+
+INPUTS = 200
+
+
+def main(folder: Path) -> None:
+    """Write everything."""
+    folder.mkdir(parents=True, exist_ok=True)
+    expected = [library(folder, name) for name in EXAMPLES]
+    (folder / "library.json").write_text(json.dumps(expected))
+    (folder / "patches.json").write_text(json.dumps(patches(folder)))
+    others(folder)
+
+
+def library(folder: Path, name: str) -> dict[str, Any]:
+    """A program of the library, with its page and what Python computes."""
+    example, rng = EXAMPLES[name], random.Random(name)
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len)
+    shortest, longest = model.typed.lengths
+    inputs = [rng.choices(example.vocab, k=rng.randint(shortest, longest)) for _ in range(INPUTS)]
+    model.explore(name=name, description=example.description).save(folder / f"{name}.html")
+    (output,) = model.outputs
+    cases = []
+    for tokens in inputs:
+        run = model.run(tokens)
+        last = f"blocks.{model.n_layers - 1}.hook_resid_post"
+        cases.append(
+            {
+                "text": " ".join(map(value_text, tokens)),
+                "codes": [example.vocab.index(token) for token in tokens],
+                "logits": run.logits[0].ravel().astype(float).round(7).tolist(),
+                "stream": float(np.abs(run[last][0].astype(float)).sum()),
+                "model": texts(output.domain, run.decoded),
+                "interpreter": interpreted(example.program, tokens, output.domain),
+            }
+        )
+    return {"name": name, "cases": cases}
+
+
+def interpreted(program: rasp.SOp, tokens: list[Value], domain: Any) -> list[str] | None:
+    """What the reference interpreter gives; `None` where the program has no value."""
+    try:
+        return texts(domain, evaluate(program, tokens))
+    except EvaluationError:
+        return None
+
+
+def texts(domain: Any, values: list[Value]) -> list[str]:
+    """Values as the page shows them: those of the domain they are equal to, or nearest to."""
+    if not isinstance(domain, Finite):
+        return [repr(value) for value in values]
+
+    def code(value: Any) -> int:
+        """An exact mean may differ from the listed one in the last digit."""
+        found = domain.index.get(value)
+        return int(np.abs(domain.numbers - float(value)).argmin()) if found is None else found
+
+    return [value_text(domain.values[code(value)]) for value in values]
+
+
+def patches(folder: Path) -> list[dict[str, Any]]:
+    """Interventions, with what numpy makes of them."""
+    wanted: list[tuple[str, list[Value], str, int, Value]] = [
+        ("frac_prevs", list("xaax"), "is_x", 2, True),
+        ("sort", [3, 1, 4, 1], "target_pos", 2, 0),
+        ("dyck1", list("()(a"), "bools_close", 0, True),
+        ("induction", list("abcab"), "tokens", 3, "c"),
+    ]
+    found = []
+    for name, tokens, variable, position, value in wanted:
+        example = EXAMPLES[name]
+        model = tracr.compile(example.program, example.vocab, example.max_seq_len)
+        node = next(node for node in model.typed.sops.values() if node.label == variable)
+        assert isinstance(node.domain, Finite)
+        held = values_of(model, tokens)[variable]
+        held[position] = value
+        (output,) = model.outputs
+        found.append(
+            {
+                "name": name,
+                "text": " ".join(map(value_text, tokens)),
+                "variable": variable,
+                "position": position,
+                "value": value_text(node.domain.values[node.domain.index[value]]),
+                "before": texts(output.domain, model(tokens)),
+                "after": texts(output.domain, model.run(tokens, set={variable: held}).decoded),
+            }
+        )
+    return found
+
+
+def values_of(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
+    """The interpreter's values of every variable."""
+    from tracr.cli.stream import variable_values
+
+    return {label: list(values) for label, values in variable_values(model, tokens).items()}
+
+
+def others(folder: Path) -> None:
+    """Pages that are unusual in some way."""
+    odd = "<img src=x onerror=alert(1)>"
+    tokens = ("</script>", odd, "&amp;", "é ☃")
+    named = rasp.Map(lambda x: x == odd, rasp.tokens).named(odd)
+    tracr.compile({odd: named}, tokens, 3).explore(name=odd, description="</script><b>").save(folder / "odd.html")
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ).named("same")
+    several = {"count": rasp.SelectorWidth(same), "place": rasp.Aggregate(same, rasp.indices)}
+    tracr.compile(several, range(40), 30, causal=True).explore(name="several").save(folder / "several.html")
+    size = 12  # 204 dimensions
+    large = make_sort(rasp.tokens, rasp.tokens, max_seq_len=size, min_key=1)
+    tracr.compile(large, range(1, size + 1), size).explore(name="large").save(folder / "large.html")
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT).named("before")
+    is_a = rasp.Select(rasp.tokens, rasp.indices, lambda k, q: k == "a").named("is_a")
+    composite = rasp.Aggregate((same & before) | is_a, rasp.indices).named("mean")
+    tracr.compile(composite, "abc", 6).explore("abcb", name="composite").save(folder / "composite.html")
+    tracr.compile(rasp.tokens, "ab", 3).explore(name="nothing").save(folder / "nothing.html")
+    fails = rasp.Map(lambda n: 1 / (n - 2), rasp.SelectorWidth(same)).named("fails")
+    tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")
+    frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()
+    (folder / "notebook.html").write_text(f"<!doctype html><title>notebook</title>{frame}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", tracr.TracrWarning)  # one of the programs fails on purpose
+    main(Path(sys.argv[1]))

@@ -1,0 +1,145 @@
+// The matrices of a component between labelled directions: only the rows and columns that are not zero.
+
+/** The named matrices of a component. */
+export function matricesOf(model, part) {
+  const { transformer } = model;
+  const labels = model.dimensions.map((dimension) => dimension.label);
+  const biased = [...labels, "(bias)"];
+  const direction = "direction";
+  switch (part.kind) {
+    case "embedding": {
+      const tokens = part.id === "embed";
+      const rows = tokens
+        ? [...model.vocab.map((value) => value.text), model.bos, model.pad]
+        : positionNames(transformer.W_pos.shape[0]);
+      const matrix = tokens ? transformer.W_E : transformer.W_pos;
+      const what = tokens ? "what each token puts into the stream" : "what each position puts into the stream";
+      return [
+        compact(
+          tokens ? "W_E" : "W_pos",
+          what,
+          entries(matrix),
+          rows,
+          labels,
+          tokens ? "token" : "position",
+          direction,
+        ),
+      ];
+    }
+    case "unembedding":
+      return [
+        compact(
+          "W_U",
+          "which directions are the output",
+          entries(transformer.W_U),
+          labels,
+          outputNames(model),
+          direction,
+          "logit",
+        ),
+      ];
+    case "head": {
+      const head = transformer.layers[part.layer].heads[part.head];
+      const [q, k, v] = ["Q", "K", "V"].map((name) => withBias(head[`W_${name}`], head[`b_${name}`]));
+      return [
+        compact(
+          "W_QK",
+          "the attention logit each direction at the query gives each direction at the key",
+          product(q, transposed(k)),
+          biased,
+          biased,
+          "query",
+          "key",
+        ),
+        compact(
+          "W_OV",
+          "what each direction at the key writes once it is attended to",
+          product(v, entries(head.W_O)),
+          biased,
+          labels,
+          "key",
+          "writes",
+        ),
+      ];
+    }
+    default: {
+      const layer = transformer.layers[part.layer],
+        [start, stop] = part.neurons;
+      const names = Array.from({ length: stop - start }, (_, i) => `neuron ${start + i}`);
+      const mine = (place) => (list) => list.filter((entry) => entry[place] >= start && entry[place] < stop);
+      const incoming = mine(1)(withBias(layer.W_in, layer.b_in)).map(([row, column, x]) => [row, column - start, x]);
+      const outgoing = mine(0)(entries(layer.W_out)).map(([row, column, x]) => [row - start, column, x]);
+      return [
+        compact("W_in", "what each neuron reads, and its bias", incoming, biased, names, direction, ""),
+        compact("W_out", "what each neuron writes", outgoing, names, labels, "", direction),
+      ];
+    }
+  }
+}
+
+function entries(matrix) {
+  const found = [];
+  matrix.each((row, column, x) => found.push([row, column, x]));
+  return found;
+}
+
+/** A matrix with its bias as one more row. */
+function withBias(matrix, bias) {
+  const found = entries(matrix);
+  bias.at.forEach((place, i) => found.push([matrix.shape[0], place, bias.values[i]]));
+  return found;
+}
+
+function transposed(list) {
+  return list.map(([row, column, x]) => [column, row, x]);
+}
+
+function product(a, b) {
+  const byRow = new Map();
+  for (const [row, column, x] of b) byRow.set(row, [...(byRow.get(row) ?? []), [column, x]]);
+  const sums = new Map();
+  for (const [row, inner, x] of a)
+    for (const [column, y] of byRow.get(inner) ?? []) {
+      const key = `${row},${column}`;
+      sums.set(key, [row, column, (sums.get(key)?.[2] ?? 0) + x * y]);
+    }
+  return [...sums.values()].filter(([, , x]) => x !== 0);
+}
+
+function compact(name, what, list, rowNames, columnNames, rowName, columnName) {
+  const rows = [...new Set(list.map(([row]) => row))].sort((a, b) => a - b);
+  const columns = [...new Set(list.map(([, column]) => column))].sort((a, b) => a - b);
+  const places = [rows, columns].map((kept) => new Map(kept.map((number, place) => [number, place])));
+  const dense = new Float64Array(rows.length * columns.length);
+  for (const [row, column, x] of list) dense[places[0].get(row) * columns.length + places[1].get(column)] = x;
+  return {
+    name,
+    what,
+    rowName,
+    columnName,
+    rows: rows.map((row) => rowNames[row]),
+    columns: columns.map((column) => columnNames[column]),
+    of: [rowNames.length, columnNames.length],
+    at: (row, column) => dense[row * columns.length + column],
+  };
+}
+
+function positionNames(length) {
+  return Array.from({ length }, (_, p) => (p ? String(p - 1) : "BOS"));
+}
+
+function outputNames(model) {
+  const names = [];
+  for (const output of model.outputs) {
+    const { encoding, domain } = model.sops.get(output.sop);
+    for (let place = 0; place < output.stop - output.start; place++)
+      names.push(
+        encoding === "categorical"
+          ? `${output.name}:${domain.text(place)}`
+          : place
+            ? `${output.name}:None`
+            : output.name,
+      );
+  }
+  return names;
+}

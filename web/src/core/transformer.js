@@ -1,0 +1,149 @@
+// The forward pass on one input: the weights as they are, in float32. As in tracr/model/forward.py.
+
+/** A matrix that lists what is not zero. */
+export class Sparse {
+  constructor({ shape, at, values }) {
+    this.shape = shape;
+    this.at = Uint32Array.from(at);
+    this.values = Float32Array.from(values);
+    this.columns = shape[shape.length - 1];
+  }
+
+  /** One of the matrices of a stack, such as a head's. */
+  slice(number) {
+    const size = this.shape.slice(1).reduce((a, b) => a * b, 1);
+    const at = [],
+      values = [];
+    this.at.forEach((place, i) => {
+      if (Math.floor(place / size) === number) {
+        at.push(place % size);
+        values.push(this.values[i]);
+      }
+    });
+    return new Sparse({ shape: this.shape.slice(1), at, values });
+  }
+
+  /** All numbers, zeros too. */
+  dense() {
+    const all = new Float32Array(this.shape.reduce((a, b) => a * b, 1));
+    this.at.forEach((place, i) => (all[place] = this.values[i]));
+    return all;
+  }
+
+  /** Call f(row, column, value) for everything that is not zero. */
+  each(f) {
+    this.at.forEach((place, i) => f(Math.floor(place / this.columns), place % this.columns, this.values[i]));
+  }
+}
+
+/** x [length, rows] @ matrix [rows, columns] + bias, accumulated in float64 and rounded once. */
+function project(x, length, matrix, bias) {
+  const [rows, columns] = matrix.shape;
+  const sums = new Float64Array(length * columns);
+  if (bias)
+    for (let p = 0; p < length; p++) bias.at.forEach((place, i) => (sums[p * columns + place] = bias.values[i]));
+  matrix.each((row, column, value) => {
+    for (let p = 0; p < length; p++) sums[p * columns + column] += x[p * rows + row] * value;
+  });
+  return Float32Array.from(sums);
+}
+
+function add(a, b) {
+  return a.map((x, i) => x + b[i]);
+}
+
+/** The weights of a model, ready to run. */
+export class Transformer {
+  constructor(weights, { causal }) {
+    const sparse = (part) => new Sparse(part);
+    this.causal = causal;
+    this.W_E = sparse(weights.W_E);
+    this.W_pos = sparse(weights.W_pos);
+    this.W_U = sparse(weights.W_U);
+    this.width = this.W_E.columns;
+    this.layers = weights.layers.map((given) => {
+      const layer = Object.fromEntries(Object.entries(given).map(([name, part]) => [name, sparse(part)]));
+      const [heads, d_head] = layer.b_Q.shape;
+      layer.heads = Array.from({ length: heads }, (_, head) =>
+        Object.fromEntries(
+          ["W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O"].map((name) => [name, layer[name].slice(head)]),
+        ),
+      );
+      layer.d_head = d_head;
+      layer.neurons = layer.W_in.shape[1];
+      return layer;
+    });
+    this.embedding = this.W_E.dense();
+    this.positions = this.W_pos.dense();
+  }
+
+  /** How many times the stream is seen: after the embedding, after every attention and every MLP. */
+  get stages() {
+    return 1 + 2 * this.layers.length;
+  }
+
+  /**
+   * Run on token ids, BOS first. `edit(stage, stream)` may change the stream in place after each stage.
+   * Returns the stream after every stage, the attention patterns [layer][head], and the logits.
+   */
+  run(ids, edit = () => {}) {
+    const length = ids.length,
+      { width } = this;
+    let stream = new Float32Array(length * width);
+    ids.forEach((id, p) => {
+      for (let d = 0; d < width; d++)
+        stream[p * width + d] = this.embedding[id * width + d] + this.positions[p * width + d];
+    });
+    edit(0, stream);
+    const streams = [stream],
+      patterns = [];
+    this.layers.forEach((layer, number) => {
+      patterns.push([]);
+      if (layer.heads.length) {
+        const total = layer.heads.reduce(
+          (sum, head) => {
+            const { pattern, out } = this.attend(head, layer.d_head, stream, length);
+            patterns[number].push(pattern);
+            return sum.map((x, i) => x + out[i]);
+          },
+          new Float64Array(length * width),
+        );
+        stream = add(stream, Float32Array.from(total));
+      } else stream = stream.slice();
+      edit(1 + 2 * number, stream);
+      streams.push(stream);
+      if (layer.neurons) {
+        const hidden = project(stream, length, layer.W_in, layer.b_in).map((x) => Math.max(x, 0));
+        stream = add(stream, project(hidden, length, layer.W_out, layer.b_out));
+      } else stream = stream.slice();
+      edit(2 + 2 * number, stream);
+      streams.push(stream);
+    });
+    return { length, width, streams, patterns, logits: project(stream, length, this.W_U) };
+  }
+
+  attend(head, size, stream, length) {
+    const [q, k, v] = ["Q", "K", "V"].map((part) => project(stream, length, head[`W_${part}`], head[`b_${part}`]));
+    const pattern = new Float32Array(length * length);
+    const z = new Float32Array(length * size);
+    for (let i = 0; i < length; i++) {
+      const last = this.causal ? i : length - 1;
+      const scores = [];
+      for (let j = 0; j <= last; j++) {
+        let score = 0;
+        for (let d = 0; d < size; d++) score += q[i * size + d] * k[j * size + d];
+        scores.push(Math.fround(score));
+      }
+      const top = Math.max(...scores);
+      const weights = scores.map((score) => Math.exp(score - top));
+      const total = weights.reduce((a, b) => a + b, 0);
+      weights.forEach((weight, j) => (pattern[i * length + j] = weight / total));
+      for (let d = 0; d < size; d++) {
+        let sum = 0;
+        for (let j = 0; j <= last; j++) sum += pattern[i * length + j] * v[j * size + d];
+        z[i * size + d] = sum;
+      }
+    }
+    return { pattern, out: project(z, length, head.W_O) };
+  }
+}

@@ -1,0 +1,177 @@
+// What the reader has chosen, and what follows from it. Views read this and call its methods; `changed` tells them.
+
+import { readInput, writeInput } from "./core/input.js";
+
+const LARGE = 60; // dimensions
+const INPUTS = new Set(["tokens", "indices", "length"]);
+
+export class State {
+  constructor(model, changed) {
+    this.model = model;
+    this.changed = changed;
+    this.tokens = model.input;
+    this.text = writeInput(model.input, model);
+    this.problem = "";
+    this.patches = [];
+    this.plumbing = false; // show the wires of BOS, PAD and the constant too
+    this.written = false; // show the source as it was written, not the listing
+    this.open = new Set(opened(model));
+    const computed = (line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind);
+    this.focus(model.lines.findIndex(computed));
+    this.compute();
+  }
+
+  // Choices
+
+  /** Take what is typed; what is no input leaves everything but the message as it was. */
+  setInput(text) {
+    this.text = text;
+    const { codes, problem } = readInput(text, this.model);
+    this.problem = problem ?? "";
+    if (codes) {
+      this.tokens = codes;
+      this.patches = [];
+      this.compute();
+    }
+    this.changed();
+  }
+
+  /** Make a line of the program the current one; the component that finishes its computation with it. */
+  focus(number) {
+    this.line = Math.max(0, Math.min(this.model.lines.length - 1, number));
+    this.component = this.partsOf(this.current).at(-1)?.number ?? null;
+  }
+
+  select(number) {
+    this.focus(number);
+    this.changed();
+  }
+
+  selectSop(sop) {
+    this.select(this.lineOf("sop", sop));
+  }
+
+  /** Make a component the current one, and the line it computes. */
+  selectComponent(number) {
+    const part = this.model.components[number];
+    const sops = part.writes.map((group) => this.model.groups[group].sop).filter((sop) => sop !== null);
+    const mine = this.current.kind === "sop" && sops.includes(this.current.id);
+    if (!mine) this.focus(this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop));
+    this.component = number;
+    this.changed();
+  }
+
+  /** Set a variable at a position, in program and model; the value it has anyway is no patch. */
+  patch(sop, position, code) {
+    const { domain } = this.model.sops.get(sop);
+    this.patches = this.patches.filter((patch) => patch.sop !== sop || patch.position !== position);
+    const computed = this.model.evaluate(this.tokens, this.patches).codes.get(sop)[position];
+    if (!domain.same(computed, code)) this.patches.push({ sop, position, code });
+    this.compute();
+    this.focus(this.lineOf("sop", sop));
+    this.changed();
+  }
+
+  unpatch() {
+    this.patches = [];
+    this.compute();
+    this.changed();
+  }
+
+  toggleGroup(number) {
+    if (!this.open.delete(number)) this.open.add(number);
+    this.changed();
+  }
+
+  openAll(yes) {
+    this.open = new Set(yes ? this.model.groups.map((group) => group.number) : []);
+    this.changed();
+  }
+
+  toggle(name) {
+    this[name] = !this[name];
+    this.changed();
+  }
+
+  // What follows
+
+  compute() {
+    const { model, tokens, patches } = this;
+    this.base = { program: model.evaluate(tokens), run: model.run(tokens) };
+    this.now = patches.length
+      ? { program: model.evaluate(tokens, patches), run: model.run(tokens, patches) }
+      : this.base;
+  }
+
+  /** The components that compute a line: an s-op's own, or the heads whose selector it is, or is part of. */
+  partsOf(line) {
+    const { model } = this;
+    if (line.kind === "sop") return model.componentsOf(line.id);
+    const within = (id) => id === line.id || (model.selectors.get(id).parts ?? []).some(within);
+    return model.components.filter((part) => part.selector !== null && within(part.selector));
+  }
+
+  lineOf(kind, id) {
+    return this.model.lines.findIndex((line) => line.kind === kind && line.id === id);
+  }
+
+  get current() {
+    return this.model.lines[this.line];
+  }
+
+  /** The components of the current line, and the one that is selected. */
+  get lit() {
+    const parts = this.partsOf(this.current).map((part) => part.number);
+    return new Set([...parts, this.component].filter((number) => number !== null));
+  }
+
+  /** The program's and the model's value of an s-op at a position, now and before patching. */
+  valueOf(sop, position) {
+    const { domain } = this.model.sops.get(sop);
+    const group = this.model.groupOfSop.get(sop);
+    const program = this.now.program.codes.get(sop)[position];
+    const before = this.base.program.codes.get(sop)[position];
+    const held = group ? this.model.read(group, this.now.run, group.stage, position + 1) : null;
+    const fails = this.now.program.errors.length > 0;
+    const knows = held !== null && held.code !== null;
+    return {
+      program: domain.short(program),
+      exact: domain.text(program),
+      model: held,
+      agree: !knows ? null : fails ? null : domain.same(held.code, program),
+      changed: !domain.same(before, program),
+      before: domain.short(before),
+      patched: this.patches.some((patch) => patch.sop === sop && patch.position === position),
+    };
+  }
+
+  /** Whether a group of directions holds something else than before patching. */
+  differs(group, stage, position) {
+    if (this.now === this.base) return false;
+    return group.rows.some(({ slot }) => this.cellDiffers(slot, stage, position));
+  }
+
+  cellDiffers(slot, stage, position) {
+    if (this.now === this.base) return false;
+    const at = position * this.model.transformer.width + slot;
+    return Math.abs(this.now.run.streams[stage][at] - this.base.run.streams[stage][at]) > 5e-4;
+  }
+
+  /** Whether a component writes something else than before patching, at some position. */
+  affected(part) {
+    if (this.now === this.base || part.stage >= this.model.transformer.stages) return false;
+    const positions = this.tokens.length + 1;
+    return part.writes.some((number) => {
+      for (let p = 0; p < positions; p++) if (this.differs(this.model.groups[number], part.stage, p)) return true;
+      return false;
+    });
+  }
+}
+
+/** The groups that are open at first: small variables of small models, as long as the page stays short. */
+function opened(model) {
+  if (model.transformer.width > LARGE) return [];
+  const small = model.groups.filter((group) => group.rows.length <= 6 && !group.scratch);
+  const rows = model.groups.length + small.reduce((sum, group) => sum + group.rows.length, 0);
+  return rows <= 36 ? small.map((group) => group.number) : [];
+}

@@ -1,0 +1,79 @@
+// A sentence or two about a line of the program: what it means, and what the transformer makes of it.
+
+import { count } from "./names.js";
+
+export function explain(model, line) {
+  return line.kind === "selector"
+    ? selectorText(model, model.selectors.get(line.id))
+    : sopText(model, model.sops.get(line.id));
+}
+
+function label(model, id) {
+  return model.sops.get(id).label;
+}
+
+function sopText(model, sop) {
+  const { op } = sop;
+  const stored = storage(model, sop);
+  switch (op.kind) {
+    case "tokens":
+      return `The input itself. ${stored}`;
+    case "indices":
+      return `The position of each token, counted from 0. ${stored}`;
+    case "length":
+      return `How many tokens there are. A head attends to everything, BOS included; BOS’s share of the attention tells the number.`;
+    case "constant":
+      return `The same value everywhere. ${stored}`;
+    case "positions":
+      return `A fixed value for each position. ${stored}`;
+    case "lookup":
+      return `A function of ${label(model, op.inner)}, position by position. The compiler called it once for each of ${count(model.sops.get(op.inner).domain.size, "possible value")}; the table it got became neurons. ${stored}`;
+    case "pair_lookup":
+      return `A function of ${label(model, op.fst)} and ${label(model, op.snd)}, position by position. The compiler called it for every pair of values; the table it got became neurons. ${stored}`;
+    case "linear":
+      return `A weighted sum, position by position. ${stored}`;
+    case "width":
+      return `How many positions ${selectorLabel(model, op)} selects, for each position. ${several(model, sop) ?? "The head gives BOS a fixed weight besides them: BOS’s share of the attention tells the number, and neurons read it off."} ${stored}`;
+    case "aggregation": {
+      const otherwise =
+        model.selectors.get(op.selector).counts[0] > 0
+          ? ""
+          : `; ${model.values[op.default].text} where it selects none`;
+      const verb = op.copies ? "The value" : "The mean";
+      return `${verb} of ${label(model, op.value)} over the positions that ${selectorLabel(model, op)} selects${otherwise}. ${several(model, sop) ?? "A head attends to exactly those."} ${stored}`;
+    }
+    default:
+      return "";
+  }
+}
+
+/** A selector that is no simple comparison takes several heads. */
+function several(model, sop) {
+  const heads = model.componentsOf(sop.id).filter((part) => part.kind === "head").length;
+  return heads > 1
+    ? `It takes ${heads} heads, each for a part of the selected keys; neurons put together what they read.`
+    : null;
+}
+
+function storage(model, sop) {
+  const group = model.groupOfSop.get(sop.id);
+  if (!group) return "It needs no place in the residual stream.";
+  if (group.numerical) return `It is stored as a number (${count(group.rows.length, "direction")}).`;
+  const dropped = group.dropped.length ? `; ${count(group.dropped.length, "value")} that nothing reads got none` : "";
+  return `It is stored one-hot: ${count(group.rows.length, "direction")}, one per value${dropped}.`;
+}
+
+function selectorLabel(model, op) {
+  return model.selectors.get(op.selector).label;
+}
+
+function selectorText(model, selector) {
+  const [low, high] = [selector.counts[0] ?? 0, selector.counts.at(-1) ?? 0];
+  const many = low === high ? `exactly ${high}` : `${low} to ${high}`;
+  const what =
+    selector.kind === "table"
+      ? `Which positions (keys) each position (query) looks at, decided by ${label(model, selector.keys)} at the key and ${label(model, selector.queries)} at the query.`
+      : `A combination (${selector.kind}) of ${selector.parts.map((id) => model.selectors.get(id).label).join(" and ")}.`;
+  const mask = model.causal ? " Attention is causal: no key to the right of the query counts." : "";
+  return `${what} A query selects ${many} of them.${mask}`;
+}

@@ -1,0 +1,270 @@
+// The current line in detail: what it means, its values in program and model, its attention, its table.
+
+import { classes, h } from "./dom.js";
+import { explain } from "./explain.js";
+import { grid } from "./grid.js";
+import { capitalised, componentName, componentNames, count, listed } from "./names.js";
+import { shortNumber } from "../core/domains.js";
+
+const MOST_ROWS = 60; // of a table
+const MOST_HEADS = 7; // of a selector
+const TINY = 1e-3; // attention to keys of a head that adds up
+
+export function inspector(state, page) {
+  const { model } = state;
+  const line = state.current;
+  return [
+    h("h3", {}, h("code", {}, line.label)),
+    h("p", { class: "caption" }, explain(model, line)),
+    line.kind === "sop" && values(state, line.id, page),
+    attention(state, line, page),
+    line.kind === "sop" && functionTable(state, model.sops.get(line.id)),
+    parts(state, page),
+  ];
+}
+
+function values(state, sop, page) {
+  const { model, tokens } = state;
+  const group = model.groupOfSop.get(sop);
+  if (!tokens.length) return null;
+  const all = tokens.map((_, p) => state.valueOf(sop, p));
+  const known = all.filter((value) => value.agree !== null);
+  const verdict = !group
+    ? ""
+    : known.length && known.every((value) => value.agree)
+      ? "✓ equal"
+      : known.some((value) => value.agree === false)
+        ? "✗ differ"
+        : "";
+  const cell = (value, p) =>
+    h(
+      "td",
+      { class: classes(value.agree === false && "wrong", value.changed && "changed", value.patched && "patched") },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "value",
+          title: "patch this value",
+          "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
+          data: { key: `value-${p}` },
+          on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
+        },
+        modelText(model.sops.get(sop).domain, value.model),
+      ),
+    );
+  const rows = [
+    h(
+      "tr",
+      { class: "tokens" },
+      h("th", { scope: "row" }, "input"),
+      tokens.map((code) => h("td", {}, model.vocab[code].text)),
+    ),
+    state.now !== state.base &&
+      h(
+        "tr",
+        { class: "before" },
+        h("th", { scope: "row" }, "before"),
+        all.map((value) => h("td", {}, value.before)),
+      ),
+    h(
+      "tr",
+      { class: "program" },
+      h("th", { scope: "row" }, "program"),
+      all.map((value) => h("td", { class: classes(value.changed && "changed"), title: value.exact }, value.program)),
+    ),
+    group && h("tr", { class: "model" }, h("th", { scope: "row" }, "model"), all.map(cell)),
+  ];
+  return h(
+    "section",
+    {},
+    h("h4", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
+    h("div", { class: "scroll" }, h("table", { class: "results small" }, h("tbody", {}, rows))),
+    group ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
+  );
+}
+
+function modelText(domain, held) {
+  if (held === null) return "·";
+  if (held.off) return shortNumber(held.raw);
+  return held.code === null ? held.text : domain.short(held.code);
+}
+
+function attention(state, line, page) {
+  const { model, tokens } = state;
+  if (!tokens.length) return null;
+  const heads = [...state.lit]
+    .sort((a, b) => a - b)
+    .map((number) => model.components[number])
+    .filter((part) => part.kind === "head");
+  const id = line.kind === "selector" ? line.id : (heads[0]?.selector ?? null);
+  if (!heads.length && id === null) return null;
+  const names = tokens.map((code) => model.vocab[code].text);
+  const all = [model.bos, ...names];
+  const at = (p) => `position ${p} (${names[p]})`;
+  const room = Math.max(120, Math.min(176, (page.detail.clientWidth - 56) / 2));
+  const figures = [];
+  if (id !== null) {
+    const { cells } = state.now.program.selections(id);
+    figures.push(
+      grid({
+        caption: `${model.selectors.get(id).label}: what is asked for`,
+        names,
+        side: room / (all.length + 1),
+        key: "selector",
+        cell: (q, k) => Number(cells[q][k]),
+        describe: (q, k) => `${at(q)} ${cells[q][k] ? "selects" : "does not select"} ${at(k)}`,
+        tooltip: page.tooltip,
+      }),
+    );
+  }
+  const name = (p) => (p ? at(p - 1) : "BOS");
+  const patterns = heads.map((head) => new Pattern(state.now.run.patterns[head.layer][head.head], all.length));
+  heads.slice(0, MOST_HEADS).forEach((head, i) => {
+    const pattern = patterns[i];
+    figures.push(
+      grid({
+        caption: `${componentName(head)}: what it attends to`,
+        names: all,
+        side: room / (all.length + 1),
+        key: `pattern-${i}`,
+        cell: (q, k) => pattern.shown(q, k),
+        describe: (q, k) => `${name(q)} attends to ${name(k)}: ${shortNumber(pattern.at(q, k))}`,
+        tooltip: page.tooltip,
+      }),
+    );
+  });
+  const more = heads.length > MOST_HEADS ? ` ${count(heads.length - MOST_HEADS, "more head")} not shown.` : "";
+  return h(
+    "section",
+    {},
+    h("h4", {}, "Attention"),
+    h("div", { class: "figures" }, figures),
+    h("p", { class: "hint" }, `Rows are queries, columns are keys. ${rule(model, line, heads, patterns)}${more}`),
+  );
+}
+
+/** A head's attention. One that adds up gives BOS nearly all of it: then the other keys are shown relative to each other. */
+class Pattern {
+  constructor(weights, size) {
+    this.weights = weights;
+    this.size = size;
+    let most = 0;
+    for (let q = 1; q < size; q++) for (let k = 1; k < size; k++) most = Math.max(most, this.at(q, k));
+    this.scale = most > 0 && most < TINY ? most : 1;
+  }
+
+  at(q, k) {
+    return this.weights[q * this.size + k];
+  }
+
+  shown(q, k) {
+    return Math.min(1, k ? this.at(q, k) / this.scale : this.at(q, k));
+  }
+}
+
+/** How the pattern follows from the selector. */
+function rule(model, line, heads, patterns) {
+  if (!heads.length) return "No head realises this selector.";
+  const parts = heads.length > 1 && line.kind === "sop" ? "The heads divide the selected keys among them. " : "";
+  if (patterns.some(({ scale }) => scale !== 1))
+    return `${parts}To add up, a head gives BOS (first column) nearly all its attention; each selected key gets the same tiny share, which its value is scaled up by. Colours show shares relative to each other.`;
+  const kinds = heads[0].writes.map((number) => model.sops.get(model.groups[number].sop)?.op.kind);
+  if (kinds.includes("width") || kinds.includes("length"))
+    return `${parts}To count, a head always gives BOS (first column) a fixed weight besides the selected keys.`;
+  return `${parts}The selected keys share the attention; where nothing is selected it goes to BOS (first column).`;
+}
+
+/** The table a function became; what the input uses is marked. */
+function functionTable(state, sop) {
+  const { model, tokens, now } = state;
+  const { op } = sop;
+  if (op.kind !== "lookup" && op.kind !== "pair_lookup") return null;
+  const inputs = op.kind === "lookup" ? [op.inner] : [op.fst, op.snd];
+  const sizes = inputs.map((id) => model.sops.get(id).domain.size);
+  const used = new Set(
+    tokens.map((_, p) => inputs.reduce((place, id, i) => place * sizes[i] + now.program.codes.get(id)[p], 0)),
+  );
+  const places = op.table.map((_, place) => place).filter((place) => op.table[place] !== -2);
+  places.sort((a, b) => Number(used.has(b)) - Number(used.has(a)) || a - b);
+  const rows = places.slice(0, MOST_ROWS).map((place) => {
+    const codes = inputs.length === 1 ? [place] : [Math.floor(place / sizes[1]), place % sizes[1]];
+    const out = op.table[place] === -1 ? "fails" : sop.domain.text(op.table[place]);
+    return h(
+      "tr",
+      { class: classes(used.has(place) && "used") },
+      codes.map((code, i) => h("td", {}, model.sops.get(inputs[i]).domain.text(code))),
+      h("td", { class: "out" }, out),
+    );
+  });
+  const more = places.length > MOST_ROWS ? `, ${MOST_ROWS} shown` : "";
+  return h(
+    "details",
+    { class: "table", data: { key: "table" } },
+    h("summary", {}, `The function as a table (${count(places.length, "row")}${more}; what this input uses first)`),
+    h(
+      "div",
+      { class: "scroll tall" },
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            inputs.map((id) => h("th", {}, model.sops.get(id).label)),
+            h("th", { class: "out" }, sop.label),
+          ),
+        ),
+        h("tbody", {}, rows),
+      ),
+    ),
+  );
+}
+
+/** The components of the line: what they read, who reads them, their weights on demand. */
+function parts(state, page) {
+  const { model } = state;
+  const lit = [...state.lit].sort((a, b) => a - b).map((number) => model.components[number]);
+  if (!lit.length) return null;
+  return h(
+    "section",
+    {},
+    h("h4", {}, "In the transformer"),
+    lit.map((part) => {
+      const into = model.edges.filter((edge) => edge.target === part.number && !edge.plumbing);
+      const out = model.edges.filter((edge) => edge.source === part.number && !edge.plumbing);
+      const inputs = { q: " as query", k: " as key", v: " as value" };
+      return h(
+        "div",
+        { class: classes("part", part.number === state.component && "current") },
+        h(
+          "div",
+          { class: "title" },
+          h("span", {}, capitalised(componentName(part)), h("code", {}, part.id)),
+          h(
+            "button",
+            { type: "button", data: { key: `weights-${part.number}` }, on: { click: () => page.weights.open(part) } },
+            "weights",
+          ),
+        ),
+        h("dl", {}, [
+          into.length
+            ? [
+                h("dt", {}, "reads"),
+                h("dd", {}, listed(into.map((edge) => model.groups[edge.group].label + (inputs[edge.input] ?? "")))),
+              ]
+            : [],
+          part.writes.length
+            ? [h("dt", {}, "writes"), h("dd", {}, listed(part.writes.map((number) => model.groups[number].label)))]
+            : [],
+          out.length
+            ? [h("dt", {}, "read by"), h("dd", {}, componentNames(out.map((edge) => model.components[edge.target])))]
+            : [],
+        ]),
+      );
+    }),
+  );
+}

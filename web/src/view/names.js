@@ -1,0 +1,76 @@
+// How the page calls things.
+
+/** A column of the stream: embed, attention 1, MLP 1, ... */
+export function stageName(stage, stages) {
+  if (stage === 0) return "embedding";
+  if (stage >= stages) return "output";
+  const layer = Math.ceil(stage / 2);
+  return stage % 2 ? `attention ${layer}` : `MLP ${layer}`;
+}
+
+/** A component in words, and under the name TransformerLens gives it. */
+export function componentName(part) {
+  if (part.id === "embed") return "token embedding";
+  if (part.id === "pos_embed") return "position embedding";
+  if (part.kind === "unembedding") return "unembedding";
+  if (part.kind === "head") return `head ${part.head + 1} of attention ${part.layer + 1}`;
+  return `${neurons(part)} of MLP ${part.layer + 1}`;
+}
+
+export function neurons(part) {
+  const count = part.neurons[1] - part.neurons[0];
+  return count === 1 ? "1 neuron" : `${count} neurons`;
+}
+
+export function componentSize(part) {
+  if (part.kind === "head") return `head ${part.head + 1}`;
+  if (part.kind === "neurons") return neurons(part);
+  return "";
+}
+
+/** What a component computes: the lines of the program it finishes, else what its construction is for. */
+export function computes(model, part) {
+  const sops = part.writes.map((number) => model.groups[number]).filter((group) => group.settable);
+  const lines = model.lines.filter((line) => line.kind === "sop" && sops.some((group) => group.sop === line.id));
+  const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
+  return told.map((line) => `${line.label} = ${line.text}`).join("; ") || part.computes;
+}
+
+/** A writer or reader as the residual stream names it (blocks.0.attn.1.q), in words. */
+export function placeName(name) {
+  const match = /^blocks\.(\d+)\.(attn|mlp)(?:\.(\d+))?(?:\.([qkv]))?$/.exec(name);
+  if (!match)
+    return { embed: "token embedding", pos_embed: "position embedding", unembed: "unembedding" }[name] ?? name;
+  const [, layer, kind, head, input] = match;
+  if (kind === "mlp") return `MLP ${Number(layer) + 1}`;
+  const part = { q: " (query)", k: " (key)", v: " (value)" }[input] ?? "";
+  return `head ${Number(head) + 1} of attention ${Number(layer) + 1}${part}`;
+}
+
+/** Components in words, the heads of one layer together. */
+export function componentNames(parts) {
+  const heads = new Map();
+  for (const part of parts)
+    if (part.kind === "head") heads.set(part.layer, new Set([...(heads.get(part.layer) ?? []), part.head]));
+  const name = (part) => {
+    const several = heads.get(part.layer)?.size ?? 0;
+    if (part.kind === "head" && several > 1) return `${several} heads of attention ${part.layer + 1}`;
+    return part.kind === "neurons" ? `MLP ${part.layer + 1}` : componentName(part);
+  };
+  return listed(parts.map(name));
+}
+
+/** A list in words: a, b and c. */
+export function listed(items) {
+  const all = [...new Set(items)];
+  if (all.length < 2) return all.join("");
+  return `${all.slice(0, -1).join(", ")} and ${all.at(-1)}`;
+}
+
+export function count(number, thing) {
+  return `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
+}
+
+export function capitalised(text) {
+  return text[0].toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,88 @@
+// The outcome: tokens, what the program says, what the model says; before and after where something is patched.
+
+import { classes, h } from "./dom.js";
+
+export function results(state) {
+  const { model, tokens, now, base } = state;
+  const patched = now !== base;
+  const fails = now.program.errors.length > 0;
+  const rows = [
+    row(
+      "input",
+      tokens.map((code) => ({ text: model.vocab[code].text })),
+      "tokens",
+    ),
+  ];
+  let agree = true;
+  for (const output of model.outputs) {
+    const { domain } = model.sops.get(output.sop);
+    const of = model.outputs.length > 1 ? ` ${output.name}` : "";
+    const says = tokens.map((_, p) => now.program.codes.get(output.sop)[p]);
+    const does = tokens.map((_, p) => model.decode(output, now.run, p));
+    const did = tokens.map((_, p) => model.decode(output, base.run, p));
+    const wrong = (p) => !fails && !domain.same(does[p], says[p]);
+    agree &&= tokens.every((_, p) => !wrong(p));
+    if (patched)
+      rows.push(
+        row(
+          `before${of}`,
+          did.map((code) => cell(domain, code)),
+          "before",
+        ),
+      );
+    rows.push(
+      row(
+        `program${of}`,
+        says.map((code) => (fails ? { text: "–" } : cell(domain, code))),
+        "program",
+      ),
+    );
+    rows.push(
+      row(
+        `model${of}`,
+        does.map((code, p) => ({ ...cell(domain, code), wrong: wrong(p), changed: !domain.same(code, did[p]) })),
+        "model",
+      ),
+    );
+  }
+  const stale = state.problem && "stale";
+  return [
+    h("div", { class: classes("scroll", stale) }, h("table", { class: "results" }, h("tbody", {}, rows))),
+    h(
+      "p",
+      { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" },
+      stale ? "Everything still shows the last input that made sense." : verdict(state, fails, agree),
+    ),
+  ];
+}
+
+function cell(domain, code) {
+  return { text: domain.short(code), title: domain.text(code) };
+}
+
+function row(name, cells, kind) {
+  return h(
+    "tr",
+    { class: kind },
+    h("th", { scope: "row" }, name),
+    cells.map(({ text, title, wrong, changed }) =>
+      h("td", { class: classes(wrong && "wrong", changed && "changed"), title }, text),
+    ),
+  );
+}
+
+function verdict(state, fails, agree) {
+  const { model, tokens, now, base } = state;
+  if (!tokens.length) return "No tokens yet: the model sees only its own first token, BOS.";
+  if (fails) {
+    const { sop, position } = now.program.errors[0];
+    const where = `${model.sops.get(sop).label} at position ${position}`;
+    if (now !== base)
+      return `With this patch the program has no value (${where}): no input leads there, so what the model says means nothing.`;
+    return `The program has no value on this input: ${where} fails. What the model says there means nothing.`;
+  }
+  if (!agree) return "✗ The model says something else than the program. That is a bug of tracr: please report it.";
+  return now === base
+    ? "✓ The model says what the program says."
+    : "✓ Patched alike, model and program still say the same.";
+}

@@ -1,0 +1,318 @@
+// The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows and
+// columns in sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
+
+import { brief, describe } from "./cell_text.js";
+import { classes, h } from "./dom.js";
+
+const GROUP = 27,
+  ROW = 18; // heights
+const MARGIN = 200; // rendered beyond what is in sight, in pixels
+const CHANGED = 5e-4;
+
+/** The rows that are shown, with their places. */
+export function rowsOf(state) {
+  const rows = [];
+  let top = 0;
+  for (const group of state.model.groups) {
+    rows.push({ group, dimension: null, top, height: GROUP });
+    top += GROUP;
+    if (!state.open.has(group.number)) continue;
+    for (const dimension of group.rows) {
+      rows.push({ group, dimension, top, height: ROW });
+      top += ROW;
+    }
+  }
+  return { rows, height: top };
+}
+
+export class Stream {
+  constructor(state, page) {
+    this.state = state;
+    this.page = page;
+    this.cursor = null; // {row, column}: a place the keyboard is on; column -1 is the name
+    this.element = h("div", {
+      class: "stream",
+      role: "grid",
+      tabindex: 0,
+      "aria-label": "The residual stream: arrow keys move, Enter opens a variable or patches a value",
+      data: { key: "stream", home: "" },
+    });
+    this.element.addEventListener("mouseover", (event) => this.hover(event));
+    this.element.addEventListener("mouseleave", () => page.tooltip.hide());
+    this.element.addEventListener("click", (event) => this.click(event));
+    this.element.addEventListener("keydown", (event) => this.keydown(event));
+    this.element.addEventListener("blur", () => this.leave());
+  }
+
+  update(plan, scroller) {
+    this.plan = plan;
+    this.scroller = scroller;
+    const { rows, height } = rowsOf(this.state);
+    this.rows = rows;
+    this.positions = [...Array(this.state.tokens.length + 1).keys()];
+    const shown = plan.columns.filter((column) => column.cells);
+    this.cells = shown.flatMap((column) => this.positions.map((position) => ({ stage: column.stage, position })));
+    this.firstCell = new Map(shown.map((column, place) => [column.stage, place * this.positions.length]));
+    this.litStages = new Set([...this.state.lit].map((part) => this.state.model.components[part].stage));
+    this.scales = new Map();
+    this.element.style.height = `${height}px`;
+    this.element.style.width = `${plan.width}px`;
+    this.element.setAttribute("aria-rowcount", String(rows.length));
+    this.window = "";
+    this.render();
+  }
+
+  /** Put what is in sight into the document. */
+  render() {
+    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
+    const top = scrollTop - this.element.offsetTop - MARGIN,
+      bottom = top + clientHeight + 2 * MARGIN;
+    const numbers = [...this.rows.keys()].filter(
+      (i) => this.rows[i].top + this.rows[i].height > top && this.rows[i].top < bottom,
+    );
+    const left = scrollLeft - MARGIN,
+      right = scrollLeft + clientWidth + MARGIN;
+    const columns = this.plan.columns.filter(({ x, width }) => x + width > left && x < right);
+    const window = [numbers[0], numbers.at(-1), columns[0]?.stage, columns.at(-1)?.stage].join();
+    if (window === this.window) return;
+    this.window = window;
+    this.element.replaceChildren(...numbers.map((number) => this.row(this.rows[number], number, columns)));
+    this.mark();
+  }
+
+  row(row, number, columns) {
+    const { state, plan } = this;
+    const { group, dimension } = row;
+    const focused = state.current.kind === "sop" && group.sop === state.current.id;
+    return h(
+      "div",
+      {
+        class: classes("row", dimension ? "dimension" : "group", focused && "focused", group.scratch && "scratch"),
+        role: "row",
+        "aria-rowindex": number + 1,
+        style: `top:${row.top}px;height:${row.height}px;width:${plan.width}px`,
+      },
+      this.name(row, number),
+      columns.map((column) =>
+        h(
+          "div",
+          {
+            class: classes("column", this.litStages.has(column.stage) && "lit"),
+            style: `left:${column.x}px;width:${column.width}px`,
+          },
+          column.cells
+            ? this.positions.map((position) =>
+                dimension
+                  ? this.cell(row, number, column.stage, position)
+                  : this.value(row, number, column.stage, position),
+              )
+            : null,
+        ),
+      ),
+    );
+  }
+
+  name({ group, dimension }, number) {
+    const style = `width:${this.plan.label}px`;
+    if (dimension) {
+      const text = dimension.value === null ? "number" : dimension.value.text;
+      return h(
+        "div",
+        { class: "name", role: "rowheader", style, data: { row: number, column: -1 } },
+        h("span", {}, text),
+      );
+    }
+    const open = this.state.open.has(group.number);
+    return h(
+      "div",
+      { class: "name", role: "rowheader", "aria-expanded": String(open), style, data: { row: number, column: -1 } },
+      h("span", { class: "arrow" }, open ? "▾" : "▸"),
+      h("span", { class: "text" }, group.label),
+      h("small", {}, String(group.rows.length)),
+    );
+  }
+
+  /** What a variable holds, as text. */
+  value({ group }, number, stage, position) {
+    const { state, plan } = this;
+    const read = state.model.read(group, state.now.run, stage, position);
+    const fresh = stage === group.stage && read !== null;
+    const text = read === null ? "" : brief(read, Math.floor(plan.cell / 6.8));
+    const patched =
+      fresh &&
+      state.patches.some((patch) => patch.sop === group.sop && patch.position === position - 1 && group.settable);
+    return h(
+      "span",
+      {
+        class: classes(
+          "value",
+          fresh && "fresh",
+          position === 0 && "bos",
+          state.differs(group, stage, position) && "differs",
+          patched && "patched",
+        ),
+        role: "gridcell",
+        style: `width:${plan.cell}px`,
+        data: { row: number, column: this.columnOf(stage, position) },
+      },
+      text,
+    );
+  }
+
+  /** One direction at one position: colour for size, a red border where the sub-layer changed it. */
+  cell({ group, dimension }, number, stage, position) {
+    const { state, plan } = this;
+    const { run } = state.now;
+    const at = position * run.width + dimension.slot;
+    const x = run.streams[stage][at];
+    const before = stage ? run.streams[stage - 1][at] : 0;
+    const size = Math.min(1, Math.abs(x) / this.scale(group));
+    const shown = size < 0.02 ? null : `--x:${(0.12 + 0.88 * size).toFixed(3)};`;
+    return h("span", {
+      class: classes(
+        "cell",
+        shown && (x < 0 ? "negative" : "positive"),
+        Math.abs(x - before) > CHANGED && "changed",
+        state.cellDiffers(dimension.slot, stage, position) && "differs",
+      ),
+      role: "gridcell",
+      style: `width:${plan.cell - 2}px;${shown ?? ""}`,
+      data: { row: number, column: this.columnOf(stage, position) },
+    });
+  }
+
+  /** The largest number among a group's directions on this input, at least 1. */
+  scale(group) {
+    if (!this.scales.has(group)) {
+      const { run } = this.state.now;
+      const last = run.streams.at(-1);
+      let most = 1;
+      for (const { slot } of group.rows)
+        for (let p = 0; p < run.length; p++) most = Math.max(most, Math.abs(last[p * run.width + slot]));
+      this.scales.set(group, most);
+    }
+    return this.scales.get(group);
+  }
+
+  columnOf(stage, position) {
+    return this.firstCell.get(stage) + position;
+  }
+
+  /** What the tooltip says of a cell, or of the name (column -1). */
+  describe(row, column) {
+    const lines = describe(this.state, row, this.cells[column]);
+    return column >= 0 && this.patchable(row, column) ? [...lines, ["", "click to patch"]] : lines;
+  }
+
+  patchable({ group }, column) {
+    const { stage, position } = this.cells[column];
+    return group.settable && position > 0 && stage >= group.stage;
+  }
+
+  // Mouse and keyboard
+
+  found(event) {
+    const target = event.target.closest?.("[data-row]");
+    return target && { row: Number(target.dataset.row), column: Number(target.dataset.column), target };
+  }
+
+  hover(event) {
+    const at = this.found(event);
+    if (at) this.page.tooltip.show(at.target.getBoundingClientRect(), this.describe(this.rows[at.row], at.column));
+    else this.page.tooltip.hide();
+  }
+
+  click(event) {
+    const at = this.found(event);
+    if (at) this.act(at.row, at.column, at.target);
+  }
+
+  act(number, column, target) {
+    const row = this.rows[number];
+    this.page.tooltip.hide();
+    if (column < 0) {
+      if (!row.dimension) this.state.toggleGroup(row.group.number);
+      return;
+    }
+    const { stage, position } = this.cells[column];
+    if (row.group.sop !== null && stage >= row.group.stage)
+      this.page.overview.stay(() => this.state.selectSop(row.group.sop));
+    if (this.patchable(row, column)) {
+      const again = this.element.querySelector(`[data-row="${number}"][data-column="${column}"]`) ?? target;
+      this.page.patchMenu.open(again, row.group.sop, position - 1);
+    }
+  }
+
+  keydown(event) {
+    const moves = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1],
+      PageDown: [20, 0],
+      PageUp: [-20, 0],
+    };
+    const step = moves[event.key];
+    if (step) {
+      event.preventDefault();
+      event.stopPropagation();
+      const { row, column } = this.cursor ?? { row: -step[0], column: -1 };
+      this.cursor = {
+        row: clamp(row + step[0], 0, this.rows.length - 1),
+        column: clamp(column + step[1], -1, this.cells.length - 1),
+      };
+      this.reveal();
+    } else if ((event.key === "Enter" || event.key === " ") && this.cursor) {
+      event.preventDefault();
+      const target = this.cursorElement();
+      if (target) this.act(this.cursor.row, this.cursor.column, target);
+    }
+  }
+
+  cursorElement() {
+    return (
+      this.cursor && this.element.querySelector(`[data-row="${this.cursor.row}"][data-column="${this.cursor.column}"]`)
+    );
+  }
+
+  /** Scroll to the cursor, mark it and say what is there. */
+  reveal() {
+    const { scroller, plan } = this;
+    const row = this.rows[this.cursor.row];
+    const top = this.element.offsetTop + row.top,
+      header = 44;
+    if (top - header < scroller.scrollTop) scroller.scrollTop = top - header;
+    if (top + row.height > scroller.scrollTop + scroller.clientHeight)
+      scroller.scrollTop = top + row.height - scroller.clientHeight;
+    if (this.cursor.column >= 0) {
+      const { stage, position } = this.cells[this.cursor.column];
+      const left = plan.columns[stage].x + position * plan.cell;
+      if (left - plan.label < scroller.scrollLeft) scroller.scrollLeft = left - plan.label;
+      if (left + plan.cell > scroller.scrollLeft + scroller.clientWidth)
+        scroller.scrollLeft = left + plan.cell - scroller.clientWidth + 8;
+    }
+    this.render();
+    this.mark();
+    const element = this.cursorElement();
+    if (element) this.page.tooltip.show(element.getBoundingClientRect(), this.describe(row, this.cursor.column));
+    this.page.say(
+      this.describe(row, this.cursor.column)
+        .map((line) => (Array.isArray(line) ? line.join(" ") : line))
+        .join(", "),
+    );
+  }
+
+  mark() {
+    this.element.querySelector(".cursor")?.classList.remove("cursor");
+    if (document.activeElement === this.element) this.cursorElement()?.classList.add("cursor");
+  }
+
+  leave() {
+    this.page.tooltip.hide();
+    this.element.querySelector(".cursor")?.classList.remove("cursor");
+  }
+}
+
+function clamp(x, low, high) {
+  return Math.max(low, Math.min(high, x));
+}

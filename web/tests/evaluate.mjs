@@ -1,0 +1,28 @@
+// Runs pages' programs and weights without a browser, for tests/viz/test_explorer_core.py: JSON in, JSON out.
+import { readFileSync } from "node:fs";
+import { loadModel } from "../src/core/model.js";
+
+const jobs = JSON.parse(readFileSync(0, "utf8"));
+const results = jobs.map(({ data, inputs, patches }) => {
+  const model = loadModel(data);
+  return inputs.map((tokens, number) => {
+    const changes = (patches?.[number] ?? []).map((patch) => ({ ...patch, code: patch.code ?? NaN }));
+    const evaluation = model.evaluate(tokens, changes);
+    const run = model.run(tokens, changes);
+    return {
+      program: Object.fromEntries([...evaluation.codes].map(([id, codes]) => [id, [...codes].map(orNull)])),
+      fails: evaluation.errors.length > 0,
+      model: model.outputs.map((output) => tokens.map((_, position) => orNull(model.decode(output, run, position)))),
+      stream: [...run.streams.at(-1)],
+      variables: [...model.groupOfSop].map(([sop, group]) => [
+        sop,
+        tokens.map((_, position) => orNull(model.read(group, run, group.stage, position + 1)?.code ?? NaN)),
+      ]),
+    };
+  });
+});
+process.stdout.write(JSON.stringify(results));
+
+function orNull(x) {
+  return Number.isNaN(x) ? null : x;
+}
