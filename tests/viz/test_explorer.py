@@ -126,7 +126,7 @@ def test_tokens_to_begin_with(model: CompiledModel) -> None:
 def test_weights_are_stored_sparse() -> None:
     """A page grows with the weights that are not zero, and with the tables."""
     program = make_sort(rasp.tokens, rasp.tokens, max_seq_len=12, min_key=1)
-    large = tracr.compile(program, range(1, 13), 12)
+    large = tracr.compile(program, range(1, 13), 12, level=0)
     assert large.n_parameters > 150_000
     assert len(large.explore().html) < len(bundle()) + large.n_parameters
 
