@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -12,16 +13,17 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import assert_agrees, compile_quietly
 from tests.strategies import VOCABULARIES, Case, cases
+from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.model.interventions import locations
 from tracr.rasp.values import Value
 
 
 def check(case: Case, inputs: int) -> str:
-    """Compile at both levels and compare; says what happened."""
+    """Compile at every level and compare; says what happened."""
     program = case.program
     models = []
-    for level in (0, 1):
+    for level in LEVELS:
         try:
             model = compile_quietly(
                 program, case.vocab, case.max_seq_len, causal=case.causal, level=level, bos="<bos>", pad="<pad>"
@@ -30,15 +32,16 @@ def check(case: Case, inputs: int) -> str:
             return "refused" if refusal.diagnostic.hint else "refused without advice"
         assert_agrees(model, program, case.inputs(inputs), singles=2)
         models.append(model)
-    assert models[1].n_layers <= models[0].n_layers
-    assert models[1].d_model <= models[0].d_model
+    for lower, higher in itertools.pairwise(models):
+        assert higher.n_layers <= lower.n_layers
+        assert higher.d_model <= lower.d_model
     return "compiled"
 
 
 @given(case=cases(composite=True))
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 def test_models_compute_random_programs(case: Case) -> None:
-    """Decoded output equals the interpreter's, None included; level 1 is never larger than level 0."""
+    """Decoded output equals the interpreter's, None included; a higher level is never larger."""
     assert check(case, inputs=12) in ("compiled", "refused")
 
 
@@ -99,10 +102,10 @@ def assert_noise_bounds_hold(model: tracr.CompiledModel, inputs: list[list[Value
 
 @pytest.mark.parametrize("block", range(4))
 def test_error_bounds_hold(block: int) -> None:
-    """On 60 seeded programs in each block, at both levels."""
+    """On 60 seeded programs in each block, at every level."""
     for seed in range(60 * block, 60 * block + 60):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 1 + seed % 9, 1 + seed % 6, seed % 3 == 0)
-        for level in (0, 1):
+        for level in LEVELS:
             try:
                 model = compile_quietly(
                     case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level, bos="<b>", pad="<p>"

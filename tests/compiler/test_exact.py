@@ -7,6 +7,7 @@ import random
 import pytest
 
 from tests.agreement import assert_agrees, compile_quietly
+from tracr.compiler.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import SOp, Value
 
@@ -75,7 +76,7 @@ def check(name: str, level: int, longest: int, count: int, singles: int, referen
     assert assert_agrees(model, program, inputs, singles=singles, reference=reference) == count
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", suite(100))
 def test_exact_at_length_100(name: str, level: int) -> None:
     """Vocabulary of 10, against the reference interpreter."""
@@ -83,7 +84,7 @@ def test_exact_at_length_100(name: str, level: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", suite(100))
 def test_exact_at_length_100_on_two_thousand_inputs(name: str, level: int) -> None:
     """The same on 2,000 inputs each, 100 of them through the reference interpreter, 200 also unpadded."""
@@ -91,7 +92,7 @@ def test_exact_at_length_100_on_two_thousand_inputs(name: str, level: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ["length", "hist", "reverse"])
 def test_exact_at_length_1000(name: str, level: int) -> None:
     """Decoded identical at length 1,000.

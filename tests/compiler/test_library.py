@@ -6,6 +6,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs, assert_agrees, some_inputs
+from tracr.compiler.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES
@@ -31,7 +32,7 @@ def inputs_of(name: str) -> list[list[rasp.Value]]:
     return all_inputs(example.vocab, 3) + some_inputs(example.vocab, example.max_seq_len, 40)
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_compile_and_agree(name: str, level: int) -> None:
     """No warning, no refusal; the interpreter's answer on every input it has one for."""
@@ -40,7 +41,7 @@ def test_examples_compile_and_agree(name: str, level: int) -> None:
     assert assert_agrees(model, example.program, inputs) == len(inputs)
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - LENGTH))
 def test_examples_compile_causally(name: str, level: int) -> None:
     """So do the causal models of all programs that do not need the length."""
@@ -65,7 +66,7 @@ def test_programs_that_never_look_ahead(name: str) -> None:
         assert evaluate(program, xs, causal=True) == evaluate(program, xs)
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("causal", [False, True])
 def test_dyck_on_every_short_word_and_some_long_ones(level: int, causal: bool) -> None:
     """Words that nest are rare among random ones, so Dyck-2 is compared on all up to length 4 and on chosen ones."""
@@ -78,7 +79,7 @@ def test_dyck_on_every_short_word_and_some_long_ones(level: int, causal: bool) -
     assert model("({(})}") == ["P", "P", "P", "F", "F", "F"]
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_dyck_ignores_other_tokens(level: int) -> None:
     """A token that is no bracket stands on no level, wherever it is."""
     program = programs.make_dyck(["()", "{}"])
@@ -88,7 +89,7 @@ def test_dyck_ignores_other_tokens(level: int) -> None:
     assert assert_agrees(model, program, inputs) == len(inputs)
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_both_sorts_are_one_function(level: int) -> None:
     """The paper's sort and the RASP paper's give the same on every input, compiled as well."""
     tokens, vocab = rasp.tokens, (1, 2, 3)
@@ -99,7 +100,7 @@ def test_both_sorts_are_one_function(level: int) -> None:
     assert one == other
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("filler", [None, "-"])
 def test_most_freq_fills_up(filler: str | None, level: int) -> None:
     """The filler is a value like any other, `None` included."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly
 from tracr.compiler.conjunctions import Conjunction, cover
+from tracr.compiler.options import LEVELS
 from tracr.compiler.plans import choose_plan
 from tracr.compiler.typed import CompositeNode, PairLookup, Selector, SelectorNode
 from tracr.rasp import programs, rasp
@@ -136,14 +137,14 @@ CASES: dict[str, tuple[SOp, str]] = {
 def test_constructions(name: str, causal: bool) -> None:
     """Each is right at both levels, padded and not, and the construction is the one that is meant."""
     program, kind = CASES[name]
-    for level in (0, 1):
+    for level in LEVELS:
         model = compile_quietly(program, "abc", 5, level=level, causal=causal)
         assert_agrees(model, program, all_inputs("abc", 4), reference=60)
         if kind and not causal:
             assert any(kind in choice for choice in model.circuit.choices), model.circuit.choices
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_copies_from_one_of_several_heads(level: int) -> None:
     """At most one key by exclusive conditions: a head each, added up; numbers, categories, None and defaults."""
     first = rasp.Select(indices, 0, Comparison.EQ) & rasp.Select(0, rasp.Map(lambda i: i % 2, indices), Comparison.EQ)
@@ -176,7 +177,7 @@ def test_counts_of_several_heads_at_length_1000() -> None:
 def test_the_rasp_papers_programs_need_no_product_space(name: str) -> None:
     """Duplicate-safe sort, most frequent tokens and double histogram compile as they are written."""
     example = programs.EXAMPLES[name]
-    for level in (0, 1):
+    for level in LEVELS:
         model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
         assert_agrees(model, example.program, all_inputs(example.vocab, 4)[-300:], reference=60)
         pairs = [
@@ -269,7 +270,7 @@ def test_sorting_a_hundred_tokens_takes_two_comparisons(name: str) -> None:
         "sort": lambda: programs.make_sort(tokens, tokens, max_seq_len=100, min_key=1),
         "sort_freq": lambda: programs.make_sort_freq(100),
     }[name]()
-    for level in (0, 1):
+    for level in LEVELS:
         model = compile_quietly(made, list(range(100)), 100, level=level)
         assert model.n_parameters < 3_000_000
         rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ import tracr
 from tests.agreement import compile_quietly, same, some_inputs
 from tests.strategies import Case, cases
 from tracr.compiler.domains import Finite
+from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import Batch, evaluate_batch
 from tracr.model.interventions import locations
 from tracr.rasp import programs, rasp
@@ -29,7 +30,7 @@ def tampered(
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_the_library_is_verified_on_all_inputs(name: str, level: int) -> None:
     """Every input, padded and not."""
     example = programs.EXAMPLES[name]
@@ -117,7 +118,7 @@ def interventions_agree(model: tracr.CompiledModel, inputs: list[list[object]], 
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_setting_a_variable_does_what_the_interpreter_says(name: str, level: int) -> None:
     """For every variable of every library program that owns directions."""
     example = programs.EXAMPLES[name]

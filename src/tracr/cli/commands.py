@@ -69,7 +69,10 @@ MaxLen = Annotated[
 Level = Annotated[
     int | None,
     typer.Option(
-        callback=_level, metavar="N", help="0 keeps the paper's structure, 1 (usual) optimises.", show_default=False
+        callback=_level,
+        metavar="N",
+        help="0 keeps the paper's structure, 1 (usual) optimises, 2 also folds linear operations.",
+        show_default=False,
     ),
 ]
 Causal = Annotated[bool | None, typer.Option("--causal", help="Mask attention to earlier positions.")]

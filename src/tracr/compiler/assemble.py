@@ -29,8 +29,9 @@ def assemble(construction: Construction, options: Options) -> Parameters:
     w_u = np.zeros((width, sum(variable.size for _, variable in outputs)))
     start = 0
     for _, variable in outputs:
-        for place, slot in enumerate(construction.slots[variable]):
-            w_u[slot, start + place] = 1.0
+        whole = LinearMap.of(variable, np.eye(variable.size))
+        linear = construction.schedule.circuit.folded.get(variable, whole)
+        assembler.read(linear, w_u[:, start : start + variable.size], np.zeros(0))
         start += variable.size
     layers = tuple(assembler.layer(layer) for layer in construction.layers)
     return Parameters(w_e, w_pos, layers, w_u)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.typed import Typed
 from tracr.craft.heads import Head
-from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.errors import InternalError
@@ -40,6 +40,8 @@ class Circuit:
     outputs: tuple[tuple[str, Variable], ...]
     read: Mapping[Variable, NDArray[np.bool_]] | None = None
     """Which directions are read, once the rest is pruned."""
+    folded: Mapping[Variable, LinearMap] = field(default_factory=dict)
+    """Variables that are no directions: what their readers read instead."""
     choices: tuple[str, ...] = ()
     """How selectors that are not simply one head were translated, and what that costs."""
 
@@ -64,7 +66,7 @@ class Circuit:
                     raise InternalError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
                 written.add(variable)
         for name, variable in self.outputs:
-            if variable not in written and variable not in self.variables:
+            if variable not in written and variable not in self.variables and variable not in self.folded:
                 raise InternalError(f"output {name} is never written")
 
     def show(self) -> str:
@@ -78,6 +80,9 @@ class Circuit:
             else:
                 size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
             lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
+        for variable, linear in self.folded.items():
+            made_of = ", ".join(part.label for part in linear.blocks if part not in (ONE, BOS, PAD))
+            lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}")
         lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)

@@ -13,7 +13,7 @@ from tracr.rasp.values import Value, as_value, sort_values
 
 __all__ = ["LEVELS", "Options", "as_vocabulary"]
 
-LEVELS = (0, 1)
+LEVELS = (0, 1, 2)
 MOST_ASTRAY = 0.05  # attention that a small gap may leak; how much does no harm, each construction decides
 
 

@@ -8,6 +8,7 @@
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
     3 translate              Typed         Circuit        translate.py
+        fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
     4 assign to layers       Circuit       Schedule       schedule.py
         merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
@@ -22,6 +23,7 @@ from __future__ import annotations
 from tracr.compiler.assemble import assemble
 from tracr.compiler.construct import construct
 from tracr.compiler.encode import choose_encodings
+from tracr.compiler.fold import fold
 from tracr.compiler.infer import infer
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
@@ -66,7 +68,8 @@ def _deeper(shared: Typed, apart: Typed) -> bool:
 
 
 def _depth(typed: Typed) -> int:
-    return len(assign_to_layers(prune(translate(typed))).layers)
+    circuit = translate(typed)
+    return len(assign_to_layers(prune(fold(circuit) if typed.options.level >= 2 else circuit)).layers)
 
 
 def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
@@ -74,6 +77,8 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
+    if options.level >= 2:
+        circuit = fold(circuit)
     if options.level >= 1:
         circuit = prune(circuit)
         circuit.verify()

@@ -21,7 +21,12 @@ Read = dict[Variable, NDArray[np.bool_]]
 def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
     zero = {variable for part in circuit.components for variable, matrix in part.writes if not matrix.any()}
-    read: Read = {variable: np.ones(variable.size, dtype=bool) for _, variable in circuit.outputs}
+    read: Read = {}
+    for _, variable in circuit.outputs:
+        if variable in circuit.folded:
+            _mark(read, circuit.folded[variable])
+        else:
+            read[variable] = np.ones(variable.size, dtype=bool)
     kept: list[Component] = []
     for component in reversed(circuit.components):
         trimmed = _trim(component, read, zero)

@@ -8,6 +8,7 @@ are told apart.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from tracr.compiler.typed import (
     describe,
 )
 from tracr.craft.linear import linear_combination, read_code, read_number
-from tracr.craft.mlps import Units, carry, look_up
+from tracr.craft.mlps import carry, look_up
 from tracr.craft.numerics import GAP, OUTPUT_TOLERANCE, Noise
 from tracr.craft.variables import Array
 from tracr.errors import CompileError
@@ -148,7 +149,7 @@ def _(op: Linear, translation: Translation, node: SOpNode) -> None:
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
     units = carry(total, op.constant, others, space.size)
     if total.noise.grid and float(op.constant).is_integer():
-        units = Units(units.read, units.write, Noise())
+        units = replace(units, noise=Noise())
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 

@@ -30,6 +30,8 @@ class MLP:
     read: LinearMap
     writes: tuple[tuple[Variable, Array], ...]
     what: str
+    linear: LinearMap | None = None
+    """What is written, where that is a linear function of what is read."""
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:
@@ -44,11 +46,15 @@ class MLP:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of what comes out."""
+    """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of what comes out.
+
+    `linear` is what comes out as a linear function of what is read, if it is one.
+    """
 
     read: LinearMap
     write: Array
     noise: Noise
+    linear: LinearMap | None = None
 
     @property
     def count(self) -> int:
@@ -95,7 +101,8 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
         rows, members = rows[kept], members[:, kept]
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
-        return Units(code.then(members), rows, Noise(error=(noise.error + U * _inexact(rows)) * scale))
+        error = (noise.error + U * _inexact(rows)) * scale
+        return Units(code.then(members), rows, Noise(error=error), code.then(members @ rows))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
     return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=4 * U * scale))
@@ -258,7 +265,11 @@ def carry(read: NumberRead, constant: float, others: Others, width: int) -> Unit
         first = np.zeros(width)
         first[0] = constant
         parts.append(_constant(read, first))
-    return join(*parts, *_others(read, others))
+    units = join(*parts, *_others(read, others))
+    if read.flags:
+        return units
+    linear = read.number.then(np.eye(1, width)) + present().then(constant * np.eye(1, width))
+    return replace(units, linear=linear if constant else read.number.then(np.eye(1, width)))
 
 
 def divide(

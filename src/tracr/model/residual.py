@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
 from tracr.craft.heads import Head
@@ -114,8 +116,7 @@ def residual_of(construction: Construction) -> Residual:
         for part in layer.mlps:
             note(f"blocks.{number}.mlp", part)
     for _, variable in circuit.outputs:
-        for place in range(variable.size):
-            readers.setdefault((variable, place), []).append("unembed")
+        note_reads("unembed", circuit.folded.get(variable, LinearMap.of(variable, np.eye(variable.size))))
     options = circuit.typed.options
     special = {BOS: options.bos, PAD: options.pad}
     dimensions = []

@@ -117,7 +117,7 @@ class Translation:
         if noise.error == 0.0 and space.numerical and space.node is not None:
             noise = self.exact(self.typed.sops[space.node])
         variable = replace(space, noise=noise)
-        self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what))
+        self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.linear))
         return variable
 
     def number(self, number: int) -> NumberRead:
