@@ -71,7 +71,7 @@ Level = Annotated[
     typer.Option(
         callback=_level,
         metavar="N",
-        help="0 keeps the paper's structure, 1 (usual) optimises, 2 also folds linear operations.",
+        help="0 keeps the paper's structure, 1 (usual) optimises, 2 folds linear operations too.",
         show_default=False,
     ),
 ]
