@@ -10,6 +10,7 @@
       InputError        an input sequence the model or the interpreter cannot take
       FormatError       a saved model that cannot be read, or a model that cannot be written
       MissingExtra      an optional library that is not installed
+      UnknownName       a name that stands for nothing here, such as that of an activation
 
 Warnings about a program are `TracrWarning`.
 """
@@ -30,6 +31,7 @@ __all__ = [
     "MissingExtra",
     "TracrError",
     "TracrWarning",
+    "UnknownName",
     "VocabularyError",
 ]
 
@@ -100,6 +102,13 @@ class FormatError(TracrError, ValueError):
 
 class MissingExtra(TracrError, ImportError):
     """An optional library is not installed; the hint is the command that installs it."""
+
+
+class UnknownName(TracrError, KeyError):
+    """A name that stands for nothing here."""
+
+    def __str__(self) -> str:
+        return str(self.diagnostic)  # not quoted, as a KeyError's is
 
 
 class TracrWarning(UserWarning):

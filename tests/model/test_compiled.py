@@ -171,3 +171,13 @@ def test_stages_are_there_and_show_themselves(reverse: tracr.CompiledModel) -> N
         assert reverse.show(stage)
     assert "reverse = copy of tokens" in reverse.typed.show()
     assert "blocks.0.attn.W_Q" in reverse.show()
+
+
+def test_a_run_is_a_mapping() -> None:
+    """Names that are not there are not in it; asking for one says which there are."""
+    run = tracr.compile(rasp.indices, "ab", 3).run("ab")
+    assert "logits" in run
+    assert "nothing" not in run
+    assert run.get("nothing") is None
+    with pytest.raises(tracr.TracrError, match=r"no activation 'nothing'(?s:.)*there are hook_embed"):
+        run["nothing"]

@@ -17,7 +17,7 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
-from tracr.errors import TracrError
+from tracr.errors import TracrError, UnknownName
 from tracr.model.forward import Hook, forward
 from tracr.model.interventions import setting_hook
 from tracr.model.outputs import Output
@@ -52,7 +52,7 @@ class Run(Mapping[str, NDArray[Any]]):
         try:
             return self.activations[name]
         except KeyError:
-            raise TracrError(f"no activation {name!r}", hint=f"there are {', '.join(self.activations)}") from None
+            raise UnknownName(f"no activation {name!r}", hint=f"there are {', '.join(self.activations)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.activations)
