@@ -1,11 +1,11 @@
-"""The command line `tracr`: list, compile, run, show, info, verify and sample.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample and figure.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options
 sampling.py       the command that makes datasets of programs
+drawing.py        the command that draws figures
 description.py    what a model consists of, as data
-stream.py         the residual stream, sub-layer by sub-layer, as data
-screen.py         both as text and tables
+screen.py         that, and the residual stream, as text and tables
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import warnings
 
 from tracr.cli.commands import app
+from tracr.cli.drawing import figure
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
 from tracr.errors import TracrError, TracrWarning
@@ -21,6 +22,7 @@ from tracr.errors import TracrError, TracrWarning
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
 app.command("sample")(sample)
+app.command("figure")(figure)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracr.cli.description import parts, sizes
-from tracr.cli.stream import Step, cell
+from tracr.model.stream import Step, cell
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:

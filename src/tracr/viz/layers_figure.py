@@ -1,0 +1,106 @@
+"""Which component sits in which layer: steps 4 and 5 of the compiler.
+
+The residual stream runs down the left; each sub-layer holds the heads or groups of neurons that read from it and write
+to it, or nothing (a no-op).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tracr.viz.blocks import Block, beside, in_lines, stacked
+from tracr.viz.canvas import BLUE, GREY, INK, LINE, MARGIN, ORANGE, PALE, SIZE, SMALL, Canvas, text_width
+from tracr.viz.labels import shortened, visible
+
+if TYPE_CHECKING:
+    from tracr.compiler.circuit import Component
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["layer_allocation"]
+
+NAMES = 44  # characters in a line of a box
+STREAM = 0.62  # where the residual stream runs
+GAP = 0.12
+
+Line = tuple[str, float, str, str]
+
+
+def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+    """The components in their layers: what each writes, what it reads, how large it is.
+
+    Args:
+        model: a compiled model.
+        width: how many inches wide it may be before the components of a sub-layer are broken into lines.
+        ax: draw in this axes instead of a figure of its own.
+    """
+    room = width - 2 * MARGIN - STREAM - 0.2
+    embedded = [source.variable.label for source in model.circuit.embedded]
+    rows = [("", _box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
+    for number, layer in enumerate(model.construction.layers, start=1):
+        heads = [_component(head, f"head of rank {head.rank}", ORANGE, "#fdf3e7") for head in layer.heads]
+        mlps = [_component(part, _neurons(part.read.width), BLUE, "#eaf1fa") for part in layer.mlps]
+        rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
+    outputs = ", ".join(visible(output.name) for output in model.outputs)
+    rows.append(("", _box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
+    whole = stacked([block for _, block in rows], GAP)
+    canvas = Canvas(2 * MARGIN + STREAM + 0.2 + whole.width, 2 * MARGIN + whole.height, ax)
+    _draw(canvas, rows)
+    return canvas.figure
+
+
+def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:
+    x, y = MARGIN + STREAM, MARGIN
+    first, last = rows[0][1].height / 2, rows[-1][1].height / 2
+    height = sum(block.height + GAP for _, block in rows) - GAP
+    canvas.line([(x, y + first), (x, y + height - last)], color=INK, line=1.6)
+    for name, block in rows:
+        middle = y + block.height / 2
+        canvas.line([(x, middle), (x + 0.2, middle)], color=INK, line=0.8)
+        canvas.text(x - 0.08, middle, name, ha="right", weight="bold")
+        block.draw(canvas, x + 0.2, y)
+        y += block.height + GAP
+
+
+def _component(component: Component, size: str, edge: str, face: str) -> Block:
+    reads = [variable.label for variable in component.reads if variable.node is not None]
+    writes = _listed([variable.label for variable, _ in component.writes])
+    lines: list[Line] = [(writes, SIZE, "bold", INK)]
+    if reads:
+        lines.append((f"reads {_listed(reads)}", SMALL, "normal", INK))
+    return _box([*lines, (size, SMALL, "normal", GREY)], edge, face)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas, as many as fit."""
+    shown: list[str] = []
+    for number, name in enumerate(map(visible, names)):
+        if shown and len(", ".join([*shown, name])) > NAMES:
+            return f"{', '.join(shown)} and {len(names) - number} more"
+        shown.append(shortened(name, NAMES))
+    return ", ".join(shown) or "nothing"
+
+
+def _neurons(count: int) -> str:
+    return f"{count} neuron{'s' if count != 1 else ''}"
+
+
+def _box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = False) -> Block:
+    width = max(text_width(text, size, weight) for text, size, weight, _ in lines) + 0.2
+    height = LINE * len(lines) + 0.1
+
+    def draw(canvas: Canvas, x: float, y: float) -> None:
+        canvas.box(x, y, width, height, edge=edge, face=face, rounded=True, dashed=dashed)
+        for place, (text, size, weight, color) in enumerate(lines):
+            canvas.text(x + 0.1, y + 0.05 + LINE * (place + 0.5), text, size=size, weight=weight, color=color)
+
+    return Block(width, height, draw)
+
+
+def _sublayer(boxes: Sequence[Block], room: float) -> Block:
+    if not boxes:
+        return _box([("no-op", SMALL, "normal", GREY)], GREY, "white", dashed=True)
+    return stacked([beside(line, GAP) for line in in_lines(boxes, room, GAP)], GAP)
