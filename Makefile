@@ -19,7 +19,7 @@ export OMP_NUM_THREADS ?= 1
 
 WHEEL := .venv-wheel
 
-.PHONY: demo test tiny slow lint test-wheel clean
+.PHONY: demo test tiny slow lint images test-wheel clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -42,6 +42,10 @@ test-wheel:
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w dist .
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
 	$(WHEEL)/bin/python -m pytest -q -n 2 tests
+
+# The pictures of README.md.
+images: $(VENV)/.installed-dev
+	$(BIN)/tracr figure frac_prevs --input x,a,c,x --level 0 -o docs/images/frac_prevs.svg
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

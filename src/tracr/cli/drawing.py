@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,11 +14,11 @@ from tracr.cli.sources import Choice, compiled, find, read_tokens, read_vocabula
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["figure"]
-
-DPI = 200  # of pictures made of pixels
 
 
 class Kind(Enum):
@@ -113,11 +113,14 @@ def read_input(text: str, model: CompiledModel) -> list[Value]:
     return read_tokens([str(token) for token in read_vocabulary(text)], vocab)
 
 
-def _write(drawn: Any, output: Path) -> None:
+def _write(drawn: Figure, output: Path) -> None:
     """Write the figure beside its place, then move it there: a file is never half written."""
-    temporary = output.with_name(f".{output.stem}.{os.getpid()}{output.suffix}")
+    from tracr.viz.canvas import write_figure
+
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        drawn.savefig(temporary, dpi=DPI)
+        with temporary.open("wb") as file:
+            write_figure(drawn, file, output.suffix[1:].lower())
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)

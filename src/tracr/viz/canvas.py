@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import Collection, LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from tracr.errors import TracrWarning
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "RED", "Canvas", "shades", "text_width", "wrapped"]
+__all__ = ["BLUE", "GREY", "INK", "ORANGE", "RED", "Canvas", "shades", "text_width", "wrapped", "write_figure"]
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so what is measured is what is drawn
 SIZE = 8.0  # points
@@ -46,10 +48,16 @@ class InlineFigure(Figure):
     """A Figure that notebooks show by themselves."""
 
     def _repr_svg_(self) -> str:
-        text = io.StringIO()
-        with mpl.rc_context({"svg.hashsalt": "tracr"}):
-            self.savefig(text, format="svg", metadata={"Date": None})
-        return text.getvalue()
+        file = io.BytesIO()
+        write_figure(self, file, "svg")
+        return file.getvalue().decode()
+
+
+def write_figure(figure: Figure, file: BinaryIO, kind: str, dpi: float = 200) -> None:
+    """Write a figure as `pdf`, `svg`, `png` or the like; the same figure gives the same bytes."""
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with mpl.rc_context({"svg.hashsalt": "tracr"}):
+        figure.savefig(file, format=kind, dpi=dpi, metadata=undated)
 
 
 @cache
@@ -92,8 +100,31 @@ def shades(values: Array) -> Array:
     return np.asarray(1 - weight * (1 - ends))
 
 
+class Scaling(Artist):
+    """Drawn before everything else, it gives fonts and lines the size that fits the axes, whatever that has become."""
+
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__()
+        self.natural = width, height
+        self.sizes: list[tuple[Callable[[float], None], float]] = []
+        self.set_zorder(-1)
+
+    def draw(self, renderer: Any) -> None:
+        assert self.axes is not None
+        scale = self.axes.get_window_extent().width / self.axes.figure.dpi / self.natural[0]
+        if scale * SIZE < TINY:
+            width, height = self.natural
+            warnings.warn(
+                f"this axes is too small to read: the figure needs about {width:.1f} by {height:.1f} inches",
+                TracrWarning,
+                stacklevel=2,
+            )
+        for resize, size in self.sizes:
+            resize(scale * size)
+
+
 class Canvas:
-    """A drawing of a known size. `scale` is how much the user's axes shrinks it."""
+    """A drawing of a known size."""
 
     def __init__(self, width: float, height: float, ax: Axes | None) -> None:
         width, height = max(width, 0.1), max(height, 0.1)
@@ -101,17 +132,10 @@ class Canvas:
             figure: Figure = InlineFigure(figsize=(width, height), facecolor="white")
             ax = figure.add_axes((0, 0, 1, 1))
         self.ax = ax
-        box = ax.get_window_extent()
-        dpi = ax.get_figure(root=True).dpi  # type: ignore[union-attr]
-        self.scale = min(box.width / dpi / width, box.height / dpi / height)
-        if self.scale * SIZE < TINY:
-            warnings.warn(
-                f"this axes is too small to read: the figure needs about {width:.1f} by {height:.1f} inches",
-                TracrWarning,
-                stacklevel=4,
-            )
+        self.scaling = Scaling(width, height)
         ax.set_axis_off()
-        ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+        ax.set(xlim=(0, width), ylim=(height, 0), aspect="equal", anchor="N")
+        ax.add_artist(self.scaling)
 
     @property
     def figure(self) -> Figure:
@@ -135,8 +159,8 @@ class Canvas:
     ) -> None:
         """Write a text."""
         font = _font(weight).copy()
-        font.set_size(size * self.scale)
-        self.ax.text(
+        font.set_size(size)
+        written = self.ax.text(
             x,
             y,
             _drawable(text),
@@ -147,7 +171,9 @@ class Canvas:
             rotation=rotation,
             rotation_mode="anchor" if rotation else "default",
             parse_math=False,
+            in_layout=False,
         )
+        self.scaling.sizes.append((written.set_fontsize, size))
 
     def box(
         self,
@@ -163,18 +189,19 @@ class Canvas:
         dashed: bool = False,
     ) -> None:
         """Draw a rectangle from its upper left corner."""
-        style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "linewidth": line * self.scale}
+        style: dict[str, Any] = {"facecolor": face, "edgecolor": edge}
         style["linestyle"] = (0, (3, 2)) if dashed else "solid"
         if rounded:
             shape = "round,pad=0,rounding_size=0.06"
-            self.ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=shape, **style))
+            patch: Patch = FancyBboxPatch((x, y), width, height, boxstyle=shape, **style)
         else:
-            self.ax.add_patch(Rectangle((x, y), width, height, **style))
+            patch = Rectangle((x, y), width, height, **style)
+        self._add(patch, line)
 
     def line(self, points: Sequence[tuple[float, float]], color: Any = GREY, line: float = 0.6) -> None:
         """Draw a line through points."""
         xs, ys = zip(*points, strict=True)
-        self.ax.plot(xs, ys, color=color, linewidth=line * self.scale, solid_capstyle="butt")
+        self._add(Line2D(xs, ys, color=color, solid_capstyle="butt"), line)
 
     def curve(self, points: Sequence[tuple[float, float]], *, arrow: bool, color: Any = GREY) -> None:
         """Draw a smooth downward line through points, perhaps ending in an arrowhead."""
@@ -183,38 +210,32 @@ class Canvas:
             middle = (y + to_y) / 2
             vertices += [(x, middle), (to_x, middle), (to_x, to_y)]
             codes += [Path.CURVE4] * 3
-        self.ax.add_patch(
-            FancyArrowPatch(
-                path=Path(vertices, codes),
-                arrowstyle="-|>,head_length=3,head_width=1.6" if arrow else "-",
-                mutation_scale=self.scale,
-                color=color,
-                linewidth=0.8 * self.scale,
-                shrinkA=0,
-                shrinkB=0,
-            )
-        )
+        style = "-|>,head_length=3,head_width=1.6" if arrow else "-"
+        patch = FancyArrowPatch(path=Path(vertices, codes), arrowstyle=style, color=color, shrinkA=0, shrinkB=0)
+        self._add(patch, 0.8)
+        self.scaling.sizes.append((patch.set_mutation_scale, 1.0))
 
     def cells(self, xs: Array, ys: Array, values: Array, *, marked: Array | None = None, mark: Any = RED) -> None:
         """Draw a matrix of numbers from -1 to 1 between the lines at `xs` and `ys`; marked cells have borders."""
         self.box(xs[0], ys[0], xs[-1] - xs[0], ys[-1] - ys[0], face="white")
         roomy = min(np.diff(xs).min(), np.diff(ys).min()) > 0.1
-        thin = 0.4 * self.scale
         if roomy:
             across = [[(xs[0], y), (xs[-1], y)] for y in ys[1:-1]]
             down = [[(x, ys[0]), (x, ys[-1])] for x in xs[1:-1]]
-            self.ax.add_collection(LineCollection([*across, *down], colors=PALE, linewidths=thin), autolim=False)
-        filled = PolyCollection(
-            _squares(xs, ys, values != 0),
-            facecolors=shades(values[values != 0]),
-            edgecolors=PALE if roomy else "none",
-            linewidths=thin,
-        )
-        self.ax.add_collection(filled, autolim=False)
-        if marked is not None:
+            self._add(LineCollection([*across, *down], colors=PALE), 0.4)
+        if values.any():
+            squares, faces = _squares(xs, ys, values != 0), shades(values[values != 0])
+            self._add(PolyCollection(squares, facecolors=faces, edgecolors=PALE if roomy else "none"), 0.4)
+        if marked is not None and marked.any():
             around = _squares(xs, ys, marked, inset=0.5 / 72)
-            border = PolyCollection(around, facecolors="none", edgecolors=mark, linewidths=self.scale)
-            self.ax.add_collection(border, autolim=False)
+            self._add(PolyCollection(around, facecolors="none", edgecolors=mark), 1.0)
+
+    def _add(self, shape: Patch | Line2D | Collection, line: float) -> None:
+        """Add a shape whose lines are so many points wide."""
+        self.ax.add_artist(shape)
+        shape.set_in_layout(False)
+        shape.set_clip_on(False)
+        self.scaling.sizes.append((shape.set_linewidth, line))
 
     def numbers(self, xs: Array, y: float, values: Array, texts: Sequence[str]) -> None:
         """Write texts into a row of cells, light on dark."""

@@ -175,18 +175,21 @@ class _Strip:
             y += height
 
     def _panel(self, canvas: Canvas, step: Step, x: float, y: float) -> float:
-        xs = x + self.cell * np.arange(len(self.tokens) + 1)
+        rows = [(row, group.scale) for group in self.groups for row in group.rows]
+        values, marked = np.zeros((2, len(rows), len(self.tokens)))
+        for place, (row, scale) in enumerate(rows):
+            if row.dimension is not None:
+                values[place] = np.round(step.stream[:, row.dimension], 3) / scale
+                marked[place] = step.changed[:, row.dimension] & (step.name != "embed")
+        xs, ys = x + self.cell * np.arange(len(self.tokens) + 1), y + ROW * np.arange(len(rows) + 1)
+        canvas.cells(xs, ys, values, marked=marked.astype(bool))
+        for place, (row, _) in enumerate(rows):
+            if row.dimension is None:
+                canvas.box(x, ys[place], self.panel, ROW, face=PALE)
+            elif row.number and self.cell >= WIDE:
+                texts = [number_label(number) for number in step.stream[:, row.dimension]]
+                canvas.numbers(xs, ys[place] + ROW / 2, values[place], texts)
         for group in self.groups:
-            rows = [row.dimension for row in group.rows if row.dimension is not None]
-            values = np.round(step.stream[:, rows].T, 3) / group.scale
-            marked = step.changed[:, rows].T & (step.name != "embed")
-            canvas.box(x, y, self.panel, ROW * len(group.rows), face=PALE)
-            if rows:
-                canvas.cells(xs, y + ROW * np.arange(len(rows) + 1), values, marked=marked)
-            for place, row in enumerate(group.rows):
-                if row.number and self.cell >= WIDE:
-                    texts = [number_label(number) for number in step.stream[:, row.dimension]]
-                    canvas.numbers(xs, y + (place + 0.5) * ROW, values[place], texts)
             canvas.box(x, y, self.panel, ROW * len(group.rows), edge=GREY, line=0.5)
             y += ROW * len(group.rows)
         return y
