@@ -49,11 +49,13 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
     drawn = set()
     for (source, target), route in layout.routes.items():
         points = [(x + MARGIN, y + MARGIN) for x, y in route]
-        for piece in pairwise(points):
+        last = -3 if points[-2][0] == points[-1][0] else -2
+        for piece in pairwise(points[: last + 1]):
             if piece not in drawn:  # edges from one node share their way
-                canvas.curve(piece, arrow=piece[1] == points[-1])
+                canvas.curve(piece, arrow=False)
             drawn.add(piece)
-        _role(canvas, nodes[target], source, points)
+        canvas.curve(points[last:], arrow=True)
+        _role(canvas, nodes[target], source, points[last:])
     for number, node in enumerate(nodes):
         _box(canvas, node, lines[number], sizes[number], layout, number)
     return canvas.figure
@@ -91,6 +93,6 @@ def _role(canvas: Canvas, node: SavedNode, source: int, points: Sequence[tuple[f
     """Write which input of the node an edge leads into, on the side the edge does not come from."""
     roles = ROLES.get(node.kind, ())
     marks = ", ".join(role for role, child in zip(roles, node.children, strict=False) if child == source and role)
-    (before, _), (x, y) = points[-2:]
-    side, ha = (0.06, "left") if before <= x else (-0.06, "right")
+    x, y = points[-1]
+    side, ha = (0.06, "left") if points[0][0] <= x else (-0.06, "right")
     canvas.text(x + side, y - 0.09, marks, size=SMALL, color=GREY, ha=ha)

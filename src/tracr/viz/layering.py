@@ -23,7 +23,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the middle of every box is, and through which points every edge (source, target) runs."""
+    """Where the middle of every box is, and through which points every edge (source, target) runs.
+
+    Edges go sideways between ranks only, and straight down beside the boxes of a rank.
+    """
 
     middles: Mapping[int, Point]
     routes: Mapping[tuple[int, int], Sequence[Point]]
@@ -51,10 +54,11 @@ def arrange(sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]
         entries = _entries(dict.fromkeys(read), node, xs, rank, sizes[node][0])
         for source, entry in entries.items():
             points = [(xs[source, rank[source]], middles[source][1] + sizes[source][1] / 2)]
-            for between in range(rank[source] + 1, rank[node]):
-                x = xs[source, between]
-                points += [(x, tops[between]), (x, tops[between] + heights[between])]
-            routes[source, node] = [*points, (entry, middles[node][1] - sizes[node][1] / 2)]
+            for at in range(rank[source], rank[node]):
+                x = xs[source, at]
+                points += [(x, tops[at]), (x, tops[at] + heights[at])][at == rank[source] :]
+            points += [(entry, tops[rank[node]]), (entry, middles[node][1] - sizes[node][1] / 2)]
+            routes[source, node] = list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in points))
     width = max((xs[place] + room[place] / 2 for place in xs), default=0.0)
     return Layout(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
 

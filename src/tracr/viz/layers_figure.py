@@ -38,7 +38,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
         ax: draw in this axes instead of a figure of its own.
     """
     room = width - 2 * MARGIN - STREAM - 0.2
-    embedded = [source.variable.label for source in model.circuit.embedded]
+    embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
     rows = [("", _box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
     for number, layer in enumerate(model.construction.layers, start=1):
         heads = [_component(head, f"head of rank {head.rank}", ORANGE, "#fdf3e7") for head in layer.heads]

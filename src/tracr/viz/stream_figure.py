@@ -32,6 +32,7 @@ WIDE = 0.3  # the width of a cell that a number fits in
 GAP = 0.16  # between panels
 HEADER = 2 * LINE + 0.04
 STRIPS = 0.3  # between strips
+LEGEND = 3.2  # the width of the line that explains the colours
 NAME = 28  # characters
 
 
@@ -62,7 +63,7 @@ def residual_stream(
     plan = _Plan(model, [value_label(token) for token in run.tokens[0]], _chosen(steps(model, run), only))
     strips, notes = plan.strips(rows, width)
     labels = max(strip.labels_width for strip in strips)
-    size = labels + max(strip.width for strip in strips), sum(strip.height + STRIPS for strip in strips)
+    size = max(LEGEND, labels + max(strip.width for strip in strips)), sum(strip.height + STRIPS for strip in strips)
     footer = _footer(size[0] - 2 * MARGIN, notes, [group for strip in strips for group in strip.groups])
     canvas = Canvas(size[0], size[1] + MARGIN + LINE * len(footer) + 2 * LINE, ax)
     y = MARGIN
