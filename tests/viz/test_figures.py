@@ -42,6 +42,23 @@ def compiled(name: str, level: int) -> CompiledModel:
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
 
 
+@cache
+def wide() -> CompiledModel:
+    """A model with more than a hundred dimensions, most of them one variable's."""
+    pair = rasp.SequenceMap(lambda token, place: (token, place), rasp.tokens, rasp.indices).named("pair")
+    same = rasp.Select(pair, pair, rasp.Comparison.EQ).named("same")
+    return tracr.compile(rasp.Aggregate(same, rasp.tokens).named("itself"), "abcdefghij", 8, level=0)
+
+
+def chain(length: int) -> CompiledModel:
+    """A model of so many layers, each of which shifts what the one before wrote."""
+    before = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1).named("before")
+    sop = rasp.tokens
+    for number in range(1, length + 1):
+        sop = rasp.Aggregate(before, sop).named(f"step{number}")
+    return tracr.compile(sop, "ab", 6, level=0)
+
+
 def longest_input(name: str) -> list[Any]:
     example = EXAMPLES[name]
     return [example.vocab[place % len(example.vocab)] for place in range(example.max_seq_len)]
@@ -139,18 +156,22 @@ def test_the_papers_first_figure() -> None:
 
 def test_rows_that_stay_zero_are_left_out_where_there_are_many() -> None:
     """`rows` decides; a note says how many are missing."""
-    model = compiled("dyck2", 1)
-    assert "48 more: 0" in words(model.figure("stream", "({})}("))
-    assert not any("more: 0" in word for word in words(model.figure("stream", "({})}(", rows="all", only=["mlp 5"])))
+    model = wide()
+    assert "77 more: 0" in words(model.figure("stream", "abc"))
+    assert not any("more: 0" in word for word in words(model.figure("stream", "abc", rows="all")))
+    assert unreadable(model.figure("stream", "abc", rows="all")) == []
     assert any("more: 0" in word for word in words(compiled("sort", 0).figure("stream", [1, 2], rows="used")))
 
 
 def test_a_strip_has_what_its_sublayers_read_or_write() -> None:
-    """Of dyck2's two rows of panels the second has no `step`, which only the first reads."""
-    said = words(compiled("dyck2", 0).figure("stream", "({})}("))
-    assert said.count("step") == 1
-    assert said.count("balanced") == 2
-    assert any(word.startswith("No-ops are not shown: Attn 1, Attn 3") for word in said)
+    """Of a chain of twelve attentions the first row of panels has the first results, the second the last ones."""
+    figure = chain(12).figure("stream", "ababab")
+    said = words(figure)
+    assert said.count("Attn 3") == said.count("Attn 12") == 1
+    assert said.count("step1") == said.count("step12") == 1
+    assert said.count("tokens") == 2
+    assert any(word.startswith("No-ops are not shown: MLP 1, MLP 2, MLP 3") for word in said)
+    assert unreadable(figure) == []
 
 
 def test_an_intervention_is_shown() -> None:
@@ -162,10 +183,11 @@ def test_an_intervention_is_shown() -> None:
 
 @pytest.mark.parametrize("name", [*PAPER, "induction", "sort_composite"])
 def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
-    """The figure says so for every head of every program."""
+    """The figure says so for every head of every program, to all of it or to the head's part."""
     said = words(compiled(name, 1).figure("attention", longest_input(name)))
     heads = sum(len(layer.heads) for layer in compiled(name, 1).construction.layers)
-    assert said.count("attends evenly to what is selected") == heads > 0
+    parts = sum(word.startswith("one of ") for word in said)
+    assert said.count("attends evenly to what is selected") + parts == heads > 0
 
 
 def test_attention_that_is_not_the_selectors_is_found() -> None:
@@ -185,11 +207,32 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
     assert unreadable(figure) == []
 
 
+def combined(reader: str) -> rasp.SOp:
+    """A selector that takes two heads, read in one of two ways."""
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ).named("same")
+    earlier = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT).named("earlier")
+    either = (same | earlier).named("either")
+    width, mean = rasp.SelectorWidth(either), rasp.Aggregate(either, rasp.tokens == "a")
+    return (width if reader == "width" else mean).named(reader)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("reader", ["width", "mean"])
+def test_several_heads_of_one_selector(reader: str, level: int) -> None:
+    """Each is drawn beside the whole selector, its faint attention to keys made visible."""
+    model = tracr.compile(combined(reader), "abc", 5, level=level)
+    figure = model.figure("attention", "abcab")
+    said = words(figure)
+    assert said.count("one of 2 heads that together make up the selector") == 2
+    assert said.count("attention (keys × 2^34)") == 2
+    assert unreadable(figure) == []
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_loaded_models_know_their_selectors(tmp_path: Path, causal: bool) -> None:
-    """The tables of a loaded model select what the interpreter says."""
-    example = EXAMPLES["induction"]
-    model = tracr.compile(example.program, example.vocab, example.max_seq_len, causal=causal)
+    """The tables of a loaded model select what the interpreter says, combined ones too."""
+    programs = {"induction": EXAMPLES["induction"].program, "width": combined("width"), "none": 1 * combined("mean")}
+    model = tracr.compile(programs, "abc", 5, causal=causal)
     model.save(tmp_path / "model")
     loaded = tracr.load(tmp_path / "model")
     expected, found = selected(model, list("abcab")), selected(loaded, list("abcab"))
@@ -212,9 +255,10 @@ def test_weights_are_labelled() -> None:
 
 
 def test_large_bases_are_drawn_thin() -> None:
-    """84 values of one variable have one label."""
-    said = words(compiled("dyck2", 1).figure("weights", only=["blocks.7.attn.0"]))
-    assert said.count("last_of_level_keys: 84 values") == 2
+    """80 values of one variable have one label."""
+    figure = wide().figure("weights")
+    assert words(figure).count("pair: 80 values") == 3  # written by neurons, read by queries and by keys
+    assert unreadable(figure) == []
 
 
 def test_the_graph_has_every_operation_with_its_values() -> None:

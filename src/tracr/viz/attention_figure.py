@@ -2,11 +2,13 @@
 
 Rows are queries, columns keys. The pattern has BOS in front; cells that the selector selects have a dark border. A
 head that averages or copies spreads its weight over them evenly, or rests on BOS if there are none; a head that counts
-leaves BOS a share, from which the count is read.
+leaves BOS a share, from which the count is read. Of several heads for one selector each attends to a part of it; those
+that add up leave BOS nearly everything, and their keys are drawn that much stronger.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["attention_patterns"]
 
 AGREES = 1e-3
+FAINT = 1e-3  # attention to a key that nobody would see
 CELL = (0.24, 0.2)
+
+Array = NDArray[Any]
+Matrix = NDArray[np.bool_]
 
 
 def attention_patterns(
@@ -66,7 +72,7 @@ def attention_patterns(
     designs = selected(model, given)
     names = [value_label(token) for token in run.tokens[0][: len(given) + 1]]
     blocks = [
-        _head_block(place, model.construction.layers[place[0]].heads[place[1]], run, names, designs)
+        _head_block(place, model.construction.layers[place[0]].heads, run, names, designs)
         for name, place in known.items()
         if only is None or name in only
     ]
@@ -74,8 +80,9 @@ def attention_patterns(
 
 
 def _head_block(
-    place: tuple[int, int], head: Head, run: Run, names: Sequence[str], designs: Mapping[str, NDArray[np.bool_]]
+    place: tuple[int, int], heads: Sequence[Head], run: Run, names: Sequence[str], designs: Mapping[str, Matrix]
 ) -> Block:
+    head = heads[place[1]]
     design = designs.get(head.selector)
     size = len(names)
     pattern = run[f"blocks.{place[0]}.attn.hook_pattern"][0, place[1], :size, :size]
@@ -88,16 +95,36 @@ def _head_block(
         inner = (labels([(name, "") for name in names[1:]], cell) for cell in (CELL[1], width))
         left = matrix("selector", design.astype(float), *inner, scale=1)
         marked = np.pad(design, ((1, 0), (1, 0)))
-        off = _difference(pattern, design)
-        remark = "attends evenly to what is selected" if off < AGREES else f"differs from the selector by {off:.2f}"
-    right = matrix("attention", np.round(pattern, 3), rows, columns, marked=marked, scale=1)
+        remark = _remark(pattern[1:, 1:], design, sum(other.selector == head.selector for other in heads))
+    right = matrix(*_visible(pattern), rows, columns, marked=marked, scale=1)
     both = beside([lowered(left, CELL[1]), right], 0.25)
     return titled(f"Attn {place[0] + 1}, head {place[1] + 1}", f"{head.selector} → {writes}", both, remark)
 
 
-def _difference(pattern: NDArray[Any], design: NDArray[np.bool_]) -> float:
-    """How far a pattern is from its selector's: the same weight for every selected key, the rest on BOS."""
-    counts = design.sum(axis=1, keepdims=True)
-    bos = np.where(counts > 0, pattern[1:, :1], 1.0)
-    even = design / np.maximum(counts, 1) * (1 - bos)
-    return float(np.abs(pattern[1:] - np.concatenate([bos, even], axis=1)).max(initial=0.0))
+def _visible(pattern: Array) -> tuple[str, Array]:
+    """A title and what to draw: the pattern, its keys stronger where BOS has nearly everything."""
+    keys = float(pattern[:, 1:].max(initial=0.0))
+    if not 0 < keys < FAINT:
+        return "attention", np.round(pattern, 3)
+    stronger = -round(math.log2(keys))
+    shown = pattern.astype(np.float64)
+    shown[:, 1:] *= 2.0**stronger
+    return f"attention (keys × 2^{stronger})", np.round(shown, 3)
+
+
+def _remark(keys: Array, design: Matrix, heads: int) -> str:
+    """How the attention to keys [query, key] compares to the selector, which is that of so many heads."""
+    largest = keys.max(initial=0.0)
+    attended = keys > AGREES * largest
+    if np.abs(keys - _even(attended) * keys.sum(axis=1, keepdims=True)).max(initial=0.0) <= AGREES * largest:
+        if (attended == design).all():
+            return "attends evenly to what is selected"
+        if heads > 1:
+            return f"one of {heads} heads that together make up the selector"
+    total = np.maximum(keys.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    return f"differs from the selector by {np.abs(keys / total - _even(design)).max():.2f}"
+
+
+def _even(chosen: Matrix) -> Array:
+    """The same weight for every chosen key, 1 in all."""
+    return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.trace import Graph
+from tracr.compiler.typed import SelectorNode, Typed, parts_of
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.rasp.expressions import Selector
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
@@ -35,9 +36,22 @@ def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]
         nodes = [node for node in model.graph.nodes if isinstance(node.expr, Selector)]
         results = evaluator.evaluate_all([node.expr for node in nodes], tokens)
         return found | {node.label: np.array(results[node.expr], dtype=bool).reshape(size, size) for node in nodes}
-    codes = evaluate_batch(model.typed, [tokens]).codes
-    for selector in model.typed.selectors.values():
-        queries, keys = (np.broadcast_to(codes[side], (1, size))[0] for side in (selector.queries, selector.keys))
-        chosen = selector.table[np.maximum(queries, 0)[:, None], np.maximum(keys, 0)[None, :]] == 1
-        found[selector.label] = np.tril(chosen) if model.options.causal else chosen
+    matrices = _from_tables(model.typed, tokens)
+    labels = {selector.label: matrices[number] for number, selector in model.typed.selectors.items()}
+    return found | {label: np.tril(matrix) if model.options.causal else matrix for label, matrix in labels.items()}
+
+
+def _from_tables(typed: Typed, tokens: Sequence[Value]) -> dict[int, Matrix]:
+    """What every selector selects without a causal mask, from the tables and how they are combined."""
+    codes = evaluate_batch(typed, [tokens]).codes
+    found: dict[int, Matrix] = {}
+    for number in typed.selectors:
+        for part in parts_of(typed.selectors, number):
+            if isinstance(part, SelectorNode):
+                sides = (np.broadcast_to(codes[side], (1, len(tokens)))[0] for side in (part.queries, part.keys))
+                queries, keys = (np.maximum(side, 0) for side in sides)
+                found[part.id] = part.table[queries[:, None], keys[None, :]] == 1
+            else:
+                first, last = found[part.parts[0]], found[part.parts[-1]]
+                found[part.id] = ~first if part.kind == "not" else first & last if part.kind == "and" else first | last
     return found
