@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 SMALLEST = 6.0  # points
 TOUCH = 1.0  # pixels by which two boxes around texts may overlap
@@ -15,6 +16,8 @@ TOUCH = 1.0  # pixels by which two boxes around texts may overlap
 
 def texts(figure: Figure) -> list[Text]:
     """Every text that is drawn."""
+    from matplotlib.text import Text
+
     return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
 
 
@@ -25,6 +28,8 @@ def words(figure: Figure) -> list[str]:
 
 def unreadable(figure: Figure) -> list[str]:
     """What a reader would complain about."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer: Any = canvas.get_renderer()

@@ -190,6 +190,14 @@ def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
     assert said.count("attends evenly to what is selected") + parts == heads > 0
 
 
+def test_attention_on_many_equal_tokens() -> None:
+    """Every position keeps its own row."""
+    model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 50)
+    figure = model.figure("attention", "a" * 50)
+    assert words(figure).count("a") == 4 * 50
+    assert unreadable(figure) == []
+
+
 def test_attention_that_is_not_the_selectors_is_found() -> None:
     """With another selector's name on a head, the figure says by how much it differs; with none, that there is none."""
     model = compiled("sort_unique", 0)

@@ -25,6 +25,11 @@ class Step:
     stream: NDArray[Any]
     changed: NDArray[np.bool_]
 
+    @property
+    def idle(self) -> bool:
+        """Whether it is a sub-layer that does nothing."""
+        return not (self.name == "embed" or self.computes or self.changed.any())
+
 
 def cell(number: float) -> str:
     """A number in a few characters, `.` for zero.

@@ -5,7 +5,8 @@ graph_figure.py       the program as a graph, with value sets; layering.py place
 attention_figure.py   attention beside the selector the program asks for; selectors.py computes that
 weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, in their labelled bases
 layers_figure.py      which component sits in which layer
-canvas.py             what all of them draw on; labels.py and rows.py: what is written beside
+canvas.py             what all of them draw on; blocks.py: pieces of known size; choosing.py: which parts are asked for
+labels.py, rows.py    what is written beside
 notebook.py           models, runs and verifications as HTML
 
 Every function returns a matplotlib Figure, draws into `ax` if one is given, and shows nothing by itself.

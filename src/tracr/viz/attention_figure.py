@@ -17,10 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tracr.errors import InputError, TracrError
 from tracr.model.compiled import Run
-from tracr.viz.blocks import Block, beside, figure_of, labels, lowered, matrix, note, titled
+from tracr.viz.blocks import Block, beside, evenly, figure_of, lowered, matrix, note, titled
 from tracr.viz.canvas import text_width
+from tracr.viz.choosing import chosen, one_run
 from tracr.viz.labels import value_label
 from tracr.viz.selectors import selected
 
@@ -55,26 +55,18 @@ def attention_patterns(
         width: how many inches wide it may be before heads go below each other.
         ax: draw in this axes instead of a figure of its own.
     """
-    run = tokens if isinstance(tokens, Run) else model.run(tokens)
-    if len(run.tokens) != 1:
-        raise InputError(
-            f"the figure shows one input, not a batch of {len(run.tokens)}", hint="call it for one input at a time"
-        )
+    run = one_run(model, tokens)
     given = [token for token in run.tokens[0][1:] if token != model.options.pad]
     known = {
         f"blocks.{number}.attn.{place}": (number, place)
         for number, layer in enumerate(model.construction.layers)
         for place in range(len(layer.heads))
     }
-    for name in only or ():
-        if name not in known:
-            raise TracrError(f"no head {name!r}", hint=f"there are {', '.join(known) or 'none'}")
     designs = selected(model, given)
     names = [value_label(token) for token in run.tokens[0][: len(given) + 1]]
     blocks = [
         _head_block(place, model.construction.layers[place[0]].heads, run, names, designs)
-        for name, place in known.items()
-        if only is None or name in only
+        for place in chosen(known, only, "head").values()
     ]
     return figure_of(blocks or [note("This model has no attention heads.")], width, ax)
 
@@ -87,12 +79,12 @@ def _head_block(
     size = len(names)
     pattern = run[f"blocks.{place[0]}.attn.hook_pattern"][0, place[1], :size, :size]
     width = max(CELL[0], min(0.5, max(map(text_width, names)) + 0.06))
-    rows, columns = (labels([(name, "") for name in names], cell) for cell in (CELL[1], width))
+    rows, columns = (evenly(size, cell, names) for cell in (CELL[1], width))
     writes = ", ".join(variable.label for variable, _ in head.writes)
     if design is None:
         left, marked, remark = note("not a selector\nof the program"), None, ""
     else:
-        inner = (labels([(name, "") for name in names[1:]], cell) for cell in (CELL[1], width))
+        inner = (evenly(size - 1, cell, names[1:]) for cell in (CELL[1], width))
         left = matrix("selector", design.astype(float), *inner, scale=1)
         marked = np.pad(design, ((1, 0), (1, 0)))
         remark = _remark(pattern[1:, 1:], design, sum(other.selector == head.selector for other in heads))

@@ -16,9 +16,11 @@ from tracr.viz.canvas import GREY, INK, LINE, MARGIN, SMALL, Canvas, text_width
 from tracr.viz.labels import number_label, shortened
 
 __all__ = [
+    "CELL",
     "NUMBERS",
     "Block",
     "Labels",
+    "Line",
     "beside",
     "evenly",
     "figure_of",
@@ -28,6 +30,7 @@ __all__ = [
     "matrix",
     "note",
     "stacked",
+    "text_box",
     "titled",
 ]
 
@@ -36,6 +39,8 @@ CELL = 0.165
 NUMBERS = 0.32  # the width of a cell that a number fits in
 MANY, FEW = 40, 8  # rows from which on variables with more values than a few are drawn thin
 THIN = 0.05
+
+Line = tuple[str, float, str, str]  # text, size, weight, colour
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,20 @@ def note(text: str) -> Block:
             canvas.text(x, y + (number + 0.5) * LINE, line, size=SMALL, color=GREY)
 
     return Block(max(text_width(line, SMALL) for line in lines), LINE * len(lines), draw)
+
+
+def text_box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = False) -> Block:
+    """A rounded box with lines of text, all centred."""
+    width = max(text_width(text, size, weight) for text, size, weight, _ in lines) + 0.2
+    height = LINE * len(lines) + 0.1
+
+    def draw(canvas: Canvas, x: float, y: float) -> None:
+        canvas.box(x, y, width, height, edge=edge, face=face, rounded=True, dashed=dashed)
+        for place, (text, size, weight, color) in enumerate(lines):
+            at = y + 0.05 + LINE * (place + 0.5)
+            canvas.text(x + width / 2, at, text, size=size, weight=weight, color=color, ha="center")
+
+    return Block(width, height, draw)
 
 
 def titled(title: str, subtitle: str, block: Block, remark: str = "") -> Block:
@@ -168,9 +187,10 @@ def labels(names: Sequence[tuple[str, str]], cell: float = CELL) -> Labels:
     return Labels(np.array(edges), tuple(texts))
 
 
-def evenly(count: int, cell: float) -> Labels:
-    """Cells without labels."""
-    return Labels(np.arange(count + 1, dtype=np.float64) * cell, ())
+def evenly(count: int, cell: float, names: Sequence[str] = ()) -> Labels:
+    """Cells of one size, with a name each or none at all."""
+    texts = tuple((shortened(name, LABEL), (place + 0.5) * cell) for place, name in enumerate(names))
+    return Labels(np.arange(count + 1, dtype=np.float64) * cell, texts)
 
 
 def matrix(

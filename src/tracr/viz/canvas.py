@@ -28,7 +28,25 @@ from numpy.typing import NDArray
 
 from tracr.errors import TracrWarning
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "RED", "Canvas", "shades", "text_width", "wrapped", "write_figure"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "INK",
+    "LINE",
+    "MARGIN",
+    "ORANGE",
+    "PALE",
+    "PALE_BLUE",
+    "PALE_ORANGE",
+    "RED",
+    "SIZE",
+    "SMALL",
+    "Canvas",
+    "shades",
+    "text_width",
+    "wrapped",
+    "write_figure",
+]
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so what is measured is what is drawn
 SIZE = 8.0  # points
@@ -40,6 +58,7 @@ LINE = SIZE / 72 * 1.35
 
 INK, GREY, PALE = "#1f2430", "#7a808c", "#eef0f4"
 RED, BLUE, ORANGE = "#d62728", "#1f5fa8", "#c2660a"
+PALE_BLUE, PALE_ORANGE = "#eaf1fa", "#fdf3e7"
 
 Array = NDArray[Any]
 

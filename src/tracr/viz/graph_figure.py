@@ -13,11 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tracr.model.saving.saved_graph import SavedNode, saved_graph
-from tracr.viz.canvas import BLUE, GREY, INK, LINE, MARGIN, ORANGE, PALE, SIZE, SMALL, Canvas, text_width
+from tracr.viz.blocks import Block, Line, text_box
+from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
 from tracr.viz.labels import domain_label, shortened, visible
-from tracr.viz.layering import Layout, arrange
+from tracr.viz.layering import arrange
 
 if TYPE_CHECKING:
+    from tracr.compiler.typed import SOpNode
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["computational_graph"]
@@ -26,8 +28,6 @@ NAME = 26  # characters
 SOURCES = ("Tokens", "Indices", "Length")
 ATTENTION = ("Aggregate", "SelectorWidth")
 ROLES = {"Select": ("k", "q"), "Aggregate": ("", "v")}
-
-Line = tuple[str, float, str, str]  # text, size, weight, colour
 
 
 def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figure:
@@ -41,10 +41,11 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
         ax: draw in this axes instead of a figure of its own.
     """
     nodes = saved_graph(model.graph).nodes
-    lines = [_lines(model, number, node) for number, node in enumerate(nodes)]
-    sizes = [_size(text) for text in lines]
+    sops = {sop.label: sop for sop in model.typed.sops.values()}
+    outputs = {number for _, number in model.graph.outputs}
+    boxes = [_box(node, _lines(node, sops.get(node.label), n in outputs)) for n, node in enumerate(nodes)]
     late = [n for n, node in enumerate(nodes) if not node.children and node.kind not in SOURCES]
-    layout = arrange(sizes, [node.children for node in nodes], late)
+    layout = arrange([(box.width, box.height) for box in boxes], [node.children for node in nodes], late)
     canvas = Canvas(layout.width + 2 * MARGIN, layout.height + 2 * MARGIN, ax)
     drawn = set()
     for (source, target), route in layout.routes.items():
@@ -56,37 +57,27 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
             drawn.add(piece)
         canvas.curve(points[last:], arrow=True)
         _role(canvas, nodes[target], source, points[last:])
-    for number, node in enumerate(nodes):
-        _box(canvas, node, lines[number], sizes[number], layout, number)
+    for number, box in enumerate(boxes):
+        x, y = layout.middles[number]
+        box.draw(canvas, x + MARGIN - box.width / 2, y + MARGIN - box.height / 2)
     return canvas.figure
 
 
-def _lines(model: CompiledModel, number: int, node: SavedNode) -> list[Line]:
-    output = any(number == place for _, place in model.graph.outputs)
-    lines = [(shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)]
-    known = {sop.label: sop for sop in model.typed.sops.values()}
-    if node.label not in known:
-        return [*lines, (node.kind, SMALL, "normal", GREY)]
-    sop = known[node.label]
-    what = f"{node.kind}, {sop.encoding.value}"
-    return [*lines, (what, SMALL, "normal", GREY), (domain_label(sop.domain), SMALL, "normal", INK)]
+def _lines(node: SavedNode, sop: SOpNode | None, output: bool) -> list[Line]:
+    """The name, what it is, and the values it can take, if it has any of its own."""
+    name = (shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)
+    if sop is None:
+        return [name, (node.kind, SMALL, "normal", GREY)]
+    what = (f"{node.kind}, {sop.encoding.value}", SMALL, "normal", GREY)
+    return [name, what, (domain_label(sop.domain), SMALL, "normal", INK)]
 
 
-def _size(lines: list[Line]) -> tuple[float, float]:
-    return max(text_width(text, size, weight) for text, size, weight, _ in lines) + 0.2, LINE * len(lines) + 0.1
-
-
-def _box(
-    canvas: Canvas, node: SavedNode, lines: list[Line], size: tuple[float, float], layout: Layout, number: int
-) -> None:
-    x, y = (coordinate + MARGIN for coordinate in layout.middles[number])
-    selector = (node.kind.startswith("Select") and node.kind not in ATTENTION) or node.kind == "ConstantSelector"
-    edge = INK if selector else ORANGE if node.kind in ATTENTION else BLUE if node.children else GREY
-    face = "white" if selector else "#fdf3e7" if node.kind in ATTENTION else "#eaf1fa" if node.children else PALE
-    left, top = x - size[0] / 2, y - size[1] / 2
-    canvas.box(left, top, *size, face=face, edge=edge, rounded=True, dashed=selector)
-    for place, (text, points, weight, color) in enumerate(lines):
-        canvas.text(x, top + 0.05 + LINE * (place + 0.5), text, size=points, weight=weight, color=color, ha="center")
+def _box(node: SavedNode, lines: list[Line]) -> Block:
+    if (node.kind.startswith("Select") and node.kind not in ATTENTION) or node.kind == "ConstantSelector":
+        return text_box(lines, INK, "white", dashed=True)
+    if node.kind in ATTENTION:
+        return text_box(lines, ORANGE, PALE_ORANGE)
+    return text_box(lines, BLUE, PALE_BLUE) if node.children else text_box(lines, GREY, PALE)
 
 
 def _role(canvas: Canvas, node: SavedNode, source: int, points: Sequence[tuple[float, float]]) -> None:

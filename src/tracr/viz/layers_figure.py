@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.viz.blocks import Block, beside, in_lines, stacked
-from tracr.viz.canvas import BLUE, GREY, INK, LINE, MARGIN, ORANGE, PALE, SIZE, SMALL, Canvas, text_width
+from tracr.viz.blocks import Block, Line, beside, in_lines, stacked, text_box
+from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ NAMES = 44  # characters in a line of a box
 STREAM = 0.62  # where the residual stream runs
 GAP = 0.12
 
-Line = tuple[str, float, str, str]
-
 
 def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
     """The components in their layers: what each writes, what it reads, how large it is.
@@ -39,13 +37,13 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     """
     room = width - 2 * MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
-    rows = [("", _box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
+    rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
     for number, layer in enumerate(model.construction.layers, start=1):
-        heads = [_component(head, f"head of rank {head.rank}", ORANGE, "#fdf3e7") for head in layer.heads]
-        mlps = [_component(part, _neurons(part.read.width), BLUE, "#eaf1fa") for part in layer.mlps]
+        heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
+        mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in layer.mlps]
         rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
     outputs = ", ".join(visible(output.name) for output in model.outputs)
-    rows.append(("", _box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
+    rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
     whole = stacked([block for _, block in rows], GAP)
     canvas = Canvas(2 * MARGIN + STREAM + 0.2 + whole.width, 2 * MARGIN + whole.height, ax)
     _draw(canvas, rows)
@@ -71,7 +69,7 @@ def _component(component: Component, size: str, edge: str, face: str) -> Block:
     lines: list[Line] = [(writes, SIZE, "bold", INK)]
     if reads:
         lines.append((f"reads {_listed(reads)}", SMALL, "normal", INK))
-    return _box([*lines, (size, SMALL, "normal", GREY)], edge, face)
+    return text_box([*lines, (size, SMALL, "normal", GREY)], edge, face)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -88,19 +86,7 @@ def _neurons(count: int) -> str:
     return f"{count} neuron{'s' if count != 1 else ''}"
 
 
-def _box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = False) -> Block:
-    width = max(text_width(text, size, weight) for text, size, weight, _ in lines) + 0.2
-    height = LINE * len(lines) + 0.1
-
-    def draw(canvas: Canvas, x: float, y: float) -> None:
-        canvas.box(x, y, width, height, edge=edge, face=face, rounded=True, dashed=dashed)
-        for place, (text, size, weight, color) in enumerate(lines):
-            canvas.text(x + 0.1, y + 0.05 + LINE * (place + 0.5), text, size=size, weight=weight, color=color)
-
-    return Block(width, height, draw)
-
-
 def _sublayer(boxes: Sequence[Block], room: float) -> Block:
     if not boxes:
-        return _box([("no-op", SMALL, "normal", GREY)], GREY, "white", dashed=True)
+        return text_box([("no-op", SMALL, "normal", GREY)], GREY, "white", dashed=True)
     return stacked([beside(line, GAP) for line in in_lines(boxes, room, GAP)], GAP)

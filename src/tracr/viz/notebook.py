@@ -147,8 +147,8 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _stream(model: CompiledModel, run: Run) -> str:
     """The residual stream as one table, a block of columns for each sub-layer that does something."""
     stream = steps(model, run)
-    shown = [step for step in stream if step.computes or step.name == "embed"]
-    idle = [step.name for step in stream if step not in shown]
+    shown = [step for step in stream if not step.idle]
+    idle = [step.name for step in stream if step.idle]
     tokens = [value_label(token) for token in run.tokens[0]]
     titles = "".join(f'<th class="edge" colspan="{len(tokens)}">{step.name}</th>' for step in shown)
     columns = "".join(f"<th{_edge(place)}>{escape(token)}</th>" for _ in shown for place, token in enumerate(tokens))

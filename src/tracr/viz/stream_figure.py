@@ -1,4 +1,4 @@
-"""The residual stream after each sub-layer for one input: the paper's figures 1 and 4, and those of its appendix.
+"""The residual stream after each sub-layer for one input: the paper's figures of compiled models.
 
 One panel a sub-layer, a column for each position, a row for each dimension, rows grouped by variable. Cells that the
 sub-layer changed have a red border. Many panels are broken into strips, and then a strip shows only the variables its
@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.errors import InputError, TracrError
 from tracr.model.compiled import Run
 from tracr.model.stream import Step, steps
 from tracr.viz.canvas import GREY, INK, LINE, MARGIN, PALE, RED, SMALL, Canvas, shades, text_width, wrapped
+from tracr.viz.choosing import chosen, one_run
 from tracr.viz.labels import number_label, shortened, value_label
 from tracr.viz.rows import Group, Row, Rows, grouped
 
@@ -55,12 +55,9 @@ def residual_stream(
         width: how many inches wide it may be before it is broken into strips.
         ax: draw in this axes instead of a figure of its own.
     """
-    run = tokens if isinstance(tokens, Run) else model.run(tokens)
-    if len(run.tokens) != 1:
-        raise InputError(
-            f"the figure shows one input, not a batch of {len(run.tokens)}", hint="call it for one input at a time"
-        )
-    plan = _Plan(model, [value_label(token) for token in run.tokens[0]], _chosen(steps(model, run), only))
+    run = one_run(model, tokens)
+    sublayers = chosen({step.name: step for step in steps(model, run)}, only, "sub-layer")
+    plan = _Plan(model, [value_label(token) for token in run.tokens[0]], list(sublayers.values()))
     strips, notes = plan.strips(rows, width)
     labels = max(strip.labels_width for strip in strips)
     size = max(LEGEND, labels + max(strip.width for strip in strips)), sum(strip.height + STRIPS for strip in strips)
@@ -74,16 +71,6 @@ def residual_stream(
     for number, line in enumerate(footer, start=1):
         canvas.text(MARGIN, y + LINE * (number + 0.6), line, size=SMALL, color=GREY)
     return canvas.figure
-
-
-def _chosen(stream: list[Step], names: Sequence[str] | None) -> list[Step]:
-    if names is None:
-        return stream
-    known = {step.name: step for step in stream}
-    for name in names:
-        if name not in known:
-            raise TracrError(f"no sub-layer {name!r}", hint=f"there are {', '.join(known)}")
-    return [step for step in stream if step.name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +138,7 @@ class _Strip:
             x = left + place * self.pitch
             middle = x + self.panel / 2
             canvas.text(middle, top + LINE / 2, _title(step), ha="center", weight="bold")
-            if step.name != "embed" and not step.computes:
+            if step.idle:
                 canvas.text(middle, top + 1.5 * LINE, "no-op", ha="center", size=SMALL, color=GREY)
             bottom = self._panel(canvas, step, x, top + HEADER)
             for column, token in enumerate(self.tokens):
@@ -216,7 +203,7 @@ class _Plan:
             strip = _Strip(groups, self.steps, self.tokens, cell)
             if strip.labels_width + strip.width <= width or len(self.steps) == 1:
                 return [strip], []
-        working = [step for step in self.steps if step.computes or step.name == "embed"] or self.steps[:1]
+        working = [step for step in self.steps if not step.idle] or self.steps[:1]
         idle = [_title(step) for step in self.steps if step not in working]
         fits = int((width - 2 * MARGIN - strip.labels_width + GAP) // strip.pitch)
         count = -(-len(working) // max(1, fits))
@@ -237,8 +224,6 @@ class _Plan:
         for step in part[part[0].name == "embed" :]:
             kind, number = step.name.split()
             places.add(f"blocks.{int(number) - 1}.{kind}")
-        if part[-1] is self.steps[-1]:
-            places.add("unembed")
 
         def concerns(place: str) -> bool:
             return ".".join(place.split(".")[:3]) in places

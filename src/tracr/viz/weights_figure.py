@@ -16,9 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tracr.errors import TracrError
 from tracr.viz.blocks import CELL, NUMBERS, Block, beside, evenly, figure_of, labels, matrix, note, stacked, titled
 from tracr.viz.canvas import SMALL, text_width
+from tracr.viz.choosing import chosen
 from tracr.viz.labels import number_label, visible
 from tracr.viz.rows import row_label
 
@@ -50,11 +50,7 @@ def weight_matrices(
         width: how many inches wide it may be before components go below each other.
         ax: draw in this axes instead of a figure of its own.
     """
-    known = dict(_blocks(model))
-    for name in only or ():
-        if name not in known:
-            raise TracrError(f"no component {name!r}", hint=f"there are {', '.join(known) or 'none'}")
-    blocks = [block for name, block in known.items() if only is None or name in only]
+    blocks = chosen(dict(_blocks(model)), only, "component").values()
     return figure_of([block() for block in blocks] or [note("This model has no heads and no neurons.")], width, ax)
 
 
