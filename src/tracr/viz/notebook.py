@@ -21,14 +21,14 @@ __all__ = ["model_html", "run_html", "verification_html"]
 
 STYLE = """<style>
 .tracr {overflow-x: auto; font-size: 13px}
-.tracr table {border-collapse: collapse; table-layout: auto; margin: 4px 0}
+.tracr table {border-collapse: collapse; table-layout: auto; margin: 4px 0; font-size: inherit; color: inherit}
 .tracr tr {background: none !important}
 .tracr th, .tracr td {text-align: left; padding: 1px 8px; border: 0; background: none; white-space: nowrap}
 .tracr th {font-weight: 600}
 .tracr .soft {opacity: .65}
-.tracr .stream {font-size: 11px; line-height: 1.35}
+.tracr table.stream {font-size: 11px; line-height: 1.35}
 .tracr .stream th, .tracr .stream td {padding: 0 3px; text-align: center}
-.tracr .stream td {min-width: 14px; border: 1px solid rgba(128,128,128,.18)}
+.tracr .stream td {min-width: 22px; border: 1px solid rgba(128,128,128,.18)}
 .tracr .stream tr.first > * {border-top: 1px solid rgba(128,128,128,.8)}
 .tracr .stream .left {text-align: right; font-weight: normal; vertical-align: middle}
 .tracr .stream .edge {border-left: 6px solid transparent; background-clip: padding-box}
