@@ -186,7 +186,7 @@ def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
     """The figure says so for every head of every program, to all of it or to the head's part."""
     said = words(compiled(name, 1).figure("attention", longest_input(name)))
     heads = sum(len(layer.heads) for layer in compiled(name, 1).construction.layers)
-    parts = sum(word.startswith("one of ") for word in said)
+    parts = said.count("one of 2 heads that add up to the selector")
     assert said.count("attends evenly to what is selected") + parts == heads > 0
 
 
@@ -215,6 +215,12 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
     assert unreadable(figure) == []
 
 
+TOGETHER = {
+    "width": "one of 2 heads: all keys, less those not selected",
+    "mean": "one of 2 heads that add up to the selector",
+}
+
+
 def combined(reader: str) -> rasp.SOp:
     """A selector that takes two heads, read in one of two ways."""
     same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ).named("same")
@@ -231,7 +237,7 @@ def test_several_heads_of_one_selector(reader: str, level: int) -> None:
     model = tracr.compile(combined(reader), "abc", 5, level=level)
     figure = model.figure("attention", "abcab")
     said = words(figure)
-    assert said.count("one of 2 heads that together make up the selector") == 2
+    assert said.count(TOGETHER[reader]) == 2
     assert said.count("attention (keys × 2^34)") == 2
     assert unreadable(figure) == []
 
@@ -267,6 +273,41 @@ def test_large_bases_are_drawn_thin() -> None:
     figure = wide().figure("weights")
     assert words(figure).count("pair: 80 values") == 3  # written by neurons, read by queries and by keys
     assert unreadable(figure) == []
+
+
+def test_numbers_are_not_written_into_thin_rows() -> None:
+    """The mean of a one-hot number reads each of its 80 values with a weight, into one column."""
+    number = rasp.SequenceMap(lambda token, place: 10 * place + token, rasp.tokens, rasp.indices)
+    everything = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)
+    mean = rasp.Aggregate(everything, rasp.categorical(number).named("number"))
+    figure = tracr.compile(mean, range(10), 8, level=0).figure("weights")
+    assert "number: 80 values" in words(figure)
+    assert unreadable(figure) == []
+
+
+@pytest.mark.parametrize("seed", [532, 537, 539, 540, 1, 2])
+def test_random_programs_can_be_read(seed: int) -> None:
+    """And their heads attend to what is selected, or to their part of it."""
+    judge_random_program(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1100))
+def test_many_random_programs_can_be_read(seed: int) -> None:
+    judge_random_program(seed)
+
+
+def judge_random_program(seed: int) -> None:
+    causal = seed % 3 == 0
+    program = tracr.random_program(seed, causal=causal, min_ops=3, max_ops=9, min_selectors=1, composite=True)
+    try:
+        model = tracr.compile(program, "abc", 5, causal=causal, level=seed % 2)
+    except tracr.CompileError:
+        pytest.skip("a program that is refused")
+    for kind in viz.KINDS:
+        figure = drawn(model, kind, "abca")
+        assert unreadable(figure) == []
+        assert not any(word.startswith("differs") for word in words(figure))
 
 
 def test_the_graph_has_every_operation_with_its_values() -> None:

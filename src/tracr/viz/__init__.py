@@ -2,7 +2,8 @@
 
 stream_figure.py      the residual stream after each sub-layer, for one input
 graph_figure.py       the program as a graph, with value sets; layering.py places the boxes
-attention_figure.py   attention beside the selector the program asks for; selectors.py computes that
+attention_figure.py   attention beside the selector the program asks for, which selectors.py computes; agreement.py
+                      compares the two
 weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, in their labelled bases
 layers_figure.py      which component sits in which layer
 canvas.py             what all of them draw on; blocks.py: pieces of known size; choosing.py: which parts are asked for

@@ -229,7 +229,7 @@ def matrix(
                 canvas.text(x + at, y + rows.size + 0.05, label, ha="right", rotation=90)
             else:
                 canvas.text(x + at, y + rows.size + 0.6 * LINE, label, ha="center")
-        if cell > NUMBERS - 0.01:
+        if cell > NUMBERS - 0.01 and np.diff(rows.edges).min(initial=CELL) > CELL - 0.01:
             for at, row in zip((rows.edges[1:] + rows.edges[:-1]) / 2, values, strict=True):
                 canvas.numbers(x + columns.edges, y + at, row / scale, [number_label(number) for number in row])
 
