@@ -22,7 +22,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel clean bundle browser screenshot
+.PHONY: demo test tiny slow lint test-wheel clean bundle browser images
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -58,8 +58,9 @@ browser: $(VENV)/.installed-dev web/node_modules/.installed
 	$(BIN)/python web/browser/fixtures.py build/explorer
 	cd web && npm run -s browser
 
-# The README's picture of it.
-screenshot: $(VENV)/.installed-dev web/node_modules/.installed
+# The pictures of README.md.
+images: $(VENV)/.installed-dev web/node_modules/.installed
+	$(BIN)/tracr figure frac_prevs --input x,a,c,x --level 0 -o docs/images/frac_prevs.svg
 	$(BIN)/tracr explore frac_prevs x a c x -o build/screenshot.html
 	node web/browser/screenshot.js build/screenshot.html docs/images/explorer.png
 

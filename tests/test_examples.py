@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ TELLING = {
     "ablate": ["())(                    PTFF", "model and interpreter agree in 28 of 28 ablations"],
     "attention_patterns": ["selector 'follows', writes 'induction'", "[None, None, None, 'b', 'c']"],
     "compile_and_run": ["cabac  -> C A b A C", "disagree on 0 of 364 inputs"],
+    "paper_figures": ["frac_prevs.pdf: 9.2 by 3.5 inches", "shuffle_dyck2.pdf", "compiler_overview.pdf"],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
@@ -26,7 +28,10 @@ def run(script: Path) -> str:
     path = os.pathsep.join(filter(None, [str(Path(tracr.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-W", "error", str(script)]
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, env=environment, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", timeout=120, env=environment, cwd=folder, check=False
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,4 +1,4 @@
-// The README's picture of the explorer: `node screenshot.js PAGE.html OUT.png` (make screenshot).
+// The README's picture of the explorer: `node screenshot.js PAGE.html OUT.png` (make images).
 
 import { launch, open } from "./browser.js";
 

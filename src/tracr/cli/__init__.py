@@ -1,12 +1,12 @@
-"""The command line `tracr`: list, compile, run, show, info, verify, sample and explore.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure and explore.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options
 sampling.py       the command that makes datasets of programs
 exploring.py      the command that writes the explorer page
+drawing.py        the command that draws figures
 description.py    what a model consists of, as data
-stream.py         the residual stream, sub-layer by sub-layer, as data
-screen.py         both as text and tables
+screen.py         that, and the residual stream, as text and tables
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import warnings
 
 from tracr.cli.commands import TOKENS, app
+from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
@@ -24,6 +25,7 @@ __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
 app.command("sample")(sample)
 app.command("explore", context_settings=TOKENS)(explore)
+app.command("figure")(figure)
 
 
 def main() -> None:

@@ -235,13 +235,13 @@ def show(
     """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_steps, waiting
-    from tracr.cli.stream import steps, variable_values
+    from tracr.model.stream import steps, variable_values
 
     found = find(program)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, Choice(vocab, max_len, level, causal))
     words = read_tokens(tokens or [], model.options.vocab)
-    stream, values = steps(model, words), variable_values(model, words)
+    stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)
         return

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracr.cli.description import parts, sizes
-from tracr.cli.stream import Step, cell
+from tracr.model.stream import Step, cell
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
@@ -168,9 +168,8 @@ def show_steps(
     screen = Screen()
     screen.print(Text("The residual stream after each sub-layer. A * marks what the sub-layer changed.", "dim"))
     for step in steps:
-        active = step.changed.any() or bool(step.computes)
         screen.print()
-        screen.print(Text.assemble((step.name, "bold"), "" if active or step.name == "embed" else "  no-op"))
+        screen.print(Text.assemble((step.name, "bold"), "  no-op" if step.idle else ""))
         for computes in step.computes:
             screen.print(Padding(Text(computes, "dim"), (0, 0, 0, INDENT)))
         for table in _step_tables(model, step, tokens, values, everything, screen.width):

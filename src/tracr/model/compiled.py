@@ -30,6 +30,8 @@ from tracr.rasp.values import Value
 from tracr.threads import blas_threads
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from tracr.model.ground_truth.data import GroundTruth
     from tracr.viz.explorer import Explorer
 
@@ -47,6 +49,7 @@ class Run(Mapping[str, NDArray[Any]]):
     tokens: list[list[Value]]
     activations: dict[str, NDArray[Any]]
     decoded: Decoded
+    model: CompiledModel | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
@@ -61,7 +64,13 @@ class Run(Mapping[str, NDArray[Any]]):
         return len(self.activations)
 
     def __repr__(self) -> str:
-        return f"Run({len(self.tokens)} inputs, {len(self.activations)} activations)"
+        inputs = "1 input" if len(self.tokens) == 1 else f"{len(self.tokens)} inputs"
+        return f"Run({inputs}, {len(self.activations)} activations)"
+
+    def _repr_html_(self) -> str:
+        from tracr.viz.notebook import run_html  # only notebooks ask for it
+
+        return run_html(self)
 
     @property
     def logits(self) -> NDArray[Any]:
@@ -136,6 +145,24 @@ class CompiledModel:
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level})"
         )
+
+    def _repr_html_(self) -> str:
+        from tracr.viz.notebook import model_html  # only notebooks ask for it
+
+        return model_html(self)
+
+    def figure(self, kind: str = "stream", tokens: Sequence[Any] | Run | None = None, **options: Any) -> Figure:
+        """A publication figure, which needs matplotlib (extra `viz`); `tracr.viz` says what `options` there are.
+
+        Args:
+            kind: "stream", the residual stream for an input; "attention", its attention beside the selectors; "graph",
+                the program; "weights", in their labelled bases; "layers", which component is where.
+            tokens: the input, or a run of one, for "stream" and "attention".
+            options: `ax`, an axes to draw in; `width`; and what the figure's own function takes.
+        """
+        from tracr.viz import figure  # only who draws needs it
+
+        return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
         """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
@@ -248,7 +275,7 @@ class CompiledModel:
         logits = self.logits(ids, dtype, keep)
         decoded = self.decode(logits, given, real)
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
-        return Run(shown, activations, decoded[0] if single else decoded)
+        return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
         if self.vocabulary.is_batch(tokens):

@@ -73,6 +73,11 @@ class Verification:
             return f"{text}: MISMATCH {self.counterexample}"
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
 
+    def _repr_html_(self) -> str:
+        from tracr.viz.notebook import verification_html  # only notebooks ask for it
+
+        return verification_html(self)
+
 
 def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:
     """Compare the model with its program on all inputs, or on about `budget` of them."""

@@ -1,4 +1,82 @@
-"""Seeing a compiled model.
+"""Seeing a model: publication figures (extra `viz`), and what notebooks show of models, runs and verifications.
 
-explorer/    one self-contained HTML page that runs the model and its program
+stream_figure.py      the residual stream after each sub-layer, for one input
+graph_figure.py       the program as a graph, with value sets; layering.py places the boxes
+attention_figure.py   attention beside the selector the program asks for, which selectors.py computes; agreement.py
+                      compares the two
+weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, in their labelled bases
+layers_figure.py      which component sits in which layer
+canvas.py             what all of them draw on; blocks.py: pieces of known size; choosing.py: which parts are asked for
+labels.py, rows.py    what is written beside
+notebook.py           models, runs and verifications as HTML
+explorer/             one self-contained HTML page that runs the model and its program
+
+Every function returns a matplotlib Figure, draws into `ax` if one is given, and shows nothing by itself.
 """
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from tracr.errors import InputError, TracrError
+
+__all__ = [
+    "KINDS",
+    "attention_patterns",
+    "computational_graph",
+    "figure",
+    "layer_allocation",
+    "residual_stream",
+    "weight_matrices",
+]
+
+KINDS = {
+    "stream": "residual_stream",
+    "graph": "computational_graph",
+    "attention": "attention_patterns",
+    "weights": "weight_matrices",
+    "layers": "layer_allocation",
+}
+"""The short names of the figures: those of `model.figure` and `tracr figure`."""
+
+OF_AN_INPUT = ("stream", "attention")
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tracr.model.compiled import CompiledModel
+    from tracr.viz.attention_figure import attention_patterns
+    from tracr.viz.graph_figure import computational_graph
+    from tracr.viz.layers_figure import layer_allocation
+    from tracr.viz.stream_figure import residual_stream
+    from tracr.viz.weights_figure import weight_matrices
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A figure's function, loaded with matplotlib when it is asked for."""
+        kinds = {function: kind for kind, function in KINDS.items()}
+        if name not in kinds:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tracr.extras import need
+
+        need("matplotlib", extra="viz")
+        return getattr(importlib.import_module(f"{__name__}.{kinds[name]}_figure"), name)
+
+
+def figure(model: CompiledModel, kind: str, tokens: Any = None, **options: Any) -> Figure:
+    """The figure of some kind: what `model.figure` and `tracr figure` make."""
+    if kind not in KINDS:
+        raise TracrError(f"no figure {kind!r}", hint=f"there are {', '.join(KINDS)}")
+    if (tokens is not None) != (kind in OF_AN_INPUT):
+        raise InputError(
+            f"the figure {kind!r} {'needs an input' if tokens is None else 'takes no input'}",
+            hint="add the tokens (--input on the command line)" if tokens is None else "leave the tokens out",
+        )
+    draw = getattr(importlib.import_module(__name__), KINDS[kind])
+    known = [name for name, p in inspect.signature(draw).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise TracrError(f"the figure {kind!r} has no option {name!r}", hint=f"it has {', '.join(known)}")
+    return draw(model, **options) if tokens is None else draw(model, tokens, **options)  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.compiled import CompiledModel, Run
 
 __all__ = ["Step", "cell", "steps", "variable_values"]
 
@@ -25,6 +25,11 @@ class Step:
     stream: NDArray[Any]
     changed: NDArray[np.bool_]
 
+    @property
+    def idle(self) -> bool:
+        """Whether it is a sub-layer that does nothing."""
+        return not (self.name == "embed" or self.computes or self.changed.any())
+
 
 def cell(number: float) -> str:
     """A number in a few characters, `.` for zero.
@@ -36,14 +41,16 @@ def cell(number: float) -> str:
     return "." if text in ("0", "-0") else text
 
 
-def steps(model: CompiledModel, tokens: list[Value]) -> list[Step]:
-    """The embedding and every sub-layer. A cell counts as changed if it reads differently, to three decimals."""
-    run = model.run(tokens)
-    stream = (run["hook_embed"] + run["hook_pos_embed"])[0]
+def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
+    """The embedding and every sub-layer, for one input of a run.
+
+    A cell counts as changed if it reads differently, to three decimals.
+    """
+    stream = (run["hook_embed"] + run["hook_pos_embed"])[row]
     found = [Step("embed", (), stream, np.round(stream, 3) != 0)]
     for number, layer in enumerate(model.construction.layers):
         for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
-            after = run[f"blocks.{number}.hook_resid_{hook}"][0]
+            after = run[f"blocks.{number}.hook_resid_{hook}"][row]
             computes = tuple(component.what for component in components)
             found.append(Step(f"{kind} {number + 1}", computes, after, np.round(after, 3) != np.round(stream, 3)))
             stream = after

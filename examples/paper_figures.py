@@ -1,0 +1,59 @@
+"""The Tracr paper's figures of compiled models and of the compiler, from models compiled here.
+
+The first, those of sections 3 and 4 and of the appendix "More Compiled Models", as PDFs in the folder given
+(paper_figures if none is). Needs matplotlib: pip install 'tracr[viz]'.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+import tracr
+from tracr.rasp.programs import EXAMPLES
+from tracr.viz import KINDS
+
+STREAMS = {"frac_prevs": "xacx", "sort_unique": [3, 4, 1, 2], "sort": [3, 1, 3, 2], "pair_balance": "(()a)"}
+STREAMS |= {"shuffle_dyck2": "({)}"}  # the paper's dyck-2
+RASP = 'is_x = (tokens == "x")\nprevs = select(indices, indices, <=)\nfrac_prevs = aggregate(prevs, is_x)'
+
+
+def stream(name: str) -> Figure:
+    """A program of the library at level 0, the paper's structure: the residual stream on one input."""
+    example = EXAMPLES[name]
+    return tracr.compile(example.program, example.vocab, example.max_seq_len, level=0).figure("stream", STREAMS[name])
+
+
+def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list[float], height: float) -> Figure:
+    """Figures of these kinds, or texts, under their titles."""
+    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    for ax, (title, what) in zip(figure.subplots(1, len(parts), width_ratios=widths), parts.items(), strict=True):
+        ax.set_title(title, fontsize=10)
+        if what in KINDS:
+            model.figure(what, ax=ax)
+        else:
+            ax.axis("off")
+            ax.text(0, 0.95, what, family="monospace", size=8, va="top")
+    return figure
+
+
+def main() -> None:
+    """Write them all."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "paper_figures")
+    folder.mkdir(parents=True, exist_ok=True)
+    model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
+    craft = model.show("translate").replace("  # ", "\n    ").replace(" where ", "\n    where ")
+    analogy = {"RASP": RASP, "Craft": craft, "weights": "weights"}
+    overview = {"1, 2: values": "graph", "3: components": "weights", "4, 5: layers": "layers"}
+    figures = {name: stream(name) for name in STREAMS}
+    figures["compiler_analogy"] = side_by_side(model, analogy, [3, 4, 5], 2)
+    figures["compiler_overview"] = side_by_side(model, overview, [2.5, 5, 3], 3.2)
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.pdf")
+        print(f"{name}.pdf: {' by '.join(f'{size:.1f}' for size in figure.get_size_inches())} inches")
+
+
+if __name__ == "__main__":
+    main()

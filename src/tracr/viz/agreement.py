@@ -1,0 +1,79 @@
+"""Whether heads attend to what their selectors select, on one input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.typed import Aggregation, Width
+
+if TYPE_CHECKING:
+    from tracr.craft.heads import Head
+    from tracr.model.compiled import CompiledModel, Run
+
+__all__ = ["Agreement"]
+
+EVEN = 1e-3  # how far weights may differ and count as equal, relative to the largest
+
+Array = NDArray[Any]
+Matrix = NDArray[np.bool_]
+
+
+class Agreement:
+    """The heads of a run, each compared to its selector, or with the other heads of a selector that takes several."""
+
+    def __init__(self, model: CompiledModel, run: Run, designs: Mapping[str, Matrix]) -> None:
+        self.model, self.designs = model, designs
+        size = len(designs["everything"])
+        self.heads: dict[tuple[int, int], Head] = {}
+        self.keys: dict[tuple[int, int], Array] = {}
+        for number, layer in enumerate(model.construction.layers):
+            for place, head in enumerate(layer.heads):
+                pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
+                self.heads[number, place] = head
+                self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
+
+    def remark(self, place: tuple[int, int]) -> str:
+        """How the attention of a head compares to its selector, in a line; nothing where it has none."""
+        keys, design = self.keys[place], self.designs.get(self.heads[place].selector)
+        if design is None:
+            return ""
+        attended, total = _attended(keys), keys.sum(axis=1, keepdims=True)
+        if np.abs(keys - _evenly(attended) * total).max(initial=0.0) <= EVEN * keys.max(initial=0.0):
+            if np.array_equal(attended, design):
+                return "attends evenly to what is selected"
+            parts = [_attended(self.keys[other]).astype(int) for other in self._together(place)]
+            added, everything = np.sum(parts, axis=0), self.designs["everything"]
+            if np.array_equal(added, design):
+                return f"one of {len(parts)} heads that add up to the selector"
+            if any(np.array_equal(part, everything) and np.array_equal(2 * part - added, design) for part in parts):
+                return f"one of {len(parts)} heads: all keys, less those not selected"
+            if not (attended & ~design).any():
+                return "attends evenly to a part of what is selected"
+        share = keys / np.maximum(total, np.finfo(np.float32).tiny)
+        return f"differs from the selector by {np.abs(share - _evenly(design)).max(initial=0.0):.2f}"
+
+    def _together(self, place: tuple[int, int]) -> list[tuple[int, int]]:
+        """The heads that compute the same s-op with a head's selector."""
+        own = {node for node in _nodes(self.heads[place]) if self._selector(node) == self.heads[place].selector}
+        return [other for other, head in self.heads.items() if own & _nodes(head)]
+
+    def _selector(self, node: int) -> str:
+        op = self.model.typed.sops[node].op
+        return self.model.typed.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
+
+
+def _nodes(head: Head) -> set[int]:
+    return {variable.node for variable, _ in head.writes if variable.node is not None}
+
+
+def _attended(keys: Array) -> Matrix:
+    return np.asarray(keys > EVEN * keys.max(initial=0.0))
+
+
+def _evenly(chosen: Matrix) -> Array:
+    """The same weight for every chosen key, 1 in all."""
+    return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))

@@ -1,0 +1,89 @@
+"""The program as a computational graph with the values each s-op can take: steps 1 and 2 of the compiler.
+
+An edge into a selector is marked k (keys) or q (queries), the values of an aggregate v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tracr.model.saving.saved_graph import SavedNode, saved_graph
+from tracr.viz.blocks import Block, Line, text_box
+from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
+from tracr.viz.labels import domain_label, shortened, visible
+from tracr.viz.layering import arrange
+
+if TYPE_CHECKING:
+    from tracr.compiler.typed import SOpNode
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["computational_graph"]
+
+NAME = 26  # characters
+SOURCES = ("Tokens", "Indices", "Length")
+ATTENTION = ("Aggregate", "SelectorWidth")
+ROLES = {"Select": ("k", "q"), "Aggregate": ("", "v")}
+
+
+def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figure:
+    """The program's graph, with inferred value sets and encodings.
+
+    Selectors have dashed boxes, s-ops that attention computes orange ones, elementwise s-ops blue ones; the output is
+    bold. An s-op without values was merged into another.
+
+    Args:
+        model: a compiled model.
+        ax: draw in this axes instead of a figure of its own.
+    """
+    nodes = saved_graph(model.graph).nodes
+    sops = {sop.label: sop for sop in model.typed.sops.values()}
+    outputs = {number for _, number in model.graph.outputs}
+    boxes = [_box(node, _lines(node, sops.get(node.label), n in outputs)) for n, node in enumerate(nodes)]
+    late = [n for n, node in enumerate(nodes) if not node.children and node.kind not in SOURCES]
+    layout = arrange([(box.width, box.height) for box in boxes], [node.children for node in nodes], late)
+    canvas = Canvas(layout.width + 2 * MARGIN, layout.height + 2 * MARGIN, ax)
+    drawn = set()
+    for (source, target), route in layout.routes.items():
+        points = [(x + MARGIN, y + MARGIN) for x, y in route]
+        last = -3 if points[-2][0] == points[-1][0] else -2
+        for piece in pairwise(points[: last + 1]):
+            if piece not in drawn:  # edges from one node share their way
+                canvas.curve(piece, arrow=False)
+            drawn.add(piece)
+        canvas.curve(points[last:], arrow=True)
+        _role(canvas, nodes[target], source, points[last:])
+    for number, box in enumerate(boxes):
+        x, y = layout.middles[number]
+        box.draw(canvas, x + MARGIN - box.width / 2, y + MARGIN - box.height / 2)
+    return canvas.figure
+
+
+def _lines(node: SavedNode, sop: SOpNode | None, output: bool) -> list[Line]:
+    """The name, what it is, and the values it can take, if it has any of its own."""
+    name = (shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)
+    if sop is None:
+        return [name, (node.kind, SMALL, "normal", GREY)]
+    what = (f"{node.kind}, {sop.encoding.value}", SMALL, "normal", GREY)
+    return [name, what, (domain_label(sop.domain), SMALL, "normal", INK)]
+
+
+def _box(node: SavedNode, lines: list[Line]) -> Block:
+    if (node.kind.startswith("Select") and node.kind not in ATTENTION) or node.kind == "ConstantSelector":
+        return text_box(lines, INK, "white", dashed=True)
+    if node.kind in ATTENTION:
+        return text_box(lines, ORANGE, PALE_ORANGE)
+    return text_box(lines, BLUE, PALE_BLUE) if node.children else text_box(lines, GREY, PALE)
+
+
+def _role(canvas: Canvas, node: SavedNode, source: int, points: Sequence[tuple[float, float]]) -> None:
+    """Write which input of the node an edge leads into, on the side the edge does not come from."""
+    roles = ROLES.get(node.kind, ())
+    marks = ", ".join(role for role, child in zip(roles, node.children, strict=False) if child == source and role)
+    x, y = points[-1]
+    side, ha = (0.06, "left") if points[0][0] <= x else (-0.06, "right")
+    canvas.text(x + side, y - 0.09, marks, size=SMALL, color=GREY, ha=ha)

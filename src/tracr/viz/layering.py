@@ -1,0 +1,175 @@
+"""Drawing a directed graph in ranks: what reads something stands below it, few edges cross, none runs through a box.
+
+The usual four steps: ranks by longest path; bends wherever an edge passes a rank; the order within ranks by repeatedly
+moving everything to the mean of its neighbours; then coordinates, as close to the neighbours as the boxes allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+__all__ = ["Layout", "arrange"]
+
+SWEEPS = 40
+GAP, BEND = 0.22, 0.12  # inches between boxes, and the room of a bend
+STRAIGHT = 3  # how much more than boxes bends care to be in line
+RANK = 0.42  # inches between ranks, for the edges
+
+Place = tuple[int, int]  # (node, rank): a box in its own rank, a bend of its edges in a later one
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the middle of every box is, and through which points every edge (source, target) runs.
+
+    Edges go sideways between ranks only, and straight down beside the boxes of a rank.
+    """
+
+    middles: Mapping[int, Point]
+    routes: Mapping[tuple[int, int], Sequence[Point]]
+    width: float
+    height: float
+
+
+def arrange(sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]], late: Sequence[int] = ()) -> Layout:
+    """Place boxes of these sizes; `inputs[n]` are the nodes before `n` that it reads.
+
+    Nodes in `late` read nothing and may stand right above their first reader.
+    """
+    rank = _ranks(inputs, late)
+    above, below = _bends(inputs, rank)
+    order = _ordered(above, below, max(rank, default=0) + 1)
+    room = {place: sizes[place[0]][0] if rank[place[0]] == place[1] else BEND for row in order for place in row}
+    xs = _coordinates(order, above, below, room)
+    left = min((xs[place] - room[place] / 2 for place in xs), default=0.0)
+    xs = {place: x - left for place, x in xs.items()}
+    heights = [max((sizes[n][1] for n, at in row if rank[n] == at), default=0.0) for row in order]
+    tops = [sum(heights[:number]) + RANK * number for number in range(len(heights))]
+    middles = {n: (xs[n, rank[n]], tops[rank[n]] + heights[rank[n]] / 2) for n in range(len(sizes))}
+    routes = {}
+    for node, read in enumerate(inputs):
+        entries = _entries(dict.fromkeys(read), node, xs, rank, sizes[node][0])
+        for source, entry in entries.items():
+            points = [(xs[source, rank[source]], middles[source][1] + sizes[source][1] / 2)]
+            for at in range(rank[source], rank[node]):
+                x = xs[source, at]
+                points += [(x, tops[at]), (x, tops[at] + heights[at])][at == rank[source] :]
+            points += [(entry, tops[rank[node]]), (entry, middles[node][1] - sizes[node][1] / 2)]
+            routes[source, node] = list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in points))
+    width = max((xs[place] + room[place] / 2 for place in xs), default=0.0)
+    return Layout(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
+
+
+def _ranks(inputs: Sequence[Sequence[int]], late: Sequence[int]) -> list[int]:
+    rank: list[int] = []
+    for read in inputs:
+        rank.append(max((rank[source] + 1 for source in read), default=0))
+    for node in late:
+        rank[node] = min((rank[reader] - 1 for reader, read in enumerate(inputs) if node in read), default=0)
+    return rank
+
+
+Neighbours = dict[Place, list[Place]]
+
+
+def _bends(inputs: Sequence[Sequence[int]], rank: Sequence[int]) -> tuple[Neighbours, Neighbours]:
+    """What stands above and below everything; edges from one node share their bends."""
+    above: Neighbours = {(node, rank[node]): [] for node in range(len(inputs))}
+    below: Neighbours = {place: [] for place in above}
+    for node, read in enumerate(inputs):
+        for source in dict.fromkeys(read):
+            chain = [(source, at) for at in range(rank[source], rank[node])]
+            for upper, lower in zip(chain, [*chain[1:], (node, rank[node])], strict=True):
+                for neighbours, one, other in ((below, upper, lower), (above, lower, upper)):
+                    if other not in neighbours.setdefault(one, []):
+                        neighbours[one].append(other)
+    return above, below
+
+
+def _ordered(above: Neighbours, below: Neighbours, ranks: int) -> list[list[Place]]:
+    """The order within each rank, the best of many sweeps down and up."""
+    places = sorted(above.keys() | below.keys())
+    order = [[place for place in places if place[1] == rank] for rank in range(ranks)]
+    best, fewest = [list(row) for row in order], _crossings(order, below)
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        neighbours = above if down else below
+        at = {place: number for row in order for number, place in enumerate(row)}
+        for rank in range(ranks) if down else reversed(range(ranks)):
+            wish = {
+                place: sum(at[other] for other in near) / len(near) if (near := neighbours.get(place)) else at[place]
+                for place in order[rank]
+            }
+            order[rank].sort(key=wish.__getitem__)
+            at.update({place: number for number, place in enumerate(order[rank])})
+        crossings = _crossings(order, below)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in order], crossings
+    return best
+
+
+def _crossings(order: Sequence[Sequence[Place]], below: Neighbours) -> int:
+    total = 0
+    for row, next_row in pairwise(order):
+        at = {place: number for number, place in enumerate(next_row)}
+        ends = [at[other] for place in row for other in sorted(below.get(place, ()), key=at.__getitem__)]
+        total += sum(first > second for n, first in enumerate(ends) for second in ends[n + 1 :])
+    return total
+
+
+def _coordinates(
+    order: Sequence[Sequence[Place]], above: Neighbours, below: Neighbours, room: Mapping[Place, float]
+) -> dict[Place, float]:
+    """Middles as close as possible to the mean of the neighbours' that keep the order and the distances."""
+    xs: dict[Place, float] = {}
+    for row in order:
+        offsets = _offsets(row, room)
+        xs.update({place: offset - offsets[-1] / 2 for place, offset in zip(row, offsets, strict=True)})
+    for sweep in range(SWEEPS):
+        for row in order if sweep % 2 == 0 else reversed(order):
+            wishes = []
+            for place in row:
+                near = [*above.get(place, ()), *below.get(place, ())]
+                pull = {other: STRAIGHT ** ((room[place] == BEND) + (room[other] == BEND)) for other in near}
+                total = sum(xs[other] * weight for other, weight in pull.items())
+                wishes.append(total / sum(pull.values()) if pull else xs[place])
+            offsets = _offsets(row, room)
+            free = _ascending([wish - offset for wish, offset in zip(wishes, offsets, strict=True)])
+            xs.update({place: x + offset for place, x, offset in zip(row, free, offsets, strict=True)})
+    return xs
+
+
+def _offsets(row: Sequence[Place], room: Mapping[Place, float]) -> list[float]:
+    """Where the middles are if everything stands as far left as it can."""
+    offsets = [0.0]
+    for one, other in pairwise(row):
+        offsets.append(offsets[-1] + (room[one] + room[other]) / 2 + GAP)
+    return offsets
+
+
+def _ascending(wishes: Sequence[float]) -> list[float]:
+    """The ascending numbers closest to the wishes (in squares): neighbours out of order are pooled.
+
+    >>> _ascending([1, 3, 2, 5])
+    [1.0, 2.5, 2.5, 5.0]
+    """
+    pools: list[tuple[float, int]] = []
+    for wish in wishes:
+        pools.append((float(wish), 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (one, n), (other, m) = pools[-2:]
+            pools[-2:] = [((one * n + other * m) / (n + m), n + m)]
+    return [mean for mean, count in pools for _ in range(count)]
+
+
+def _entries(
+    read: Mapping[int, None], node: int, xs: Mapping[Place, float], rank: Sequence[int], width: float
+) -> dict[int, float]:
+    """Where the edges into a box end, beside each other in the order they come from."""
+    ordered = sorted(read, key=lambda source: xs[source, rank[node] - 1])
+    apart = min(0.3, width / max(1, len(ordered)))
+    middle = xs[node, rank[node]]
+    return {source: middle + (place - (len(ordered) - 1) / 2) * apart for place, source in enumerate(ordered)}

@@ -1,0 +1,92 @@
+"""Which component sits in which layer: steps 4 and 5 of the compiler.
+
+The residual stream runs down the left; each sub-layer holds the heads or groups of neurons that read from it and write
+to it, or nothing (a no-op).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tracr.viz.blocks import Block, Line, beside, in_lines, stacked, text_box
+from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
+from tracr.viz.labels import shortened, visible
+
+if TYPE_CHECKING:
+    from tracr.compiler.circuit import Component
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["layer_allocation"]
+
+NAMES = 44  # characters in a line of a box
+STREAM = 0.62  # where the residual stream runs
+GAP = 0.12
+
+
+def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+    """The components in their layers: what each writes, what it reads, how large it is.
+
+    Args:
+        model: a compiled model.
+        width: how many inches wide it may be before the components of a sub-layer are broken into lines.
+        ax: draw in this axes instead of a figure of its own.
+    """
+    room = width - 2 * MARGIN - STREAM - 0.2
+    embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
+    rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
+    for number, layer in enumerate(model.construction.layers, start=1):
+        heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
+        mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in layer.mlps]
+        rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
+    outputs = ", ".join(visible(output.name) for output in model.outputs)
+    rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
+    whole = stacked([block for _, block in rows], GAP)
+    canvas = Canvas(2 * MARGIN + STREAM + 0.2 + whole.width, 2 * MARGIN + whole.height, ax)
+    _draw(canvas, rows)
+    return canvas.figure
+
+
+def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:
+    x, y = MARGIN + STREAM, MARGIN
+    first, last = rows[0][1].height / 2, rows[-1][1].height / 2
+    height = sum(block.height + GAP for _, block in rows) - GAP
+    canvas.line([(x, y + first), (x, y + height - last)], color=INK, line=1.6)
+    for name, block in rows:
+        middle = y + block.height / 2
+        canvas.line([(x, middle), (x + 0.2, middle)], color=INK, line=0.8)
+        canvas.text(x - 0.08, middle, name, ha="right", weight="bold")
+        block.draw(canvas, x + 0.2, y)
+        y += block.height + GAP
+
+
+def _component(component: Component, size: str, edge: str, face: str) -> Block:
+    reads = [variable.label for variable in component.reads if variable.node is not None]
+    writes = _listed([variable.label for variable, _ in component.writes])
+    lines: list[Line] = [(writes, SIZE, "bold", INK)]
+    if reads:
+        lines.append((f"reads {_listed(reads)}", SMALL, "normal", INK))
+    return text_box([*lines, (size, SMALL, "normal", GREY)], edge, face)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas, as many as fit."""
+    shown: list[str] = []
+    for number, name in enumerate(map(visible, names)):
+        if shown and len(", ".join([*shown, name])) > NAMES:
+            return f"{', '.join(shown)} and {len(names) - number} more"
+        shown.append(shortened(name, NAMES))
+    return ", ".join(shown) or "nothing"
+
+
+def _neurons(count: int) -> str:
+    return f"{count} neuron{'s' if count != 1 else ''}"
+
+
+def _sublayer(boxes: Sequence[Block], room: float) -> Block:
+    if not boxes:
+        return text_box([("no-op", SMALL, "normal", GREY)], GREY, "white", dashed=True)
+    return stacked([beside(line, GAP) for line in in_lines(boxes, room, GAP)], GAP)

@@ -1,0 +1,196 @@
+"""What notebooks show of models, runs and verifications: HTML that needs nothing else, on dark and on light."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracr.model.stream import Step, steps
+from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
+from tracr.viz.rows import Group, Row, grouped
+
+if TYPE_CHECKING:
+    from tracr.compiler.circuit import Component
+    from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.verification import Verification
+
+__all__ = ["model_html", "run_html", "verification_html"]
+
+STYLE = """<style>
+.tracr {overflow-x: auto; font-size: 13px}
+.tracr table {border-collapse: collapse; table-layout: auto; margin: 4px 0; font-size: inherit; color: inherit}
+.tracr tr {background: none !important}
+.tracr th, .tracr td {text-align: left; padding: 1px 8px; border: 0; background: none; white-space: nowrap}
+.tracr th {font-weight: 600}
+.tracr .soft {opacity: .65}
+.tracr table.stream {font-size: 11px; line-height: 1.35}
+.tracr .stream th, .tracr .stream td {padding: 0 3px; text-align: center}
+.tracr .stream td {min-width: 22px; border: 1px solid rgba(128,128,128,.18)}
+.tracr .stream tr.first > * {border-top: 1px solid rgba(128,128,128,.8)}
+.tracr .stream .left {text-align: right; font-weight: normal; vertical-align: middle}
+.tracr .stream .edge {border-left: 6px solid transparent; background-clip: padding-box}
+.tracr .stream .new {box-shadow: inset 0 0 0 1.5px #e03131}
+.tracr .good {color: #2b8a3e; font-weight: 600}
+.tracr .bad {color: #e03131; font-weight: 600}
+</style>"""
+INPUTS = 12  # of a batch
+NAMES = 40  # characters
+
+
+def model_html(model: CompiledModel) -> str:
+    """A model: its sizes, its inputs, its components and the dimensions of its residual stream."""
+    options, (shortest, longest) = model.options, model.typed.lengths
+    vocab = [value_label(token) for token in options.vocab]
+    tokens = " ".join(vocab[:30]) + (f" … ({len(vocab)} tokens)" if len(vocab) > 30 else "")
+    facts = [
+        ("tokens", f"{tokens}, besides {value_label(options.bos)} and {value_label(options.pad)}"),
+        ("lengths", f"{shortest} to {longest}, {'causal' if options.causal else 'bidirectional'} attention"),
+        *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
+    ]
+    components = []
+    for number, layer in enumerate(model.construction.layers, start=1):
+        components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
+        components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
+    held: dict[str, list[str]] = {}
+    for dimension in model.residual:
+        name = visible(dimension.variable)
+        held.setdefault(name, []).append(visible(dimension.label.removeprefix(f"{dimension.variable}:")))
+    groups = [
+        (name, str(len(values)), "" if values == [name] else shortened(", ".join(values), 100))
+        for name, values in held.items()
+    ]
+    return _page(
+        f"<b>{escape(repr(model))}</b>",
+        _table((), facts),
+        _table(("where", "computes", "how", "size"), components),
+        _details(
+            f"residual stream, {_plural(model.d_model, 'dimension')}",
+            _table(("variable", "dimensions", "values"), groups),
+        ),
+    )
+
+
+def run_html(run: Run) -> str:
+    """A run: inputs and outputs, and for a single input the residual stream after each sub-layer."""
+    rows = run.decoded if len(run.tokens) > 1 or _is_batch(run) else [run.decoded]
+    table = []
+    for tokens, decoded in list(zip(run.tokens, rows, strict=True))[:INPUTS]:
+        outputs = decoded if isinstance(decoded, dict) else {"": decoded}
+        for name, values in outputs.items():
+            given = tokens[1 : len(values) + 1]
+            table.append((" ".join(map(value_label, given)), visible(name) if name else "", _list(values)))
+    if len(run.tokens) > INPUTS:
+        table.append((f"… and {len(run.tokens) - INPUTS:,} more", "", ""))
+    shapes = [(name, str(tuple(array.shape))) for name, array in run.activations.items()]
+    parts = [
+        f"<b>{escape(repr(run))}</b>",
+        _table(("input", "", "output"), table),
+        _details("activations", _table(("name", "shape"), shapes)),
+    ]
+    if run.model is not None and len(run.tokens) == 1:
+        parts.insert(2, _stream(run.model, run))
+    return _page(*parts)
+
+
+def verification_html(verification: Verification) -> str:
+    """A verification: what was compared, and the counterexample if there is one."""
+    example = verification.counterexample
+    verdict = '<span class="good">✓</span>' if verification else '<span class="bad">✗</span>'
+    if example is None:
+        return _page(f"{verdict} {escape(str(verification))}")
+    scope = str(verification).partition(": MISMATCH")[0]
+    rows = [
+        ("input", _list(example.tokens) + (" (padded)" if example.padded else "")),
+        (f"{example.output} should be", _list(example.expected)),
+        ("but is", _list(example.got)),
+        ("first wrong variable", f"{example.variable} at position {example.position}" if example.variable else "none"),
+    ]
+    return _page(f"{verdict} {escape(scope)}: the model is wrong", _table((), rows))
+
+
+def _is_batch(run: Run) -> bool:
+    """Whether a run of one input was asked for as a batch."""
+    rows = run.decoded
+    return isinstance(rows, list) and len(rows) == 1 and isinstance(rows[0], list | dict)
+
+
+def _component(component: Component) -> tuple[str, str]:
+    writes = ", ".join(visible(variable.label) for variable, _ in component.writes)
+    return shortened(writes, NAMES), shortened(component.what, 90)
+
+
+def _plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
+def _list(values: Iterable[Any]) -> str:
+    return ", ".join(map(value_label, values))
+
+
+def _page(*parts: str) -> str:
+    return f'<div class="tracr">{STYLE}{"".join(f"<div>{part}</div>" for part in parts)}</div>'
+
+
+def _details(summary: str, inside: str) -> str:
+    return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(title)}</th>" for title in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+
+
+def _stream(model: CompiledModel, run: Run) -> str:
+    """The residual stream as one table, a block of columns for each sub-layer that does something."""
+    stream = steps(model, run)
+    shown = [step for step in stream if not step.idle]
+    idle = [step.name for step in stream if step.idle]
+    tokens = [value_label(token) for token in run.tokens[0]]
+    titles = "".join(f'<th class="edge" colspan="{len(tokens)}">{step.name}</th>' for step in shown)
+    columns = "".join(f"<th{_edge(place)}>{escape(token)}</th>" for _ in shown for place, token in enumerate(tokens))
+    body = "".join(_group(group, shown) for group in grouped(model, stream))
+    note = f'<div class="soft">no-ops: {", ".join(idle)}</div>' if idle else ""
+    head = f'<tr><th colspan="2"></th>{titles}</tr><tr><th colspan="2"></th>{columns}</tr>'
+    return f'<table class="stream">{head}{body}</table>{note}'
+
+
+def _edge(place: int) -> str:
+    return ' class="edge"' if place == 0 else ""
+
+
+def _group(group: Group, shown: Sequence[Step]) -> str:
+    rows = []
+    for place, row in enumerate(group.rows):
+        name = escape(shortened(group.variable, NAMES))
+        bold = f"<b>{name}</b>" if group.output else name
+        title = f'<th class="left" rowspan="{len(group.rows)}">{bold}</th>' if place == 0 else ""
+        label = "" if group.single else escape(shortened(row.label, NAMES))
+        cells = "".join(_cells(group, row, step) for step in shown)
+        rows.append(f'<tr{" class=first" if place == 0 else ""}>{title}<th class="left soft">{label}</th>{cells}</tr>')
+    return "".join(rows)
+
+
+def _cells(group: Group, row: Row, step: Step) -> str:
+    if row.dimension is None:
+        return "".join(f"<td{_edge(place)}></td>" for place in range(len(step.stream)))
+    cells = []
+    values, changed = step.stream[:, row.dimension], step.changed[:, row.dimension] & (step.name != "embed")
+    for place, (value, new) in enumerate(zip(values.tolist(), changed.tolist(), strict=True)):
+        classes = " ".join(word for word, holds in (("edge", place == 0), ("new", new)) if holds)
+        text = number_label(value) if row.number else ""
+        cells.append(
+            f"<td{f' class={chr(34)}{classes}{chr(34)}' if classes else ''}{_shade(value / group.scale)}>{text}</td>"
+        )
+    return "".join(cells)
+
+
+def _shade(value: float) -> str:
+    """The background of a number from -1 to 1."""
+    if abs(value) < 5e-4:
+        return ""
+    color = "31,119,220" if value > 0 else "214,118,20"
+    return f' style="background-color:rgba({color},{0.15 + 0.7 * float(np.clip(abs(value), 0, 1)):.2f})"'

@@ -1,0 +1,84 @@
+"""The rows of the residual stream: its dimensions grouped by variable, those that stay zero left out where many are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.errors import TracrError
+from tracr.viz.labels import value_label, visible
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.residual import Dimension
+    from tracr.model.stream import Step
+
+__all__ = ["Group", "Row", "Rows", "grouped", "row_label"]
+
+Rows = Literal["auto", "all", "used"]
+MANY = 40  # rows, from which on "auto" leaves out those that are zero throughout
+
+
+@dataclass(frozen=True)
+class Row:
+    """A dimension, or (`dimension` is None) a note about those left out. `number`: its size is the value."""
+
+    label: str
+    dimension: int | None
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows of one variable. `scale` is 1, or its largest number where that is larger."""
+
+    variable: str
+    rows: tuple[Row, ...]
+    scale: float
+    output: bool
+
+    @property
+    def single(self) -> bool:
+        """Whether all there is, is a number."""
+        return len(self.rows) == 1 and self.rows[0].number
+
+
+def grouped(
+    model: CompiledModel, steps: Collection[Step], rows: Rows = "auto", variables: Collection[str] | None = None
+) -> tuple[Group, ...]:
+    """The dimensions of all (or only these) variables, with what the stream holds in them."""
+    if rows not in get_args(Rows):
+        raise TracrError(f"no rows {rows!r}", hint=f"there are {', '.join(get_args(Rows))}")
+    found: dict[str, list[Dimension]] = {}
+    for dimension in model.residual:
+        if variables is None or dimension.variable in variables:
+            found.setdefault(dimension.variable, []).append(dimension)
+    hide = rows == "used" or (rows == "auto" and sum(map(len, found.values())) > MANY)
+    largest = np.max([np.abs(step.stream).max(axis=0) for step in steps], axis=0)
+    outputs = {variable.label for _, variable in model.circuit.outputs}
+    return tuple(_group(name, held, largest, hide, name in outputs) for name, held in found.items())
+
+
+def _group(name: str, held: list[Dimension], largest: NDArray[Any], hide: bool, output: bool) -> Group:
+    zero = [dimension for dimension in held if largest[dimension.index] < 5e-4]
+    hidden = zero if hide and len(zero) > 1 else []
+    rows = [
+        Row(row_label(dimension), dimension.index, dimension.is_number) for dimension in held if dimension not in hidden
+    ]
+    if hidden:
+        rows.append(Row(f"{len(hidden)} more: 0" if rows else f"all {len(hidden)}: 0", None))
+    return Group(visible(name), tuple(rows), max(1.0, *(float(largest[d.index]) for d in held)), output)
+
+
+def row_label(dimension: Dimension) -> str:
+    """The value a dimension stands for."""
+    if dimension.is_number:
+        return "number"
+    prefix = f"{dimension.variable}:"
+    if dimension.value is None or not dimension.label.startswith(prefix):
+        return visible(dimension.label.removeprefix(prefix))
+    return value_label(dimension.value)

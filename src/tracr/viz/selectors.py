@@ -1,0 +1,57 @@
+"""What the program's selectors select on an input, as the interpreters say: the design of the model's heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.trace import Graph
+from tracr.compiler.typed import SelectorNode, Typed, parts_of
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.rasp.expressions import Selector
+from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["selected"]
+
+Matrix = NDArray[np.bool_]
+
+
+def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]:
+    """Which keys [query, key] every selector of the program selects, by the selector's label.
+
+    The reference interpreter says so; for a loaded model, whose expressions are gone, the tables of its selectors.
+    """
+    size = len(tokens)
+    everything = np.ones((size, size), dtype=bool)
+    found = {"everything": np.tril(everything) if model.options.causal else everything}
+    if isinstance(model.graph, Graph):
+        evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
+        nodes = [node for node in model.graph.nodes if isinstance(node.expr, Selector)]
+        results = evaluator.evaluate_all([node.expr for node in nodes], tokens)
+        return found | {node.label: np.array(results[node.expr], dtype=bool).reshape(size, size) for node in nodes}
+    matrices = _from_tables(model.typed, tokens)
+    labels = {selector.label: matrices[number] for number, selector in model.typed.selectors.items()}
+    return found | {label: np.tril(matrix) if model.options.causal else matrix for label, matrix in labels.items()}
+
+
+def _from_tables(typed: Typed, tokens: Sequence[Value]) -> dict[int, Matrix]:
+    """What every selector selects without a causal mask, from the tables and how they are combined."""
+    codes = evaluate_batch(typed, [tokens]).codes
+    found: dict[int, Matrix] = {}
+    for number in typed.selectors:
+        for part in parts_of(typed.selectors, number):
+            if isinstance(part, SelectorNode):
+                sides = (np.broadcast_to(codes[side], (1, len(tokens)))[0] for side in (part.queries, part.keys))
+                queries, keys = (np.maximum(side, 0) for side in sides)
+                found[part.id] = part.table[queries[:, None], keys[None, :]] == 1
+            else:
+                first, last = found[part.parts[0]], found[part.parts[-1]]
+                found[part.id] = ~first if part.kind == "not" else first & last if part.kind == "and" else first | last
+    return found

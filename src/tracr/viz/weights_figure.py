@@ -1,0 +1,111 @@
+"""The weights of every component in its labelled bases.
+
+Heads: W_QK (rows what queries read, columns what keys read: the logit) and W_OV (rows what is read, columns what is
+written). Groups of neurons: W_in and W_out, a column for each neuron. Only dimensions with a weight are shown; `1`
+stands for the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from tracr.viz.blocks import CELL, NUMBERS, Block, beside, evenly, figure_of, labels, matrix, note, stacked, titled
+from tracr.viz.canvas import SMALL, text_width
+from tracr.viz.choosing import chosen
+from tracr.viz.labels import number_label, visible
+from tracr.viz.rows import row_label
+
+if TYPE_CHECKING:
+    from tracr.compiler.circuit import Component
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["weight_matrices"]
+
+NEURONS = 5.0  # inches for the neurons of a group, if they can be
+NEURON = 0.03  # the narrowest column
+NUMBERED = 12  # columns up to which weights are written into the cells
+
+Array = NDArray[Any]
+
+
+def weight_matrices(
+    model: CompiledModel,
+    *,
+    only: Sequence[str] | None = None,
+    width: float = 13.0,
+    ax: Axes | None = None,
+) -> Figure:
+    """W_QK and W_OV of every head, W_in and W_out of every group of neurons.
+
+    Args:
+        model: a compiled model.
+        only: these components, under their names in the ground truth (`blocks.1.attn.0`, `blocks.0.mlp.0`).
+        width: how many inches wide it may be before components go below each other.
+        ax: draw in this axes instead of a figure of its own.
+    """
+    blocks = chosen(dict(_blocks(model)), only, "component").values()
+    return figure_of([block() for block in blocks] or [note("This model has no heads and no neurons.")], width, ax)
+
+
+def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
+    """A function that makes the block of each component, in the order of the forward pass."""
+    basis = _Basis(model)
+    for number, (layer, weights) in enumerate(zip(model.construction.layers, model.parameters.layers, strict=True)):
+        for place, head in enumerate(layer.heads):
+            yield f"blocks.{number}.attn.{place}", partial(basis.head, number, place, head, weights)
+        start = 0
+        for place, group in enumerate(layer.mlps):
+            part = slice(start, start + group.read.width)
+            start = part.stop
+            yield f"blocks.{number}.mlp.{place}", partial(basis.mlp, number, group, weights, part)
+
+
+class _Basis:
+    """What the dimensions of the residual stream, and the bias after them, are called: (variable, value) pairs."""
+
+    def __init__(self, model: CompiledModel) -> None:
+        self.names = [(visible(d.variable), "" if d.is_number else row_label(d)) for d in model.residual]
+        self.names.append(("1 (bias)", ""))
+
+    def head(self, layer: int, place: int, head: Component, weights: Any) -> Block:
+        queries, keys, values = (
+            np.concatenate([getattr(weights, f"W_{side}")[place], getattr(weights, f"b_{side}")[place][None]])
+            for side in "QKV"
+        )
+        logits = self._matrix("W_QK", queries @ keys.T)
+        moved = self._matrix("W_OV", values @ weights.W_O[place])
+        return titled(f"Attn {layer + 1}, head {place + 1}", _writes(head), beside([logits, moved], 0.3))
+
+    def mlp(self, layer: int, group: Component, weights: Any, part: slice) -> Block:
+        read = np.concatenate([weights.W_in[:, part], weights.b_in[None, part]])
+        written = weights.W_out[part].T
+        count = read.shape[1]
+        neurons = evenly(count, min(CELL, max(NEURON, NEURONS / count)))
+        kept = [np.flatnonzero(weight.any(axis=1)) for weight in (read, written)]
+        rows = [labels([self.names[row] for row in some]) for some in kept]
+        left = max(row.widest for row in rows) + 0.06
+        both = [
+            matrix("W_in", read[kept[0]], rows[0], neurons, left=left),
+            matrix("W_out", written[kept[1]], rows[1], neurons, left=left),
+        ]
+        size = f"{count} neuron{'s' if count != 1 else ''}"
+        return titled(f"MLP {layer + 1}", f"{_writes(group)}, {size}", stacked(both, 0.1))
+
+    def _matrix(self, title: str, values: Array) -> Block:
+        kept = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
+        values = values[np.ix_(*kept)]
+        rows, columns = ([self.names[place] for place in some] for some in kept)
+        widest = max((text_width(number_label(number), SMALL) for number in values.flat), default=0.0)
+        numbers = len(columns) <= NUMBERED and widest < NUMBERS - 0.02
+        return matrix(title, values, labels(rows), labels(columns, NUMBERS if numbers else CELL))
+
+
+def _writes(component: Component) -> str:
+    return ", ".join(variable.label for variable, _ in component.writes)
