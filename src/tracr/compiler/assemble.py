@@ -2,6 +2,9 @@
 
 Parallel heads are stacked, parallel MLPs concatenated; each layer keeps its own sizes. Weights are float64 here and
 cast when the model runs. Scores are not divided by sqrt(d_head): the logit gap is exactly what was designed.
+
+The unembedding gives the code itself: 1 for the value of a one-hot output and 0 for the others. From a code x in B bits
+it gives c_v . x for every value v: B for the right one, at most B - 2 for the others.
 """
 
 from __future__ import annotations
@@ -26,13 +29,15 @@ def assemble(construction: Construction, options: Options) -> Parameters:
     assembler = _Assembler(construction, width)
     w_e, w_pos = assembler.embedding(options)
     outputs = construction.schedule.circuit.outputs
-    w_u = np.zeros((width, sum(variable.size for _, variable in outputs)))
+    w_u = np.zeros((width, sum(len(variable.values) for _, variable in outputs)))
     start = 0
     for _, variable in outputs:
         whole = LinearMap.of(variable, np.eye(variable.size))
         linear = construction.schedule.circuit.folded.get(variable, whole)
-        assembler.read(linear, w_u[:, start : start + variable.size], np.zeros(0))
-        start += variable.size
+        if variable.codebook is not None:
+            linear = linear.then(variable.codebook.T)
+        assembler.read(linear, w_u[:, start : start + linear.width], np.zeros(0))
+        start += linear.width
     layers = tuple(assembler.layer(layer) for layer in construction.layers)
     return Parameters(w_e, w_pos, layers, w_u)
 
@@ -46,7 +51,7 @@ def layer_sizes(layer: Layer) -> tuple[int, int, int]:
 def count_parameters(construction: Construction, options: Options) -> dict[str, int]:
     """How many weights each part of the model will have."""
     width = len(construction.directions)
-    outputs = sum(variable.size for _, variable in construction.schedule.circuit.outputs)
+    outputs = sum(len(variable.values) for _, variable in construction.schedule.circuit.outputs)
     counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
     for number, layer in enumerate(construction.layers):
         heads, d_head, d_mlp = layer_sizes(layer)

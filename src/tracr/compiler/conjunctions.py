@@ -118,7 +118,7 @@ class Axis:
 
     keys: int
     queries: int
-    classes: NDArray[np.intp]
+    classes: NDArray[np.integer]
     holds: NDArray[np.bool_]  # [class, literal]
     literals: tuple[int, ...]
 
@@ -131,11 +131,13 @@ def axes_of(parts: Sequence[Selector]) -> list[Axis]:
             groups.setdefault((part.keys, part.queries), []).append(part)
     axes = []
     for (keys, queries), group in groups.items():
-        classes = np.zeros(group[0].table.shape, dtype=np.intp)
+        classes: NDArray[np.integer] = np.zeros(group[0].table.shape, dtype=np.uint8)
         holds = np.zeros((1, 0), dtype=bool)
         for literal in group:
-            pairs, classes = np.unique(2 * classes + (literal.table == 1), return_inverse=True)
-            classes = classes.reshape(literal.table.shape)
+            size = 2 * len(holds)
+            cells = 2 * classes.astype(np.min_scalar_type(size), copy=False) + (literal.table == 1)
+            pairs = np.flatnonzero(sum(np.bincount(row, minlength=size) for row in cells))
+            classes = np.searchsorted(pairs, np.arange(size)).astype(cells.dtype)[cells]
             holds = np.column_stack([holds[pairs // 2], pairs % 2 == 1])
         axes.append(Axis(keys, queries, classes, holds, tuple(literal.id for literal in group)))
     return axes

@@ -17,7 +17,7 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.variables import Number, Variable
+from tracr.craft.variables import Bit, Number, Variable
 from tracr.errors import InternalError
 from tracr.rasp.values import Value
 
@@ -30,7 +30,7 @@ class Direction:
 
     label: str
     variable: Variable
-    value: Value | Number
+    value: Value | Number | Bit
     place: int
 
 
@@ -83,7 +83,7 @@ def construct(schedule: Schedule, options: Options) -> Construction:
     ]
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
     directions = tuple(
-        Direction(label, variable, variable.values[place], place)
+        Direction(label, variable, variable.held(place), place)
         for label, (variable, place) in zip(labels, places, strict=True)
     )
     return Construction(schedule, directions)

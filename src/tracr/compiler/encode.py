@@ -16,7 +16,7 @@ from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["choose_encodings"]
+__all__ = ["check_one_hot", "choose_encodings"]
 
 MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
 SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must stay far from float32's limits
@@ -49,7 +49,7 @@ def choose_encodings(typed: Typed) -> Typed:
                     must_list[number] = True
     sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
     for node in sops.values():
-        _check(node, typed.options.max_parameters)
+        _check(node)
     return replace(typed, sops=sops)
 
 
@@ -77,15 +77,18 @@ def _nearly_equal(domain: Finite) -> bool:
     )
 
 
-def _check(node: SOpNode, most: int) -> None:
+def check_one_hot(node: SOpNode, values: int, most: int) -> None:
+    """Refuse a one-hot code that is too large, before anything of that size is made."""
+    if values**2 > most:
+        raise LimitError(
+            f"has {values:,} values, each a direction of the model: that alone is more than {values**2:,} parameters",
+            expression=node,
+            hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {most:,})",
+        )
+
+
+def _check(node: SOpNode) -> None:
     if node.encoding is Encoding.CATEGORICAL:
-        if isinstance(node.domain, Finite) and len(node.domain) ** 2 > most:
-            raise LimitError(
-                f"has {len(node.domain):,} values, each a direction of the model: that alone is more than "
-                f"{len(node.domain) ** 2:,} parameters",
-                expression=node,
-                hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {most:,})",
-            )
         if isinstance(node.domain, Interval):
             raise LimitError(
                 f"is annotated categorical but its values, {node.domain.reason}, are too many to list",

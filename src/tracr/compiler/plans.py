@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tracr.compiler.conjunctions import Conjunction, Literal, cover
 from tracr.compiler.typed import Selector
 from tracr.craft.grouping import group_rows
-from tracr.craft.heads import LEGIBLE, selector_logits
+from tracr.craft.heads import LEGIBLE, selector_rank
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 
@@ -83,8 +83,7 @@ def _plan(heads: Heads, reader: Reader, longest: int, width: int, compact: bool)
 
 
 def _rank(conjunction: Conjunction, compact: bool) -> int:
-    logits = (selector_logits(literal.selected, compact=compact)[0] for literal in conjunction.literals)
-    return SPECIAL + sum(int(queries.shape[1]) for queries in logits)
+    return SPECIAL + sum(selector_rank(literal.selected, compact=compact) for literal in conjunction.literals)
 
 
 def _split(heads: Heads) -> Iterator[tuple[int, Conjunction]]:
@@ -128,6 +127,8 @@ def _thresholds(selected: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray
     if len(first) <= LEGIBLE:
         return None
     sizes = selected[first].sum(axis=1)
+    if len(np.unique(sizes)) < len(sizes):
+        return None
     order = np.argsort(sizes, kind="stable")
     chain = selected[first[order]]
     if (chain[:-1] & ~chain[1:]).any():

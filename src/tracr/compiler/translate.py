@@ -35,8 +35,8 @@ from tracr.compiler.typed import (
     describe,
 )
 from tracr.craft.linear import linear_combination, read_code, read_number
-from tracr.craft.mlps import carry, look_up
-from tracr.craft.numerics import GAP, OUTPUT_TOLERANCE, Noise
+from tracr.craft.mlps import carry, look_up, look_up_bits
+from tracr.craft.numerics import EXACT, GAP, OUTPUT_TOLERANCE, Noise
 from tracr.craft.variables import Array
 from tracr.errors import CompileError
 from tracr.rasp.values import Value, is_number
@@ -89,28 +89,28 @@ def _translate(op: Op, translation: Translation, node: SOpNode) -> None:
 
 @_translate.register
 def _(op: TokensOp, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node)
+    space = translation.space(node, exact=True)
     vocab = np.arange(len(translation.typed.options.vocab))
     translation.embed(node, by_token=translation.rows(node, space, vocab))
 
 
 @_translate.register
 def _(op: IndicesOp, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node)
+    space = translation.space(node, exact=True)
     positions = np.arange(translation.typed.options.max_seq_len)
     translation.embed(node, by_position=translation.rows(node, space, positions))
 
 
 @_translate.register
 def _(op: Constant, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node)
+    space = translation.space(node, exact=True)
     codes = np.zeros(translation.typed.options.max_seq_len, dtype=np.int32)
     translation.embed(node, by_position=translation.rows(node, space, codes))
 
 
 @_translate.register
 def _(op: Positions, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, by_position=translation.rows(node, translation.space(node), op.table))
+    translation.embed(node, by_position=translation.rows(node, translation.space(node, exact=True), op.table))
 
 
 @_translate.register
@@ -130,9 +130,12 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
     if source.numerical:
         write_function(translation, node, read_number(source), domain, op.table)
         return
-    space = translation.space(node)
+    space = translation.space(node, exact=source.noise == EXACT)
     table = translation.rows(node, space, op.table)
-    units = look_up(read_code(source), table, source.noise, merge=translation.optimise)
+    if source.codebook is not None:
+        units = look_up_bits(read_code(source), source.codebook, table)
+    else:
+        units = look_up(read_code(source), table, source.noise, merge=translation.optimise)
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 

@@ -41,6 +41,7 @@ from tracr.threads import blas_threads
 __all__ = ["Batch", "Evaluation", "evaluate_batch"]
 
 CELLS = 8_000_000  # selector cells held at once
+MATRIX_CELLS = 8_000_000  # a table with more is not multiplied with
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +224,12 @@ class _Run:
         if isinstance(node, CompositeNode) or self.typed.options.causal:
             return self.total_by_matrix(selector, weights)
         keys, queries = self.codes[node.keys], self.codes[node.queries]
-        matrix = self.prepared.matrix(node)
-        size, columns = matrix.shape
+        size, columns = node.table.shape[1] + 1, node.table.shape[0]
         same_for_all = len(keys) == len(queries) == 1
-        if same_for_all or self.batch.codes.shape[1] ** 2 <= size + columns:  # fewer cells than codes
+        fewer_cells = self.batch.codes.shape[1] ** 2 <= size + columns  # than codes
+        if same_for_all or fewer_cells or node.table.size > MATRIX_CELLS:
             return self.total_by_matrix(selector, weights)
+        matrix = self.prepared.matrix(node)
         if weights is not None:
             weights = np.broadcast_to(weights, self.batch.codes.shape).ravel()
         sums = np.bincount(self.places_of(node.keys, size), weights, len(self.batch.codes) * size)
@@ -290,8 +292,8 @@ class _Run:
             if self.replaced:  # what was proved of the widths holds for what the program computes, not for this
                 self.flag(~np.isin(self.widths[selector], self.typed.selectors[selector].counts))
             for node in self.typed.literals(selector):
-                failing = node.table == ERROR
-                if failing.any():
+                if node.table.min(initial=0) < 0:
+                    failing = node.table == ERROR
                     queries, keys = self.present(node.queries, len(failing)), self.present(node.keys, failing.shape[1])
                     self.errors |= ((queries @ failing) * keys > 0).any(axis=1)
         return self.widths[selector]

@@ -27,15 +27,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.craft.grouping import group_rows
+from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP
-from tracr.craft.variables import Array, Variable
+from tracr.craft.variables import Array, Variable, bits_of
 
-__all__ = ["SUM_LOGIT", "Head", "attend", "bos_logit", "matching_logits", "selector_logits"]
+__all__ = ["SUM_LOGIT", "Head", "attend", "bos_logit", "matching_logits", "selector_logits", "selector_rank"]
 
 LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
 SQUARES = 2048  # and of more than this not as squares
+MANY_CELLS = 2**20  # a table with more is first looked at for being a matching
 
 
 def bos_logit(weight: float) -> float:
@@ -51,6 +52,8 @@ def bos_logit(weight: float) -> float:
 
 
 SUM_LOGIT = bos_logit(2.0**34)
+
+Groups = tuple[NDArray[np.intp], NDArray[np.intp]]  # the first member of each class, the class of each value
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,21 +92,45 @@ def selector_logits(selected: NDArray[np.bool_], gap: float = GAP, *, compact: b
     select the class, are left out. With `compact`, a matching (each query class selects at most one key class, and the
     other way round: `==`, or reversal) of more than `LEGIBLE` classes is taken to a code of its own, `matching_logits`.
     """
-    first_query, query_class = group_rows(selected)
-    first_key, key_class = group_rows(selected.T)
-    if compact and gap == GAP and min(len(first_query), len(first_key)) > LEGIBLE:
-        reduced = selected[np.ix_(first_query, first_key)]
-        if (reduced.sum(axis=0) <= 1).all() and (reduced.sum(axis=1) <= 1).all():
-            queries, keys = matching_logits(reduced)
-            return queries[query_class], keys[key_class]
-    logits = np.where(selected, 0.0, -gap)
+    (first_query, query_class), (first_key, key_class) = _classes(selected)
+    reduced = selected[np.ix_(first_query, first_key)]
+    if compact and gap == GAP and _is_matching(reduced):
+        queries, keys = matching_logits(reduced)
+        return queries[query_class], keys[key_class]
+    logits = np.where(reduced, 0.0, -gap)
     if len(first_key) <= len(first_query):
-        queries, keys = logits[:, first_key], np.eye(len(first_key))[key_class]
+        queries, keys = logits[query_class], np.eye(len(first_key))[key_class]
         used = queries.any(axis=0)
     else:
-        queries, keys = np.eye(len(first_query))[query_class], logits[first_query].T
+        queries, keys = np.eye(len(first_query))[query_class], logits.T[key_class]
         used = keys.any(axis=0)
     return queries[:, used], keys[:, used]
+
+
+def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False) -> int:
+    """The width of what `selector_logits` gives, without making it."""
+    (first_query, _), (first_key, _) = _classes(selected)
+    shape = len(first_query), len(first_key)
+    reduced = selected if shape == selected.shape else selected[np.ix_(first_query, first_key)]
+    if compact and _is_matching(reduced):
+        count = int(reduced.sum()) + 2
+        return 3 if count <= SQUARES else count.bit_length() + 1
+    return int((~reduced.all(axis=0 if len(first_key) <= len(first_query) else 1)).sum())
+
+
+def _classes(selected: NDArray[np.bool_]) -> tuple[Groups, Groups]:
+    """The classes of queries and of keys; in a large matching, or its complement, each is its own."""
+    if selected.size > MANY_CELLS:
+        for table in (selected, ~selected):
+            if all(at_most_one(table)) and np.count_nonzero(table) >= max(selected.shape) - 1:
+                rows, columns = (np.arange(size) for size in selected.shape)
+                return (rows, rows), (columns, columns)
+    return group_rows(selected), group_rows(selected.T)
+
+
+def _is_matching(reduced: NDArray[np.bool_]) -> bool:
+    """Whether more than `LEGIBLE` classes of queries and keys are matched one to one."""
+    return min(reduced.shape) > LEGIBLE and all(at_most_one(reduced))
 
 
 def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -125,9 +152,8 @@ def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
         i, j = (query - count // 2).astype(np.float64), (key - count // 2).astype(np.float64)
         one = np.ones_like
         return np.stack([i, one(i), i * i], axis=1), GAP * np.stack([2 * j, -j * j, -one(j)], axis=1)
-    bits = np.arange(count.bit_length())
-    b, c = (1.0 - 2.0 * ((numbers[:, None] >> bits) & 1) for numbers in (query, key))
-    constant = np.full((len(key), 1), -GAP / 2 * len(bits))
+    b, c = (bits_of(numbers, count.bit_length()) for numbers in (query, key))
+    constant = np.full((len(key), 1), -GAP / 2 * count.bit_length())
     return np.hstack([b, np.ones((len(query), 1))]), np.hstack([GAP / 2 * c, constant])
 
 

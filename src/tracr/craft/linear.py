@@ -22,6 +22,7 @@ __all__ = [
     "NumberRead",
     "linear_combination",
     "present",
+    "read_bits",
     "read_code",
     "read_flag",
     "read_number",
@@ -98,6 +99,7 @@ class NumberRead:
     """A number read linearly (0 at BOS and where there is none), with its error, grid and range.
 
     `flags` are the values that are not numbers (`None`, or a default), each with a map that is 1 where it holds.
+    `spread` is the sum of the sizes of all partial sums on the way, in terms of the largest number.
     """
 
     number: LinearMap
@@ -105,6 +107,7 @@ class NumberRead:
     noise: Noise
     low: float
     high: float
+    spread: float = 1.0
 
     @property
     def largest(self) -> float:
@@ -147,6 +150,30 @@ def read_number(variable: Variable) -> NumberRead:
     return NumberRead(read_code(variable).then(weights), flags, noise, low, high)
 
 
+def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | None:
+    """The number a code in bits stands for, where the value numbered k is a + s k, as a vocabulary of integers is.
+
+    k is the sum of 2^i (1 - b_i) / 2, so the number is linear in the bits. With all terms multiples of g and T < 2^20 g
+    for the sum T of their sizes, nothing is rounded; T at most 4 times the largest number leaves readers their margins.
+    """
+    assert variable.codebook is not None
+    if not all(is_number(value) for value in variable.values):
+        return None
+    values = np.array([float(value) for value in variable.values if is_number(value)])
+    step = float((values[-1] - values[0]) / (numbers[-1] - numbers[0]))
+    if (values - values[0] != step * (numbers - numbers[0])).any():
+        return None
+    weights: Array = np.array([-step / 2 * 2.0**place for place in range(variable.size)])
+    constant = float(values[0] - step * numbers[0] - weights.sum())
+    total, largest = float(np.abs(weights).sum()) + abs(constant), float(np.abs(values).max())
+    grid = dyadic_grid([*weights.tolist(), constant])
+    if not grid or total >= 2**20 * grid or total > 4 * largest:
+        return None
+    number = read_code(variable).then(weights[:, None]) + present().then(np.array([[constant]]))
+    spread = total / largest * (variable.size + 1)
+    return NumberRead(number, (), Noise(grid=grid), float(values.min()), float(values.max()), spread)
+
+
 def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
     """A weighted sum of numbers, read linearly; not a number where any of them is none.
 
@@ -155,7 +182,8 @@ def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 
     number = LinearMap({}, 1)
     flags: list[tuple[Value, LinearMap]] = []
     error = low = high = 0.0
-    reach, grid = abs(constant), math.inf
+    reach = rounded = abs(constant)
+    grid = math.inf
     for read, factor in terms:
         number = number + read.number.then(np.array([[factor]]))
         flags += read.flags
@@ -163,8 +191,9 @@ def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 
         low, high = low + ends[0], high + ends[1]
         error += abs(factor) * read.noise.error
         reach += abs(factor) * read.largest
+        rounded += abs(factor) * read.largest * read.spread
         exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()
         grid = min(grid, read.noise.grid) if exact else 0.0
     if not (grid and reach / grid < 2**22):
-        grid, error = 0.0, error + 4 * U * reach
+        grid, error = 0.0, error + 4 * U * rounded
     return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)

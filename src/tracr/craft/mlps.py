@@ -1,4 +1,4 @@
-"""MLPs from tables: lookups of one-hot codes, staircases and interpolations of numbers, weighted sums.
+"""MLPs from tables: lookups of one-hot codes and of bits, staircases and interpolations of numbers, weighted sums.
 
 All of them write zero at the BOS position (their inputs read as zero there, and constants are gated by BOS), so that
 heads which fall back to BOS find it clean.
@@ -17,7 +17,18 @@ from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_abov
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import Value
 
-__all__ = ["MLP", "Units", "carry", "divide", "interpolate", "join", "look_up", "look_up_pairs", "staircase"]
+__all__ = [
+    "MLP",
+    "Units",
+    "carry",
+    "divide",
+    "interpolate",
+    "join",
+    "look_up",
+    "look_up_bits",
+    "look_up_pairs",
+    "staircase",
+]
 
 Others = Mapping[Value, Array]  # rows for the values that are not numbers
 
@@ -106,6 +117,29 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
     return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=4 * U * scale))
+
+
+def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
+    """A table of a code x in bits: a neuron per value v, relu(c_v . x - (B - 1)).
+
+    c_v . x counts the bits that agree less those that do not: B for the value that is there, at most B - 2 for others,
+    and 0 where x = 0 (BOS, PAD). So the neuron is 1 or 0, exactly: all terms are integers.
+
+    In a table of 0, 1 and -1, one neuron writes the commonest row wherever there is a token, and those of other values
+    what they differ by: the sum is exact too.
+    """
+    first, classes = group_rows(table)
+    base = table[first[np.bincount(classes).argmax()]]
+    if not np.isin(table, (-1.0, 0.0, 1.0)).all():
+        base = np.zeros_like(base)
+    rows = table - base
+    kept = rows.any(axis=1)
+    rows = rows[kept]
+    size = codebook.shape[1]
+    read = code.then(codebook[kept].T) + _bias(np.full(len(rows), 1.0 - size))
+    scale = float(np.abs(rows).max(initial=0.0))
+    units = Units(read, rows, Noise(error=U * _inexact(rows) * scale))
+    return join(units, Units(present(), base[None, :], Noise())) if base.any() else units
 
 
 def _inexact(rows: Array) -> float:

@@ -12,7 +12,7 @@ from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number, value_text
 
-__all__ = ["NUMBER", "Array", "Number", "Variable"]
+__all__ = ["NUMBER", "Array", "Bit", "Number", "Variable", "bits_of"]
 
 Array = NDArray[np.float64]
 
@@ -27,9 +27,28 @@ class Number:
 NUMBER = Number()
 
 
+@dataclass(frozen=True)
+class Bit:
+    """Marks a direction that holds a bit, +1 for 0 and -1 for 1, of the number of the value."""
+
+    place: int
+
+
+def bits_of(numbers: NDArray[np.integer], width: int) -> Array:
+    """The bits of numbers, the lowest first, as +1 for 0 and -1 for 1.
+
+    >>> bits_of(np.array([0, 1, 6]), 3).tolist()
+    [[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0], [1.0, -1.0, -1.0]]
+    """
+    return np.asarray(1.0 - 2.0 * ((numbers[:, None] >> np.arange(width)) & 1), dtype=np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Variable:
     """A named subspace: one direction per value (categorical), or one for the number and one for `None` if it may be.
+
+    A categorical variable with very many values has a `codebook` [values, directions] of bits instead (`bits_of`). It
+    is always exact: bits are written and copied as +1 and -1, and sums of them are small integers.
 
     `at_bos` is what the BOS position holds there, always the same; `low` and `high` bound the numbers stored.
     """
@@ -43,15 +62,21 @@ class Variable:
     high: float = 1.0
     node: int | None = field(default=None)
     scratch: bool = False
+    codebook: Array | None = None
 
     @property
     def size(self) -> int:
         """The number of directions."""
-        return len(self.values)
+        return len(self.values) if self.codebook is None else int(self.codebook.shape[1])
+
+    @property
+    def compact(self) -> bool:
+        """Whether values are stored in bits."""
+        return self.codebook is not None
 
     @cached_property
     def index(self) -> dict[Value | Number, int]:
-        """From value to direction."""
+        """From value to direction, or to the row of the codebook."""
         return {value: place for place, value in enumerate(self.values)}
 
     @property
@@ -65,12 +90,20 @@ class Variable:
         return self.encoding is Encoding.NUMERICAL
 
     def direction_label(self, place: int) -> str:
-        """The label of one direction: `name` for a number, `name:value` otherwise."""
-        value = self.values[place]
-        return self.label if value is NUMBER else f"{self.label}:{value_text(value)}"
+        """The label of one direction: `name` for a number, `name:bit0` for a bit, `name:value` otherwise."""
+        value = self.held(place)
+        if isinstance(value, Bit):
+            return f"{self.label}:bit{value.place}"
+        return self.label if isinstance(value, Number) else f"{self.label}:{value_text(value)}"
+
+    def held(self, place: int) -> Value | Number | Bit:
+        """What one direction stands for."""
+        return self.values[place] if self.codebook is None else Bit(place)
 
     def code(self, value: Value) -> Array:
         """The coordinates that stand for `value`."""
+        if self.codebook is not None:
+            return np.array(self.codebook[self.index[value]])
         coordinates = np.zeros(self.size)
         if self.numerical and is_number(value):
             coordinates[self.index[NUMBER]] = float(value)

@@ -107,8 +107,8 @@ class CompiledModel:
         found, start = [], 0
         for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
             node = self.typed.sops[number]
-            found.append(Output(name, node.encoding, node.domain, start, start + variable.size))
-            start += variable.size
+            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values)))
+            start += len(variable.values)
         return tuple(found)
 
     @cached_property
@@ -230,7 +230,7 @@ class CompiledModel:
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""
         length = ids.shape[1]
-        per_row = length * self.d_model
+        per_row = length * max(self.d_model, self.parameters.W_U.shape[1])
         for layer in self.parameters.layers:
             heads, d_head = layer.b_Q.shape
             per_row = max(per_row, heads * length * length, 3 * heads * d_head * length, layer.b_in.size * length)

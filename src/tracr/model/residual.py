@@ -11,7 +11,7 @@ from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
-from tracr.craft.variables import Number, Variable
+from tracr.craft.variables import Bit, Number, Variable
 from tracr.errors import TracrError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -21,7 +21,10 @@ __all__ = ["Dimension", "Residual", "residual_of"]
 
 @dataclass(frozen=True)
 class Dimension:
-    """One dimension: label, variable, the value it stands for (`None` also for a number), writer and readers."""
+    """One dimension: label, variable, the value it stands for (`None` also for a number or a bit), writer and readers.
+
+    `bit`, if not `None`, says which bit of the number of the value it holds: +1 for 0, -1 for 1.
+    """
 
     index: int
     label: str
@@ -31,6 +34,7 @@ class Dimension:
     is_number: bool
     writer: str
     readers: tuple[str, ...]
+    bit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -126,17 +130,17 @@ def residual_of(construction: Construction) -> Residual:
         label, encoding, writer = variable.label, variable.encoding, writers.get(key, "")
         if variable in special:
             label, encoding, writer, value = "tokens", Encoding.CATEGORICAL, "embed", special[variable]
-        number = isinstance(value, Number)
         dimensions.append(
             Dimension(
                 index,
                 direction.label,
                 label,
                 encoding,
-                None if isinstance(value, Number) else value,
-                number,
+                None if isinstance(value, Number | Bit) else value,
+                isinstance(value, Number),
                 "embed" if variable is ONE else writer,
                 tuple(readers.get(key, ())),
+                value.place if isinstance(value, Bit) else None,
             )
         )
     return Residual(tuple(dimensions))

@@ -120,9 +120,11 @@ def orders_positions(inference: Inference, number: int) -> bool:
         inference.facts[part.keys].canon != inference.facts[part.queries].canon for part in literals
     ):
         return False
+    if not any(inference.facts[part.keys].distinct for part in literals):
+        return False
     axes = axes_of(parts)
     differs = [inference.facts[axis.keys].distinct for axis in axes]
-    if not any(differs) or len(axes) > 3:
+    if len(axes) > 3:
         return False
     by_sign = [_classes_by_sign(axis, literals) for axis in axes]
     if None in by_sign:

@@ -170,7 +170,7 @@ def strict_order(table: NDArray[np.int8]) -> bool:
     if table.shape != (size, size) or size < 2 or table.min() < 0:
         return False
     diagonal = table.diagonal()
-    if not (diagonal == diagonal[0]).all():
+    if not (diagonal == diagonal[0]).all() or 2 * np.count_nonzero(table) != size * (size - 1 + 2 * int(diagonal[0])):
         return False
     either = table + table.T
     np.fill_diagonal(either, 1)

@@ -22,6 +22,7 @@ from tracr.rasp.values import Value, as_value
 __all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
+COMPARED_CELLS = 2**27  # of a built-in comparison, which calls no function of the user's
 ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
 PLAIN = {int, str, bool, type(None)}
 
@@ -254,7 +255,8 @@ def tabulate_predicate(
 
     Raising is an error on the cells that some input has surely `met`.
     """
-    if len(keys) * len(queries) > limit:
+    built_in = isinstance(caller.f, Comparison) and not (keys.maybe_none or queries.maybe_none)
+    if len(keys) * len(queries) > (max(limit, COMPARED_CELLS) if built_in else limit):
         raise LimitError(
             f"compares {len(keys):,} keys with {len(queries):,} queries",
             expression=caller.expression,
@@ -292,6 +294,11 @@ def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[n
         return np.full((len(queries), len(keys)), int(comparison is Comparison.TRUE), dtype=np.int8)
     compare: Callable[..., Any] = OPERATORS[comparison.value]
     columns, rows = column_of(keys)[None, :], column_of(queries)[:, None]
+    if comparison in (Comparison.EQ, Comparison.NEQ) and object in (columns.dtype, rows.dtype):
+        columns, rows = (
+            np.arange(len(keys))[None, :],
+            np.array([keys.index.get(v, -1) for v in queries.values])[:, None],
+        )
     try:
         return np.asarray(compare(columns, rows)).astype(np.int8)
     except TypeError:

@@ -17,7 +17,7 @@ from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
 from tracr.craft.heads import bos_logit
 from tracr.craft.linear import BOS, LinearMap, read_number
-from tracr.craft.numerics import Noise, share_error
+from tracr.craft.numerics import EXACT, Noise, share_error
 from tracr.craft.variables import NUMBER, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import is_number
@@ -27,7 +27,9 @@ __all__ = ["write_aggregate", "write_width"]
 
 def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) -> None:
     """Heads that copy or average; a mean that is to be one-hot is averaged as a number and then decoded."""
-    space = translation.space(node)
+    selector = translation.typed.selectors[op.selector]
+    exact = op.copies and selector.at_most_one and not astray(translation)
+    space = translation.space(node, exact=exact and translation.variables[op.value].noise == EXACT)
     decoded = not op.copies and not space.numerical
     if decoded:
         assert isinstance(node.domain, Finite)
@@ -35,13 +37,12 @@ def write_aggregate(translation: Translation, node: SOpNode, op: Aggregation) ->
         label = translation.fresh_label(f"{node.label}_mean")
         low, high = float(node.domain.numbers.min()), float(node.domain.numbers.max())
         space = Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=node.id, scratch=True)
-    selector = translation.typed.selectors[op.selector]
     copied = not space.numerical or (op.copies and selector.at_most_one)
     plan = translation.plan(node, op.selector, "copy" if copied else "mean", space.size)
     if plan.kind == "one head":
         variable = _write_one_head(translation, node, op, plan.heads[0][1], space)
     elif not space.numerical:
-        variable = add_codes(translation, node, op, plan, space)
+        variable = add_codes(translation, node, op, plan, translation.space(node))
     elif copied:
         variable = add_numbers(translation, node, op, plan, space)
     else:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.conjunctions import Conjunction, Literal
 from tracr.compiler.domains import Finite
@@ -10,9 +13,11 @@ from tracr.compiler.translation.classes import runs, separate
 from tracr.compiler.translation.numbers import one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
+from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.heads import Head, attend, selector_logits
-from tracr.craft.linear import LinearMap, present, read_code
-from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, leak, mean_error
+from tracr.craft.linear import ONE, LinearMap, present, read_code
+from tracr.craft.mlps import look_up_bits
+from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import is_number
 
@@ -46,7 +51,77 @@ def add_head(
 def _query_and_key(
     translation: Translation, literal: Literal, at_most_one: bool
 ) -> tuple[LinearMap, LinearMap, LinearMap]:
-    """The query and key maps of a literal, and what every query adds for a key.
+    """The query and key maps of a literal, and what every query adds for a key."""
+    return _match_bits(translation, literal) or _match_classes(translation, literal, at_most_one)
+
+
+def _match_bits(translation: Translation, literal: Literal) -> tuple[LinearMap, LinearMap, LinearMap] | None:
+    """A matching with codes in bits: if each query selects at most one key value, or the other way round.
+
+    Let the keys be in bits. The query holds the bits of the key it selects, b, or zeros if there is none; then with the
+    key's bits c the logit g/2 (b . c - B) is 0 where all B bits agree, and -g or less elsewhere. g is the gap or the
+    next power of two, so nothing is rounded. -g/2 B, for every query, has a coordinate of its own and is 0 at BOS.
+    """
+    gap = power_of_two_above(translation.typed.options.gap)
+    if not any(translation.variables[number].compact for number in (literal.keys, literal.queries)):
+        return None
+    one = at_most_one(literal.selected)
+    every, nothing = LinearMap.of(ONE, np.eye(1)), LinearMap({}, 1)
+    for swapped in (False, True):
+        number, other = (literal.queries, literal.keys) if swapped else (literal.keys, literal.queries)
+        own, selected = translation.variables[number], literal.selected.T if swapped else literal.selected
+        if own.codebook is None or not one[swapped]:
+            continue
+        bits, off = read_code(own).then(gap / 2 * np.eye(own.size)), present().then(np.array([[-gap / 2 * own.size]]))
+        wanted = np.where(selected.any(axis=1, keepdims=True), own.codebook[selected.argmax(axis=1)], 0.0)
+        if len(wanted) == 1 and not swapped:  # every query is the same
+            return every, bits.then(wanted.T) + off, nothing
+        found = _bits(translation, other, selected, wanted, own)
+        if found is not None:
+            query, key = (bits, found) if swapped else (found, bits)
+            return query.beside(every), key.beside(off), nothing
+    return None
+
+
+def _bits(
+    translation: Translation, number: int, selected: NDArray[np.bool_], wanted: Array, target: Variable
+) -> LinearMap | None:
+    """The wanted bits of each value of an s-op; `None` if they would not be exact.
+
+    An s-op in bits has them already if it selects equal values; else an MLP looks them up.
+    """
+    variable, domain = translation.variables[number], translation.typed.sops[number].domain
+    assert isinstance(domain, Finite)
+    if variable.codebook is not None:
+        some: NDArray[np.bool_] = np.any(wanted, axis=1)
+        strangers = all(value not in target.index for value, one in zip(domain.values, some, strict=True) if not one)
+        if strangers and (variable.codebook[some] == wanted[some]).all():
+            return read_code(variable)
+        return read_code(_recoded(translation, number, variable, wanted))
+    classes = runs(domain, selected.astype(np.int8))[0] if variable.numerical else separate(domain)
+    view, place = one_hot(translation, number, classes)
+    if view.noise != EXACT:
+        return None
+    table = np.zeros((view.size, target.size))
+    table[place] = wanted
+    return _read(translation, view).then(table)
+
+
+def _recoded(translation: Translation, number: int, variable: Variable, wanted: Array) -> Variable:
+    """The bits of what each value selects."""
+    key = (number, wanted.tobytes())
+    if key not in translation.views:
+        assert variable.codebook is not None
+        space = replace(variable, label=translation.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
+        units = look_up_bits(read_code(variable), variable.codebook, wanted)
+        translation.views[key] = translation.write_mlp(space, units, f"what {variable.label} selects, in bits")
+    return translation.views[key]
+
+
+def _match_classes(
+    translation: Translation, literal: Literal, at_most_one: bool
+) -> tuple[LinearMap, LinearMap, LinearMap]:
+    """Any literal, from one-hot codes of classes of keys and queries.
 
     Cold coordinates of rough codes shift logits. Among several keys they may not shift them at all; where one key has
     to be found, by a sixteenth of the gap. Compact codes multiply errors, so they are for exact one-hot codes only.
@@ -56,8 +131,12 @@ def _query_and_key(
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
         domain = translation.typed.sops[number].domain
         assert isinstance(domain, Finite)
-        numerical = translation.variables[number].numerical
-        classes = runs(domain, rows.astype(np.int8))[0] if numerical else separate(domain)
+        variable = translation.variables[number]
+        classes = separate(domain)
+        if variable.numerical:
+            classes = runs(domain, rows.astype(np.int8))[0]
+        elif variable.compact:
+            classes = group_rows(rows)[1]
         variable, place = one_hot(translation, number, classes)
         if variable.noise.cold * variable.size > tolerance:
             variable = translation.cleaned(variable)
@@ -106,13 +185,16 @@ def read_numbers(translation: Translation, op: Aggregation, selector: Selector, 
 
 
 def read_codes(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
-    """The one-hot code, moved to the directions of the result."""
+    """The code, moved to the directions of the result."""
+    source = translation.variables[op.value]
+    if source.compact and space.compact:  # a value has the same bits everywhere
+        return read_code(source), EXACT
     domain = translation.typed.sops[op.value].domain
     assert isinstance(domain, Finite)
     view, place = one_hot(translation, op.value, separate(domain))
     moved = np.zeros((view.size, space.size))
     for code, held in enumerate(domain.values):
-        moved[place[code], space.index[held]] = 1.0
+        moved[place[code]] = space.code(held)
     added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U
     leaked = astray(translation)
     return read_code(view).then(moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)

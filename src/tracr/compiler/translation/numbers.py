@@ -7,16 +7,17 @@ import math
 import numpy as np
 
 from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.encode import check_one_hot
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import SOpNode, describe
 from tracr.craft.linear import NumberRead, read_code
-from tracr.craft.mlps import TooClose, Units, interpolate, look_up, staircase
+from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
 from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number
+from tracr.rasp.values import Value, is_number, value_text
 
 __all__ = ["FunctionOfNumber", "one_hot", "steps", "write_function"]
 
@@ -105,11 +106,12 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
 def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Variable, Classes]:
     """A variable with a direction for each class of values of an s-op, and the direction of each code.
 
-    The s-op's own directions if it is categorical (every value is a class then); a conversion MLP if it is a number.
+    The s-op's own directions if it is one-hot (every value is a class then); a conversion MLP if it is a number or in
+    bits.
     """
     node, variable = translation.typed.sops[number], translation.variables[number]
     assert isinstance(node.domain, Finite)
-    if not variable.numerical:
+    if not (variable.numerical or variable.compact):
         return variable, separate(node.domain)
     key = (number, classes.tobytes())
     if key not in translation.views:
@@ -118,7 +120,12 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
             members[group].append(node.domain.values[code])
         label = translation.fresh_label(f"{node.label}_onehot")
         space = Variable(label, Encoding.CATEGORICAL, tuple(map(_class_name, members)), node=node.id)
-        units = steps(node, translation.number(number), node.domain, np.eye(len(members))[classes])
+        check_one_hot(node, len(members), translation.typed.options.max_parameters)
+        table = np.eye(len(members))[classes]
+        if variable.codebook is not None:
+            units = look_up_bits(read_code(variable), variable.codebook, table)
+        else:
+            units = steps(node, translation.number(number), node.domain, table)
         if max(units.noise.error, units.noise.cold) >= ROUGH:
             raise _too_rough(node, units)
         translation.views[key] = translation.write_mlp(space, units, f"one-hot code of {node.label}")
@@ -134,9 +141,13 @@ def _too_rough(node: SOpNode, units: Units) -> CompileError:
 
 
 def _class_name(members: list[Value]) -> Value:
-    """The value itself, or the range of several numbers."""
+    """The value itself, the range of several numbers, or the first of several values."""
+    if len(members) == 1:
+        return members[0]
     numbers = [value for value in members if is_number(value)]
-    return members[0] if len(members) == 1 else f"{min(numbers)}..{max(numbers)}"
+    if len(numbers) == len(members):
+        return f"{min(numbers)}..{max(numbers)}"
+    return f"{value_text(members[0])} and {len(members) - 1} more"
 
 
 def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:

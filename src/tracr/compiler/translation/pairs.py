@@ -110,7 +110,7 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
         members[place, classes] = 1.0
         inputs.append((view, members))
     merged = sides[1][1].T
-    space = translation.space(node)
+    space = translation.space(node, exact=all(view.noise == EXACT for view, _ in inputs))
     cells = np.argwhere(merged >= 0)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
     if translation.optimise:

@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Component, Embedded
 from tracr.compiler.domains import Codes, Finite, Interval
+from tracr.compiler.encode import check_one_hot
 from tracr.compiler.plans import Plan, Reader, choose_plan
+from tracr.compiler.translation.bits import Codebook
 from tracr.compiler.typed import CompositeNode, SOpNode, Typed
-from tracr.craft.linear import NumberRead, read_code, read_number
-from tracr.craft.mlps import MLP, Units, look_up
+from tracr.craft.linear import NumberRead, read_bits, read_code, read_number
+from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
 from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, is_number
 
 __all__ = ["Translation"]
 
@@ -30,9 +32,11 @@ class Translation:
         self.optimise = typed.options.level >= 1
         self.embedded: list[Embedded] = []
         self.components: list[Component] = []
+        self.codebook = Codebook(typed)
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
         self._clean: dict[Variable, Variable] = {}
+        self._numbers: dict[int, Variable] = {}
         self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
 
@@ -54,17 +58,25 @@ class Translation:
         self._labels.add(unique)
         return unique
 
-    def space(self, node: SOpNode) -> Variable:
-        """The directions an s-op owns, before it is known how exactly they are filled."""
+    def space(self, node: SOpNode, *, exact: bool = False) -> Variable:
+        """The directions an s-op owns, before it is known how exactly they are filled.
+
+        Bits, which have no margin for errors, only for what is known to be written exactly.
+        """
         domain = node.domain
         values: tuple[Value | Number, ...]
+        codebook = None
         if node.encoding is Encoding.NUMERICAL:
             values = (NUMBER, None) if domain.maybe_none else (NUMBER,)
         else:
             assert isinstance(domain, Finite)
             values = domain.values
+            if exact and node.id in self.codebook.domains:
+                codebook = self.codebook.codes(domain)
+            else:
+                check_one_hot(node, len(values), self.typed.options.max_parameters)
         low, high = domain.ends if domain.numeric else (0.0, 1.0)
-        return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id)
+        return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id, codebook=codebook)
 
     def told_apart(self, node: SOpNode, codes: Codes) -> Codes:
         """Codes of an s-op with values that differ by rounding only made one, where it is stored as a number anyway."""
@@ -80,16 +92,18 @@ class Translation:
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:
         """The coordinates of each value code; error and unreached cells are zero."""
         assert isinstance(node.domain, Finite)
-        table = np.array([space.code(value) for value in node.domain.values])
+        table = space.codebook
+        if table is None:
+            table = np.array([space.code(value) for value in node.domain.values])
         return np.where((codes >= 0)[..., None], table[np.maximum(codes, 0)], 0.0)
 
     def embed(self, node: SOpNode, *, by_token: Array | None = None, by_position: Array | None = None) -> None:
         """Let the embedding write the s-op."""
-        space = self.space(node)
+        space = self.space(node, exact=True)
         table = by_token if by_token is not None else by_position
         assert table is not None
         inexact = bool((table.astype(np.float32) != table).any())
-        noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(node)
+        noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
         variable = replace(space, noise=noise)
         self.variables[node.id] = variable
         self.embedded.append(Embedded(variable, by_token, by_position))
@@ -105,25 +119,51 @@ class Translation:
                 by_token = label == "tokens"
                 self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
-    def exact(self, node: SOpNode) -> Noise:
+    def exact(self, space: Variable) -> Noise:
         """No noise; a number stored exactly lies on the grid of its values."""
-        if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
+        domain = None if space.node is None else self.typed.sops[space.node].domain
+        if not space.numerical or not isinstance(domain, Finite):
             return EXACT
-        return Noise(grid=dyadic_grid(node.domain.numbers.tolist()))
+        return Noise(grid=dyadic_grid(domain.numbers.tolist()))
 
     def write_mlp(self, space: Variable, units: Units, what: str) -> Variable:
         """Add an MLP that writes `space`; the result knows its noise."""
         noise = units.noise
-        if noise.error == 0.0 and space.numerical and space.node is not None:
-            noise = self.exact(self.typed.sops[space.node])
+        if noise.error == 0.0 and space.numerical:
+            noise = self.exact(space)
         variable = replace(space, noise=noise)
         self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.linear))
         return variable
 
     def number(self, number: int) -> NumberRead:
-        """An s-op as a number; a rough one-hot code is cleaned first."""
+        """An s-op as a number; a rough one-hot code is cleaned first.
+
+        Bits are read as a number where that is linear in them, and turned into one by an MLP where not.
+        """
         variable = self.variables[number]
-        return read_number(variable if variable.numerical else self.cleaned(variable))
+        if not variable.compact:
+            return read_number(variable if variable.numerical else self.cleaned(variable))
+        return self._number_in_bits(variable) or read_number(self._decoded(number, variable))
+
+    def _number_in_bits(self, variable: Variable) -> NumberRead | None:
+        places = [self.codebook.numbers[value] for value in variable.values if not isinstance(value, Number)]
+        return read_bits(variable, np.array(places))
+
+    def _decoded(self, number: int, variable: Variable) -> Variable:
+        """The number that a code in bits stands for, with a flag for each value that is none."""
+        if number not in self._numbers:
+            node = self.typed.sops[number]
+            others = tuple(value for value in variable.values if not is_number(value))
+            label = self.fresh_label(f"{node.label}_number")
+            numbers = [float(value) for value in variable.values if is_number(value)]
+            low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+            space = Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=number)
+            assert variable.codebook is not None
+            units = look_up_bits(
+                read_code(variable), variable.codebook, self.rows(node, space, np.arange(len(variable.values)))
+            )
+            self._numbers[number] = self.write_mlp(space, units, f"{node.label} as a number")
+        return self._numbers[number]
 
     def cleaned(self, variable: Variable) -> Variable:
         """The same one-hot code with its cold coordinates exactly zero, as attention over several keys needs it."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
+from tracr.compiler.translation.bits import many_valued
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
@@ -220,8 +221,10 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
 
 def _check_budget(typed: Typed, max_parameters: int) -> None:
     """That no one-hot code needs a table far beyond what is to be loaded."""
+    in_bits = many_valued(typed)
     for node in typed.sops.values():
-        many = len(node.domain) if isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL else 0
+        listed = isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL and node.id not in in_bits
+        many = node.domain.size if listed else 0
         if many**2 > max_parameters:
             raise FormatError(f"{node.label} has {many:,} values one by one", hint="raise max_parameters to load it")
 
