@@ -154,10 +154,11 @@ def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign,
             order = np.argsort((part.table == 1).sum(axis=1), kind="stable")
             break
     classes = axis.classes[np.ix_(order, order)]
-    found: dict[Sign, int] = {}
-    for sign, cells in ((-1, np.triu_indices(size, 1)), (0, np.diag_indices(size)), (1, np.tril_indices(size, -1))):
-        held = np.unique(classes[cells])
-        if len(held) > 1:
+    found = (
+        {-1: int(classes[0, -1]), 0: int(classes[0, 0]), 1: int(classes[-1, 0])} if size > 1 else {-1: 0, 0: 0, 1: 0}
+    )
+    for place, row in enumerate(classes):
+        parts = ((-1, row[place + 1 :]), (0, row[place : place + 1]), (1, row[:place]))
+        if any((part != found[sign]).any() for sign, part in parts):
             return None
-        found[sign] = int(held[0]) if len(held) else 0
     return found
