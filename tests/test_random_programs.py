@@ -54,6 +54,11 @@ def test_sharing_costs_no_layers(case: Case) -> None:
     assert check(case, inputs=12) == "compiled"
 
 
+def test_widths_of_rough_codes() -> None:
+    """A width of at most one key, over numbers made one-hot: their roughness once shifted its share."""
+    assert check(Case(1002030, (False, True), 11, 4, True), inputs=40) == "compiled"
+
+
 @pytest.mark.parametrize("block", range(8))
 def test_few_random_programs_are_refused(block: int) -> None:
     """Of 40 seeded programs in each block nearly all compile, and all of those agree."""

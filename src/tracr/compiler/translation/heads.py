@@ -39,9 +39,10 @@ def add_head(
 ) -> None:
     """Add a head that reads `value` where the conjunction, of the selector, says."""
     query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
-    at_most_one = selector is not None and selector.at_most_one
+    one_to_find = selector is not None and selector.at_most_one and bos_logit < 0
+    tolerance = 1 / 16 if one_to_find else 0.0
     for literal in conjunction.literals:
-        queries, keys, for_all = _query_and_key(translation, literal, at_most_one)
+        queries, keys, for_all = _query_and_key(translation, literal, tolerance)
         query, key, always = query.beside(queries), key.beside(keys), always + for_all
     query, key = attend(query, key, always, bos_logit, translation.typed.options.gap)
     name = "everything" if selector is None else selector.label
@@ -49,10 +50,10 @@ def add_head(
 
 
 def _query_and_key(
-    translation: Translation, literal: Literal, at_most_one: bool
+    translation: Translation, literal: Literal, tolerance: float
 ) -> tuple[LinearMap, LinearMap, LinearMap]:
     """The query and key maps of a literal, and what every query adds for a key."""
-    return _match_bits(translation, literal) or _match_classes(translation, literal, at_most_one)
+    return _match_bits(translation, literal) or _match_classes(translation, literal, tolerance)
 
 
 def _match_bits(translation: Translation, literal: Literal) -> tuple[LinearMap, LinearMap, LinearMap] | None:
@@ -119,14 +120,14 @@ def _recoded(translation: Translation, number: int, variable: Variable, wanted: 
 
 
 def _match_classes(
-    translation: Translation, literal: Literal, at_most_one: bool
+    translation: Translation, literal: Literal, tolerance: float
 ) -> tuple[LinearMap, LinearMap, LinearMap]:
     """Any literal, from one-hot codes of classes of keys and queries.
 
-    Cold coordinates of rough codes shift logits. Among several keys they may not shift them at all; where one key has
-    to be found, by a sixteenth of the gap. Compact codes multiply errors, so they are for exact one-hot codes only.
+    Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
+    not shift them at all; where one key has to be found, by a `tolerance`, a sixteenth of the gap. Compact codes
+    multiply errors, so they are for exact one-hot codes only.
     """
-    tolerance = 1 / 16 if at_most_one else 0.0
     sides = []
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
         domain = translation.typed.sops[number].domain
