@@ -67,23 +67,21 @@ def choose_plan(
         if reader == "width":
             candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
         candidates += [tuple(_split(heads)) for heads in list(candidates)]
-    plans = [_plan(heads, reader, longest, width, compact) for heads in candidates]
+    literals = {literal for heads in candidates for _, conjunction in heads for literal in conjunction.literals}
+    ranks = {literal: selector_rank(literal.selected, compact=compact) for literal in literals}
+    plans = [_plan(heads, reader, longest, width, ranks) for heads in candidates]
     return min(plans, key=lambda plan: plan.cost)
 
 
-def _plan(heads: Heads, reader: Reader, longest: int, width: int, compact: bool) -> Plan:
-    ranks = sum(_rank(conjunction, compact) for _, conjunction in heads)
+def _plan(heads: Heads, reader: Reader, longest: int, width: int, ranks: Mapping[Literal, int]) -> Plan:
+    total = sum(SPECIAL + sum(ranks[literal] for literal in conjunction.literals) for _, conjunction in heads)
     if len(heads) == 1 and heads[0][0] > 0:
-        return Plan("one head", heads, ranks + max(0, width - _rank(heads[0][1], compact)))
+        return Plan("one head", heads, max(total, width))
     if reader == "copy":
-        return Plan("parts", heads, ranks + len(heads) * width + 2 * width)
+        return Plan("parts", heads, total + len(heads) * width + 2 * width)
     if reader == "width":
-        return Plan("sums", heads, ranks + len(heads))
-    return Plan("sums", heads, ranks + len(heads) * (width + 1) + 5 * (longest + 1))
-
-
-def _rank(conjunction: Conjunction, compact: bool) -> int:
-    return SPECIAL + sum(selector_rank(literal.selected, compact=compact) for literal in conjunction.literals)
+        return Plan("sums", heads, total + len(heads))
+    return Plan("sums", heads, total + len(heads) * (width + 1) + 5 * (longest + 1))
 
 
 def _split(heads: Heads) -> Iterator[tuple[int, Conjunction]]:
