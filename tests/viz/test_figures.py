@@ -238,7 +238,7 @@ def test_several_heads_of_one_selector(reader: str, level: int) -> None:
     figure = model.figure("attention", "abcab")
     said = words(figure)
     assert said.count(TOGETHER[reader]) == 2
-    assert said.count("attention (keys × 2^34)") == 2
+    assert sum(text.startswith("attention (keys × 2^") for text in said) == 2
     assert unreadable(figure) == []
 
 

@@ -16,7 +16,8 @@ Several literals in one head: their logits add up, to 0 exactly where all hold a
 
 Sums. With BOS at weight C = e^L far above the number w of selected keys, a key's weight is 1/(C + w), nearly 1/C. So
 what the head reads, times C, is the sum of the selected values, up to a factor 1 - w/C, instead of their mean; and sums
-of disjoint selections add up. L = SUM_LOGIT, so C is 2^34 but for its rounding.
+of disjoint selections add up. C also multiplies whatever is read at BOS, which is nothing, so it is no larger than
+needed (`several_heads.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP
 from tracr.craft.variables import Array, Variable, bits_of
 
-__all__ = ["SUM_LOGIT", "Head", "attend", "bos_logit", "matching_logits", "selector_logits", "selector_rank"]
+__all__ = ["Head", "attend", "bos_logit", "matching_logits", "selector_logits", "selector_rank"]
 
 LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
 SQUARES = 2048  # and of more than this not as squares
@@ -50,8 +51,6 @@ def bos_logit(weight: float) -> float:
     """
     return round(math.log(weight) * 4096) / 4096
 
-
-SUM_LOGIT = bos_logit(2.0**34)
 
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]  # the first member of each class, the class of each value
 

@@ -95,12 +95,12 @@ def mean_error(keys: int, largest: float, error: float) -> float:
     return error + (keys * 3 / 8 + 8) * U * largest
 
 
-def sum_error(keys: int, largest: float, error: float) -> float:
-    """Error of a sum over up to `keys` numbers, per key: read as a mean with BOS at weight C (`heads.py`).
+def sum_error(keys: int, largest: float, error: float, weight: float) -> float:
+    """Error of a sum over up to `keys` numbers, per key: read as a mean with BOS at `weight` C (`heads.py`).
 
-    The factor 1 - w/C is off by at most keys / 2**34, which is below U up to a thousand keys.
+    The sum comes with a factor between 1 and 1 - keys/C.
     """
-    return mean_error(keys, largest, error) + keys * 2.0**-34 * largest
+    return mean_error(keys, largest, error) + keys / weight * largest
 
 
 def leak(gap: float, keys: int) -> float:

@@ -18,10 +18,10 @@ from tracr.compiler.translation.heads import add_head, astray, read_codes, read_
 from tracr.compiler.translation.numbers import steps
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
-from tracr.craft.heads import SUM_LOGIT
+from tracr.craft.heads import bos_logit
 from tracr.craft.linear import LinearMap, NumberRead, linear_combination, present, read_code, read_number
 from tracr.craft.mlps import Units, carry, divide, join, look_up
-from tracr.craft.numerics import CLEAN, Noise, U, sum_error
+from tracr.craft.numerics import CLEAN, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -99,7 +99,7 @@ def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: 
 def _count(translation: Translation, node: SOpNode, number: int) -> Variable:
     label = translation.fresh_label(f"{node.label}_count{number}")
     longest = translation.typed.options.max_seq_len
-    noise = Noise(longest * (sum_error(longest, 1.0, 0.0) + astray(translation)))
+    noise = Noise(longest * (sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(translation)))
     return Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, low=0.0, high=longest, node=node.id, scratch=True)
 
 
@@ -120,14 +120,25 @@ def _add_both(
     add_head(translation, selector, conjunction, bos_logit, value.beside(present()), writes, what)
 
 
+def count_weight(longest: int) -> float:
+    """BOS's weight for counts: w keys are read as w - w²/C, which may be off by 1/32."""
+    return power_of_two_above(32.0 * longest**2)
+
+
+def mean_weight(longest: int) -> float:
+    """BOS's weight for means: sums are off by up to longest/C, as far as float32's own rounding of long sums."""
+    return power_of_two_above(longest * 2.0**18)
+
+
 def count_keys(translation: Translation, node: SOpNode, selector: Selector, plan: Plan) -> NumberRead:
     """The number of selected keys as a sum over heads, up to rounding errors far below 1/4."""
     counts = []
+    logit = bos_logit(count_weight(translation.typed.options.max_seq_len))
     for number, (sign, conjunction) in enumerate(plan.heads, start=1):
         count = _count(translation, node, number)
-        writes = ((count, np.eye(1) * math.exp(SUM_LOGIT)),)
+        writes = ((count, np.eye(1) * math.exp(logit)),)
         what = f"number of keys of part {number} of {len(plan.heads)} of {node.label}"
-        add_head(translation, selector, conjunction, SUM_LOGIT, present(), writes, what)
+        add_head(translation, selector, conjunction, logit, present(), writes, what)
         counts.append((read_number(count), float(sign)))
     return _total(translation, counts, selector)
 
@@ -140,7 +151,7 @@ def _total(translation: Translation, counts: list[tuple[NumberRead, float]], sel
     """
     longest = translation.typed.options.max_seq_len
     signs = len({sign for _, sign in counts})
-    per_key = sum_error(longest, 1.0, 0.0) + astray(translation)
+    per_key = sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(translation)
     noise = Noise(signs * longest * (per_key + 2 * U) + len(counts) * longest * U)
     low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=0))
     return replace(linear_combination(counts), noise=noise, low=low, high=high)
@@ -150,17 +161,19 @@ def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: 
     """A mean: the heads read sums of the values and of ones; one MLP decodes the count, the next divides by it."""
     selector = translation.typed.selectors[op.selector]
     read = translation.number(op.value)
-    scale, longest = math.exp(SUM_LOGIT), float(translation.typed.options.max_seq_len)
+    longest = translation.typed.options.max_seq_len
+    logit = bos_logit(mean_weight(longest))
+    error = sum_error(longest, read.largest, read.noise.error, mean_weight(longest))
     sums: list[tuple[NumberRead, float]] = []
     counts: list[tuple[NumberRead, float]] = []
     for number, (_, conjunction) in enumerate(plan.heads, start=1):
         value, _ = read_numbers(translation, op, selector, space)
         part = _part(translation, node, space, number)
         low, high = min(0.0, longest * read.low), max(0.0, longest * read.high)
-        noise = Noise(longest * (sum_error(int(longest), read.largest, read.noise.error) + U * read.largest))
+        noise = Noise(longest * (error + U * read.largest))
         part, ones = replace(part, low=low, high=high, noise=noise), _count(translation, node, number)
         what = f"sum of part {number} of {len(plan.heads)} of {node.label}"
-        _add_both(translation, selector, conjunction, SUM_LOGIT, value, (part, ones), scale, what)
+        _add_both(translation, selector, conjunction, logit, value, (part, ones), math.exp(logit), what)
         sums.append((read_number(part), 1.0))
         counts.append((read_number(ones), 1.0))
     widths = Finite(selector.counts)
@@ -172,7 +185,7 @@ def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: 
     default = None if selector.always else space.code(op.default)
     flags = [(space.index[held], _flag(sums, held)) for held, _ in read.flags if held in space.index]
     number_sum = linear_combination(sums).number
-    error = sum_error(int(longest), read.largest, read.noise.error) + longest * astray(translation) * read.largest
+    error += longest * astray(translation) * read.largest
     units = divide(number_sum, flags, code, longest * read.largest, error, default, space.size)
     return translation.write_mlp(space, units, describe(translation.typed, node))
 
