@@ -27,6 +27,7 @@ from tracr.errors import (
     InputError,
     LimitError,
     MissingExtra,
+    SourceError,
     TracrError,
     TracrWarning,
     VocabularyError,
@@ -46,27 +47,42 @@ __all__ = [
     "LimitError",
     "MissingExtra",
     "Run",
+    "SourceError",
     "TracrError",
     "TracrWarning",
     "VocabularyError",
     "compile",
+    "draw",
     "load",
+    "parse",
+    "parse_file",
     "random_program",
     "rasp",
+    "to_rasp",
 ]
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tracr.datasets.controls import random_program
+    from tracr.rasp.drawing import draw
+    from tracr.rasp.text.module import parse, parse_file
+    from tracr.rasp.text.printer import to_rasp
 else:
+    LAZY = {
+        "draw": "tracr.rasp.drawing",
+        "parse": "tracr.rasp.text.module",
+        "parse_file": "tracr.rasp.text.module",
+        "random_program": "tracr.datasets.controls",
+        "to_rasp": "tracr.rasp.text.printer",
+    }
 
     def __getattr__(name: str) -> Any:
-        """`random_program`, loaded when it is asked for."""
-        if name == "random_program":
-            from tracr.datasets.controls import random_program
+        """What is loaded only when it is asked for."""
+        if name in LAZY:
+            import importlib
 
-            return random_program
+            return getattr(importlib.import_module(LAZY[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

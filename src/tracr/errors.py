@@ -3,6 +3,7 @@
     TracrError
       ExpressionError   a RASP expression was built from something that cannot be part of one
       EvaluationError   the interpreter met a value it has no meaning for
+      SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
       InternalError     a bug in this package, found by its own checks
@@ -29,6 +30,7 @@ __all__ = [
     "InternalError",
     "LimitError",
     "MissingExtra",
+    "SourceError",
     "TracrError",
     "TracrWarning",
     "UnknownName",
@@ -38,23 +40,43 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What was found in a program: the expression and where it was written, what is wrong, what to write instead."""
+    """What was found in a program: the expression and where it was written, what is wrong, what to write instead.
+
+    `excerpt` is the line with a caret, known for what was written in a .rasp text.
+    """
 
     expression: str
     what: str
     hint: str = ""
     origin: str = ""
+    excerpt: str = ""
 
     @staticmethod
     def about(culprit: object, what: str, hint: str = "") -> Diagnostic:
-        """A diagnostic about an expression, a typed node (both know where they come from), or a text."""
-        text = culprit if isinstance(culprit, str) else getattr(culprit, "source", "") or repr(culprit)
-        return Diagnostic(text, what, hint, "" if isinstance(culprit, str) else getattr(culprit, "origin", ""))
+        """A diagnostic about an expression, a typed node (both know where they come from), a place, or a text."""
+        if isinstance(culprit, str):
+            excerpt = getattr(culprit, "excerpt", "")
+            return Diagnostic("" if excerpt else culprit, what, hint, culprit if excerpt else "", excerpt)
+        text = getattr(culprit, "source", "") or repr(culprit)
+        origin = getattr(culprit, "origin", "")
+        return Diagnostic(text, what, hint, origin, getattr(origin, "excerpt", ""))
 
     def __str__(self) -> str:
-        where = f"{self.expression} ({self.origin})" if self.origin else self.expression
-        text = f"{where}: {self.what}" if where else self.what
+        if self.excerpt:
+            text = f"{self.origin}: {self.what}\n{self.excerpt}"
+        else:
+            where = f"{self.expression} ({self.origin})" if self.origin else self.expression
+            text = f"{where}: {self.what}" if where else self.what
         return f"{text}\n  hint: {self.hint}" if self.hint else text
+
+
+LONGEST_TEXT = 1_000
+
+
+def _harmless(text: str) -> str:
+    """Text from a stranger's file as a terminal may show it."""
+    text = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
 class TracrError(Exception):
@@ -71,6 +93,13 @@ class ExpressionError(TracrError, TypeError, ValueError):
 
 class EvaluationError(TracrError, ValueError):
     """The interpreter met a value it has no meaning for."""
+
+
+class SourceError(TracrError, ValueError):
+    """A .rasp text that cannot be read or run: a slip of the pen, an unknown name, a value that does not fit."""
+
+    def __init__(self, what: str, *, expression: object = "", hint: str = "") -> None:
+        super().__init__(_harmless(what), expression=expression, hint=_harmless(hint))
 
 
 class CompileError(TracrError, ValueError):

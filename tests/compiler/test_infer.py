@@ -260,3 +260,14 @@ def test_deep_chains_compile_without_recursion() -> None:
                 tracr.compile(chain, "ab", 3)
         else:
             assert tracr.compile(chain, "ab", 3)("aba") == chain("aba")
+
+
+def test_a_mean_times_its_count_is_known_to_be_a_sum() -> None:
+    """Where the position says how many keys are selected, it goes with the means of that many."""
+    prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ)
+    opened, closed = (rasp.Aggregate(prevs, rasp.tokens == token) for token in "ab")
+    products = (rasp.indices + 1) * (opened - closed)
+    assert all(abs(value - round(value)) < 1e-9 for value in values(products, longest=8))  # type: ignore[call-overload, operator]
+    rounded = rasp.Map(round, products)
+    for xs in ("aabb", "baab", "abxabx"):
+        assert compile_quietly(rounded, "abx", 8)(xs) == rounded(xs)

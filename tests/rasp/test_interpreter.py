@@ -343,7 +343,9 @@ def test_a_failing_function_is_named_with_its_place_and_values() -> None:
 
 def test_a_failing_sequence_map_and_predicate_are_placed() -> None:
     """Two-argument functions show both values; a predicate the query's position."""
-    with pytest.raises(EvaluationError, match=r"SequenceMap\(x \+ y, tokens, indices\): .*position 0 on 'a', 0"):
+    with pytest.raises(
+        EvaluationError, match=r"SequenceMap\(x \+ y, tokens, indices\) \(test_.*:\d+\): .*position 0 on 'a', 0"
+    ):
         (rasp.tokens + rasp.indices)("ab")
     with pytest.raises(EvaluationError, match=r"Select\(Comparison.LT, .*position 1 on 'b', 1"):
         Select(rasp.tokens, ConstantSOp(["a", 1]), Comparison.LT)(["b", "c"])
@@ -353,7 +355,7 @@ def test_a_failing_sequence_map_and_predicate_are_placed() -> None:
 def test_functions_may_not_return_what_is_no_value(bad: object) -> None:
     """NaN, infinities, unhashable objects and expressions are refused as results, with the place."""
     with pytest.raises(
-        EvaluationError, match=r"Map\(<lambda>, tokens\): <lambda> failed at position 0 on 'a': .*its result is"
+        EvaluationError, match=r"Map\(<lambda>, tokens\) .*: <lambda> failed at position 0 on 'a': .*its result is"
     ):
         Map(lambda x: bad, rasp.tokens)("a")
     with pytest.raises(EvaluationError, match=r"failed at position 0 on 'a', 'a'"):

@@ -1,7 +1,9 @@
-"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure and explore.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure, explore, repl, fmt and draw.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
+textual.py        the same where PROGRAM is a .rasp file
 commands.py       the commands and their options
+text.py           the commands for .rasp files; repl/ is the interactive one
 sampling.py       the command that makes datasets of programs
 exploring.py      the command that writes the explorer page
 drawing.py        the command that draws figures
@@ -19,6 +21,7 @@ from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
+from tracr.cli.text import draw, fmt, repl
 from tracr.errors import TracrError, TracrWarning
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
@@ -26,6 +29,8 @@ __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 app.command("sample")(sample)
 app.command("explore", context_settings=TOKENS)(explore)
 app.command("figure")(figure)
+for command in (repl, fmt, draw):
+    app.command()(command)
 
 
 def main() -> None:

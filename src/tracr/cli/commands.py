@@ -14,7 +14,7 @@ from tracr.errors import TracrError
 
 __all__ = ["app"]
 
-PROGRAM_HELP = "A program of the library (`tracr list`), file.py:name, or the folder of a saved model."
+PROGRAM_HELP = "A .rasp file, a program of the library (`tracr list`), file.py:name, or the folder of a saved model."
 
 app = typer.Typer(
     help="Compile RASP programs into transformers, run them and look inside.",
@@ -54,6 +54,10 @@ Tokens = Annotated[
     typer.Argument(
         metavar="TOKENS", help="The input, one word per token, read against the vocabulary.", show_default=False
     ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which s-op of a .rasp file; the last one if none.", show_default=False),
 ]
 Vocab = Annotated[
     str | None,
@@ -124,6 +128,7 @@ def list_programs(as_json: Json = False) -> None:
 @app.command("compile")
 def compile_program(
     program: Program,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -145,9 +150,10 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal, strict)
+    found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal, strict))
+        model = compiled(found, choice)
         if output is not None:
             model.save(output, overwrite=overwrite)
     if as_json:
@@ -167,6 +173,7 @@ def compile_program(
 def run(
     program: Program,
     tokens: Tokens = None,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -181,13 +188,14 @@ def run(
     from tracr.cli.description import expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
-    words = read_tokens(tokens or [], model.options.vocab)
+        model = compiled(found, choice)
+    words = read_tokens(tokens or [], model.options.vocab, found.textual)
     decoded = model(words)
     got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
-    expected = expected_outputs(model, words)
+    expected = {found.name: found.program(words)} if found.textual and not causal else expected_outputs(model, words)
     agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         _print_json(
@@ -218,6 +226,7 @@ def _close(got: Any, expected: Any) -> bool:
 def show(
     program: Program,
     tokens: Tokens = None,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -237,10 +246,11 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
-    words = read_tokens(tokens or [], model.options.vocab)
+        model = compiled(found, choice)
+    words = read_tokens(tokens or [], model.options.vocab, found.textual)
     stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)
@@ -261,6 +271,7 @@ def show(
 @app.command()
 def info(
     program: Program,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -274,9 +285,10 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
+        model = compiled(found, choice)
     if as_json:
         _print_json(summary(model, found.name))
     else:
@@ -286,6 +298,7 @@ def info(
 @app.command()
 def verify(
     program: Program,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -302,9 +315,10 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
+        model = compiled(found, choice)
     result = model.verify(budget, seed=seed, progress=not as_json)
     if as_json:
         example = result.counterexample

@@ -93,11 +93,12 @@ def figure(
         raise typer.BadParameter(f"{output} must end in one of .{', .'.join(sorted(formats))}", param_hint="--output")
     if not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, choice=choice)
     asked = {"rows": rows.value if rows else None, "only": only or None, "width": width}
     options = {name: value for name, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
+        model = compiled(found, choice)
         tokens = None if given is None else read_input(given, model)
         drawn = model.figure(kind.value, tokens, **options)
         _write(drawn, output)

@@ -34,10 +34,11 @@ def explore(
     """
     from tracr.cli.screen import waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal)
+    found = find(program, choice=choice, words=tokens or [])
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal))
-        words = read_tokens(tokens, model.options.vocab) if tokens else None
+        model = compiled(found, choice)
+        words = read_tokens(tokens, model.options.vocab, found.textual) if tokens else None
         page = model.explore(words, name=found.name, description=found.description)
         path = page.save(output or Path(f"{found.name}.html"))
     typer.echo(f"{path}: {path.stat().st_size / 1000:,.0f} kB, open it in any browser")

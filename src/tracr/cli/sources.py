@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tracr.cli.textual import is_textual, module_and_name, read_input, usual_vocabulary
 from tracr.errors import InputError, TracrError
 from tracr.rasp.values import Value
 
@@ -50,12 +51,20 @@ class Found:
     max_seq_len: int | None = None
     model: CompiledModel | None = None
     source: str = ""
+    textual: bool = False
 
 
-def find(program: str) -> Found:
-    """A program of the library, `file.py:name`, or a saved folder, in this order."""
+def find(program: str, name: str | None = None, choice: Choice | None = None, words: Sequence[str] = ()) -> Found:
+    """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
+
+    `name` chooses among the s-ops of a .rasp file; what it computes is checked for the chosen vocabulary.
+    """
     from tracr.rasp.programs import EXAMPLES
 
+    if is_textual(program):
+        return _from_text(program, name, choice or Choice(), words)
+    if name is not None:
+        raise typer.BadParameter(f"--name chooses an s-op of a .rasp file, and {program} is none")
     if program in EXAMPLES:
         example = EXAMPLES[program]
         return Found(program, example.description, example.program, example.vocab, example.max_seq_len)
@@ -71,7 +80,8 @@ def find(program: str) -> Found:
 
         return Found(Path(program).name or program, "a saved model", model=tracr.load(program))
     raise InputError(
-        f"no program {program!r}: it is not in the library, not file.py:name and not the folder of a saved model",
+        f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
+        "saved model",
         hint=f"the library has {', '.join(EXAMPLES)}",
     )
 
@@ -86,7 +96,10 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         return found.model
     vocab = found.vocab if choice.vocab is None else read_vocabulary(choice.vocab)
     if vocab is None:
-        raise typer.BadParameter(f"{found.name} says nothing about its tokens; add --vocab, such as --vocab abc")
+        example = ', or `set example "..."` to the file' if found.textual else ""
+        raise typer.BadParameter(
+            f"{found.name} says nothing about its tokens; add --vocab, such as --vocab abc{example}"
+        )
     model = tracr.compile(
         found.program,
         vocab,
@@ -99,6 +112,16 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
 
 
 # Files
+
+
+def _from_text(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+    vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
+    module, chosen = module_and_name(program, name, vocab or read_input(words, ()) or None, choice.max_len)
+    usual, longest = usual_vocabulary(module, words)
+    value = module[chosen]
+    if not _is_program(value):
+        raise InputError(f"{chosen} is no s-op, and only an s-op can be compiled", hint=f"{chosen} = {value!r}")
+    return Found(chosen, program=value, vocab=usual, max_seq_len=longest, source=module.source.text, textual=True)
 
 
 def _from_file(path: Path, name: str) -> Found:
@@ -205,12 +228,16 @@ def _number_or_word(word: str) -> Value:
     return word
 
 
-def read_tokens(words: Sequence[str], vocab: Sequence[Value]) -> list[Value]:
+def read_tokens(words: Sequence[str], vocab: Sequence[Value], textual: bool = False) -> list[Value]:
     """Words typed on the command line as tokens: `3` is the number 3 if that is in the vocabulary and "3" is not.
 
-    >>> read_tokens(["3", "a"], [3, "a"])
-    [3, 'a']
+    For a .rasp program one word may also stand for its characters.
+
+    >>> read_tokens(["3", "a"], [3, "a"]), read_tokens(["3a"], [3, "a"], textual=True)
+    ([3, 'a'], [3, 'a'])
     """
+    if textual:
+        words = [str(token) for token in read_input(words, list(map(str, vocab)))]
     by_text: dict[str, list[Value]] = {}
     for token in vocab:
         by_text.setdefault(str(token), []).append(token)

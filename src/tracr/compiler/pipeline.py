@@ -1,6 +1,7 @@
 """The compiler on one page: six steps, each a pure function from one frozen value to the next.
 
     step                     from          to             file
+      fuse                   SOp           SOp            fuse.py        .rasp: an expression, an operation
     1 trace                  SOp           Graph          trace.py
     2 infer                  Graph         Typed          infer.py
         share                Typed         Typed          share.py       level 1: equal s-ops become one, unless that
@@ -24,6 +25,7 @@ from tracr.compiler.assemble import assemble
 from tracr.compiler.construct import construct
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.fold import fold
+from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
@@ -41,7 +43,7 @@ __all__ = ["compile_program", "compile_typed", "tabulated"]
 
 def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs."""
-    graph = trace(outputs)
+    graph = trace(fuse(outputs, options.vocab))
     graph.verify()
     return compile_typed(graph, tabulated(graph, options))
 

@@ -42,6 +42,7 @@ __all__ = ["run_python", "to_python"]
 INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
 SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # where Python writes an operator of s-ops differently
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+INFIX = (*COMPARISONS, "+", "-", "*", "/", "//", "%", "**", "and", "or")  # what s-ops have operators for
 INLINE = 3  # so many functions of a fused Map stand in one line
 RESULT = "program"
 
@@ -178,13 +179,13 @@ class _Printer:
         """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""
         f = expr.f
         turned = type(expr.snd) is not type(expr.fst) and isinstance(expr.snd, type(expr.fst))
-        if isinstance(f, BinaryOperator) and not (turned and f.symbol in COMPARISONS):
+        if isinstance(f, BinaryOperator) and f.symbol in INFIX and not (turned and f.symbol in COMPARISONS):
             return Phrase(f"{fst} {SIGNS.get(f.symbol, f.symbol)} {snd}", closed=False)
         return Phrase(f"rasp.SequenceMap({self.function(f, expr)}, {fst}, {snd})")
 
     def applied(self, function: Function, operand: Phrase, expr: Map, *, unfused: bool) -> Phrase:
         """A function of one s-op: an operator where that means the same, else a Map."""
-        if isinstance(function, UnaryOperator) and not unfused:
+        if isinstance(function, UnaryOperator) and function.symbol in SIGNS and not unfused:
             return Phrase(f"{SIGNS[function.symbol]}{operand.operand}", closed=False)
         if isinstance(function, ConstantOperator) and not unfused and _is_infix(function):
             sign = SIGNS.get(function.symbol, function.symbol)
@@ -199,6 +200,8 @@ class _Printer:
 
 def _is_infix(function: ConstantOperator) -> bool:
     """Whether Python's operator between constant and s-op gives this function."""
+    if function.symbol not in INFIX:
+        return False
     if not function.reflected:
         return True
     formats = function.symbol == "%" and isinstance(function.constant, str | bytes)  # "..." % x is formatting

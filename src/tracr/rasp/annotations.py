@@ -19,6 +19,7 @@ __all__ = [
     "DEFAULT_ANNOTATORS",
     "ENCODING",
     "NAME",
+    "TYPED",
     "Annotations",
     "Encoding",
     "annotate",
@@ -33,6 +34,9 @@ __all__ = [
 
 NAME = "name"
 ENCODING = "encoding"
+TYPED = "typed"
+"""An s-op of the textual language has this annotation. Where it is true the values are all strings, or all numbers and
+booleans; it is false for the first half of a choice between two s-ops, which holds tuples."""
 E = TypeVar("E", bound="RASPExpr")
 S = TypeVar("S", bound="SOp")
 

@@ -28,7 +28,7 @@ class RASPExpr(Program, abc.ABC):
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
     origin: str
-    """Where it was written: `file.py:12`, or empty if not in a file."""
+    """Where it was written: `file.py:12` or `file.rasp:3:5`, or empty if not in a file."""
 
     def _set(self, *children: RASPExpr, **fields: object) -> None:
         """Fill the fields, once, at construction."""
@@ -78,13 +78,32 @@ class RASPExpr(Program, abc.ABC):
 
     def annotated(self, **annotations: object) -> Self:
         """A copy with these annotations added."""
+        return self._twin(_explicit=Annotations(self, {**self._explicit, **annotations}).explicit)
+
+    def written_at(self, origin: str) -> Self:
+        """A copy that says it was written there."""
+        return self._twin(origin=origin)
+
+    def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
+        """A copy that reads other expressions: each child is replaced by what `children` has for it."""
+        fields = {slot: children[value] for slot, value in self._fields() if isinstance(value, RASPExpr)}
+        return self._twin(**fields, children=tuple(children[child] for child in self.children))
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        slots = [slot for cls in type(self).__mro__ for slot in getattr(cls, "__slots__", ())]
+        return [(slot, getattr(self, slot)) for slot in slots if not slot.startswith("__")]
+
+    def _twin(self, **changed: object) -> Self:
         twin = object.__new__(type(self))
-        for cls in type(self).__mro__:
-            for slot in getattr(cls, "__slots__", ()):
-                if not slot.startswith("__"):
-                    object.__setattr__(twin, slot, getattr(self, slot))
-        object.__setattr__(twin, "_explicit", Annotations(self, {**self._explicit, **annotations}).explicit)
+        for slot, value in self._fields():
+            object.__setattr__(twin, slot, changed.get(slot, value))
         return twin
+
+    def _repr_svg_(self) -> str | None:
+        """How a notebook shows it: computed on an example."""
+        from tracr.rasp.drawing import notebook_svg
+
+        return notebook_svg(self)
 
     def _details(self) -> list[str]:
         """What stands between the parentheses of `repr`, besides the children."""

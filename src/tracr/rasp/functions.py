@@ -4,15 +4,49 @@ from __future__ import annotations
 
 import enum
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tracr.rasp.values import Value, as_value
+from tracr.rasp.values import LARGEST, LONGEST, Value, as_value
 
-__all__ = ["BinaryOperator", "Comparison", "Composition", "ConstantOperator", "Function", "function_name"]
+__all__ = [
+    "BinaryOperator",
+    "Comparison",
+    "Composition",
+    "ConstantOperator",
+    "Function",
+    "Printed",
+    "UnaryOperator",
+    "function_name",
+]
 
 Function = Callable[..., Any]
+WIDTHS = re.compile(r"\d+|\*")  # how wide a format makes its output
+
+
+def _times(x: Any, y: Any) -> Any:
+    for text, times in ((x, y), (y, x)):
+        if isinstance(text, str) and isinstance(times, int) and len(text) * times > LONGEST:
+            raise OverflowError(f"a text of {len(text) * times:,} characters is too long")
+    return x * y
+
+
+def _modulo(x: Any, y: Any) -> Any:
+    if isinstance(x, str) and any(width == "*" or int(width) > 1000 for width in WIDTHS.findall(x)):
+        raise OverflowError(f"the format {x!r} may make a text that is too long")
+    return x % y
+
+
+def _power(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int) and y > 0 and x.bit_length() * y > LARGEST.bit_length() + y:
+        raise OverflowError("the power is too large")
+    result = x**y
+    if isinstance(result, complex):
+        raise ValueError("a negative number has no such power")
+    return result
+
 
 OPERATORS: dict[str, Function] = {
     "<": operator.lt,
@@ -23,20 +57,36 @@ OPERATORS: dict[str, Function] = {
     ">=": operator.ge,
     "+": operator.add,
     "-": operator.sub,
-    "*": operator.mul,
+    "*": _times,
     "/": operator.truediv,
     "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
+    "%": _modulo,
+    "**": _power,
     "and": lambda x, y: x and y,
     "or": lambda x, y: x or y,
+    "both": lambda x, y: bool(x and y),
+    "either": lambda x, y: bool(x or y),
     "not": lambda x: not x,
     "neg": operator.neg,
+    "pos": operator.pos,
+    "round": round,
+    "indicator": lambda x: int(bool(x)),
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
 }
+SIGNS = {"neg": "-", "pos": "+"}
+
+
+class Printed:
+    """A function whose text says what it does."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
-class BinaryOperator:
+class BinaryOperator(Printed):
     """An operator between two s-ops, elementwise: `x < y`."""
 
     symbol: str
@@ -50,8 +100,8 @@ class BinaryOperator:
 
 
 @dataclass(frozen=True)
-class UnaryOperator:
-    """`not x` and `-x`, elementwise."""
+class UnaryOperator(Printed):
+    """`not x`, `-x`, `round x` and the like, elementwise."""
 
     symbol: str
 
@@ -59,11 +109,11 @@ class UnaryOperator:
         return OPERATORS[self.symbol](x)
 
     def __str__(self) -> str:
-        return "-x" if self.symbol == "neg" else f"{self.symbol} x"
+        return f"{SIGNS[self.symbol]}x" if self.symbol in SIGNS else f"{self.symbol} x"
 
 
 @dataclass(frozen=True)
-class ConstantOperator:
+class ConstantOperator(Printed):
     """An operator between an s-op and a constant: `x < 3`, or `3 - x` when `reflected`."""
 
     symbol: str
@@ -79,7 +129,7 @@ class ConstantOperator:
         return f"{self.constant!r} {self.symbol} x" if self.reflected else f"x {self.symbol} {self.constant!r}"
 
 
-class Composition:
+class Composition(Printed):
     """`f` after `inner`, stopping at `None`; a linked list, so ten thousand of them do not recurse."""
 
     __slots__ = ("f", "inner")
@@ -142,6 +192,6 @@ class Comparison(enum.Enum):
 
 def function_name(function: Function) -> str:
     """How a function is called in messages: an operator's text, a def's name, or `<lambda>`."""
-    if isinstance(function, BinaryOperator | UnaryOperator | ConstantOperator | Composition | Comparison):
+    if isinstance(function, Printed | Comparison):
         return str(function)
     return getattr(function, "__name__", None) or repr(function)

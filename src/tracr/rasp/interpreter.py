@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tracr.errors import EvaluationError, ExpressionError, InputError
+from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import (
     Aggregate,
     ConstantSelector,
@@ -29,7 +30,7 @@ from tracr.rasp.expressions import (
 )
 from tracr.rasp.functions import function_name
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value, as_value, exact_mean, is_number
+from tracr.rasp.values import Value, as_value, exact_mean, is_number, short_repr
 
 __all__ = ["CausalEvaluator", "DefaultRASPEvaluator", "evaluate"]
 
@@ -60,9 +61,15 @@ class DefaultRASPEvaluator:
             if replaced is not None and expr in replaced:
                 results[expr] = replaced[expr]
                 continue
-            inputs = [results[child] for child in expr.children]
-            results[expr] = _evaluate(expr, self, tokens, *inputs)
+            results[expr] = self.evaluate_one(expr, tokens, [results[child] for child in expr.children])
         return results
+
+    def evaluate_one(self, expr: RASPExpr, tokens: list[Value], inputs: Sequence[Result]) -> Result:
+        """The value of `expr`, given those of its children."""
+        result = _evaluate(expr, self, tokens, *inputs)
+        if expr.annotations.explicit.get(TYPED):
+            check_kinds(expr, result)
+        return result
 
     def select(self, keys: int, rows: Callable[[int], Sequence[bool]]) -> Matrix:
         """The rows of a selector, masked where evaluation is causal."""
@@ -87,8 +94,27 @@ def evaluate(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Re
     return (CausalEvaluator() if causal else DefaultRASPEvaluator()).evaluate(expr, xs)
 
 
+def check_kinds(expr: RASPExpr, values: Sequence[Value]) -> None:
+    """Refuse what the textual language has no type for: strings beside numbers, or values of neither kind."""
+    kinds = {type(value) for value in values}
+    if not kinds <= {str, bool, int, float}:
+        strange = next(value for value in values if type(value) not in (str, bool, int, float))
+        raise EvaluationError(
+            f"has the value {strange!r}, which is no number, string or boolean",
+            expression=expr,
+            hint="a sequence holds strings, or numbers and booleans",
+        )
+    if str in kinds and len(kinds) > 1:
+        raise EvaluationError(
+            f"mixes strings with numbers: {_describe(values[:8])}",
+            expression=expr,
+            hint="a sequence holds strings only, or numbers and booleans only; aggregate gives the number 0 where "
+            'nothing is selected, unless it has a third argument: aggregate(s, x, "")',
+        )
+
+
 def _describe(values: Sequence[object]) -> str:
-    return ", ".join(map(repr, values))
+    return ", ".join(map(short_repr, values))
 
 
 def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) -> Value:
@@ -98,7 +124,7 @@ def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) ->
     except Exception as error:
         raise EvaluationError(
             f"{function_name(f)} failed at position {position} on {_describe(args)}: {type(error).__name__}: {error}",
-            expression=repr(expr),
+            expression=expr,
         ) from error
 
 
@@ -122,7 +148,7 @@ def _(expr: Length, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
     if how.causal:
         raise EvaluationError(
             "the length of the input depends on the future, which a causal model does not see",
-            expression=repr(expr),
+            expression=expr,
             hint="rasp.indices + 1 is the number of tokens so far",
         )
     return [len(xs)] * len(xs)
@@ -211,12 +237,12 @@ def _aggregate(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -
     if len(numbers) < len(selected):
         raise EvaluationError(
             f"position {query} selects several values, not all numbers ({_describe(selected[:8])}): they have no mean",
-            expression=repr(expr),
+            expression=expr,
             hint="select at most one position per query, or map the values to numbers first",
         )
     try:
         return exact_mean(numbers)
     except OverflowError:
         raise EvaluationError(
-            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}", expression=repr(expr)
+            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}", expression=expr
         ) from None

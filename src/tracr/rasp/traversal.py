@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["topological"]
 
 
-def topological(roots: Iterable[RASPExpr]) -> list[RASPExpr]:
+def topological(roots: Iterable[RASPExpr], known: Collection[RASPExpr] = ()) -> list[RASPExpr]:
     """Every expression the roots are built from, once each, children before parents, left to right.
+
+    What is `known`, and whatever only that is built from, is left out.
 
     >>> from tracr.rasp import rasp
     >>> [expr.name for expr in topological([rasp.tokens == rasp.indices])]
@@ -24,7 +26,7 @@ def topological(roots: Iterable[RASPExpr]) -> list[RASPExpr]:
             expr, expanded = stack.pop()
             if expanded:
                 order.append(expr)
-            elif expr not in seen:
+            elif expr not in seen and expr not in known:
                 seen.add(expr)
                 stack.append((expr, True))
                 stack.extend((child, False) for child in reversed(expr.children))

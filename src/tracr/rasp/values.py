@@ -14,10 +14,24 @@ import numpy as np
 
 from tracr.errors import ExpressionError
 
-__all__ = ["Number", "Program", "Value", "as_value", "exact_mean", "is_number", "sort_values", "value_text"]
+__all__ = [
+    "LARGEST",
+    "LONGEST",
+    "Number",
+    "Program",
+    "Value",
+    "as_value",
+    "exact_mean",
+    "is_number",
+    "short_repr",
+    "sort_values",
+    "value_text",
+]
 
 Value = Hashable
 Number = int | float
+LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
+LONGEST = 100_000
 
 
 class Program:
@@ -57,6 +71,8 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
             f"{where} is {value!r}, which is not a number a transformer can hold",
             hint="use None for 'no value', or a finite number",
         )
+    if (isinstance(value, int) and abs(value) > LARGEST) or (isinstance(value, str) and len(value) > LONGEST):
+        raise ExpressionError(f"{where} is a {type(value).__name__} that is too large to compute with")
     try:
         hash(value)
     except TypeError:
@@ -95,6 +111,16 @@ def value_text(value: object) -> str:
     if isinstance(value, frozenset):
         return "{" + ", ".join(map(repr, sort_values(value))) + "}"
     return str(value)
+
+
+def short_repr(value: object) -> str:
+    """A value in a message: its `repr`, cut where it is long.
+
+    >>> short_repr(10**100)
+    '1000000000000000000000000000000000000...'
+    """
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def sort_values(values: Iterable[Value]) -> list[Value]:

@@ -177,4 +177,4 @@ def _mean_groups(
         groups[1] = np.append(groups[1], np.int32(listed.index[None]))
     if defaults:
         groups[0] = np.array([listed.index[defaults[0]]], dtype=np.int32)
-    return Groups(inference.canon[select.id], groups)
+    return Groups(inference.canon[select.id], groups, inference.widths[select.id].by_shape)

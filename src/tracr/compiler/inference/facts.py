@@ -6,7 +6,9 @@ help:
 - An elementwise s-op is a function of its *leaves*: the tokens, the shape of the input (position and length), and
   s-ops computed by attention. `joint` tabulates that function while the table is small, so `length - indices` is
   known to be positive, and `f(x, g(x))` is tabulated on the pairs that occur.
-- Aggregates over one selector share their number of selected keys: `groups` lists the codes for each count.
+- Aggregates over one selector share their number of selected keys: `groups` lists the codes for each count. Where
+  position and length determine that number, functions of these are known to go with it: `(indices + 1) * mean` over
+  all positions so far is a sum.
 - `distinct`: no two positions of an input hold the same value. `determines`: where two positions of an input agree on
   this s-op, they agree on those leaves and s-ops too. An injective map tells positions apart just as its input does,
   which is its `root`.
@@ -58,10 +60,14 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The codes that can occur for each number of keys the selector selects."""
+    """The codes that can occur for each number of keys the selector selects.
+
+    `by_shape` is that number for each (position, length), where they determine it.
+    """
 
     selector: int
     by_count: dict[int, Codes]
+    by_shape: Codes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +134,9 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
         shared = _group_pairs(fst.groups, snd.groups, sizes[1])
         if shared is not None and (best is None or len(shared[0]) < len(best[0])):
             best = shared
+    by_shape = _shape_pairs(fst, snd, sizes[1])
+    if by_shape is not None and (best is None or len(by_shape[0]) < len(best[0])):
+        best = by_shape
     if best is None:
         rows, columns = fst.occurring(sizes[0]), snd.occurring(sizes[1])
         best = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
@@ -139,6 +148,21 @@ def _group_pairs(fst: Groups, snd: Groups, columns: int) -> Pairs | None:
     if sum(len(fst.by_count[count]) * len(snd.by_count[count]) for count in counts) > GROUP_CELLS:
         return None
     return _unique_pairs([np.meshgrid(fst.by_count[count], snd.by_count[count]) for count in counts], columns)
+
+
+def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:
+    """Where one is a function of the shape, and the other depends on a count that is one too."""
+    for shaped, counted in ((fst, snd), (snd, fst)):
+        groups = counted.groups
+        if shaped.leaves != (SHAPE,) or shaped.joint is None or groups is None or groups.by_shape is None:
+            continue
+        together = np.unique(np.stack([shaped.joint, groups.by_shape]), axis=1).T.tolist()
+        known = [(code, groups.by_count[count]) for code, count in together if code >= 0 and count in groups.by_count]
+        if sum(len(codes) for _, codes in known) > GROUP_CELLS:
+            return None
+        parts = [(np.full(len(codes), code, dtype=np.int32), codes) for code, codes in known]
+        return _unique_pairs([part if shaped is fst else part[::-1] for part in parts], columns)
+    return None
 
 
 def _unique_pairs(parts: list[tuple[Codes, ...]], columns: int) -> Pairs:

@@ -165,7 +165,7 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
         key=inference.canon[selector],
         leaves=(SHAPE,) if joint is not None else (),
         joint=joint,
-        groups=Groups(inference.canon[selector], by_count),
+        groups=Groups(inference.canon[selector], by_count, found.by_shape),
         distinct=distinct,
         determines=determines,
     )

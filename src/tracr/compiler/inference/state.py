@@ -128,7 +128,8 @@ class Inference:
                 return None
             codes = np.unique(table[np.ix_(*axes)])
             by_count[count] = codes[codes >= 0].astype(np.int32)
-        return Groups(selector, by_count)
+        shapes = [groups.by_shape for groups, _ in known if groups is not None and groups.by_shape is not None]
+        return Groups(selector, by_count, shapes[0] if shapes else None)
 
 
 @functools.singledispatch

@@ -17,14 +17,20 @@ from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
-from tracr.rasp.values import Value, as_value
+from tracr.rasp.values import LARGEST, LONGEST, Value, as_value, short_repr
 
 __all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
 COMPARED_CELLS = 2**27  # of a built-in comparison, which calls no function of the user's
 ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
-PLAIN = {int, str, bool, type(None)}
+PLAIN = {bool, type(None)}
+
+
+def _plain(value: Any) -> bool:
+    """Whether a result is surely a value: the usual case, told quickly."""
+    kind = type(value)
+    return kind in PLAIN or (kind is int and -LARGEST < value < LARGEST) or (kind is str and len(value) < LONGEST)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Failure:
     error: Exception
 
     def __str__(self) -> str:
-        shown = ", ".join(map(repr, self.arguments))
+        shown = ", ".join(map(short_repr, self.arguments))
         why = self.error.diagnostic.what if isinstance(self.error, TracrError) else self.error
         return f" on {shown}: {type(self.error).__name__}: {why}"
 
@@ -81,7 +87,7 @@ class Caller:
         for args in arguments:
             try:
                 value = f(*args)
-                results.append(value if type(value) in PLAIN else as_value(value, where="the result"))
+                results.append(value if _plain(value) else as_value(value, where="the result"))
             except Exception as error:
                 results.append(Failure(args, error))
         return results

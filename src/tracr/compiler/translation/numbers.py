@@ -97,7 +97,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
         raise CompileError(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
-            expression=node.label,
+            expression=node,
             hint="use fewer or coarser values (a shorter max_seq_len, rounding), or a comparison that does not "
             "separate neighbouring values",
         ) from None

@@ -154,7 +154,7 @@ def _sop_json(node: SOpNode) -> dict[str, Any]:
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
-        "origin": encode_value(node.origin),
+        "origin": encode_value(str(node.origin)),
         "op": {"kind": NAMES[type(node.op)], **op},
         "domain": _domain_json(node.domain),
         "wish": None if node.wish is None else node.wish.value,
@@ -172,7 +172,7 @@ def _selector_json(node: Selector) -> dict[str, Any]:
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
-        "origin": encode_value(node.origin),
+        "origin": encode_value(str(node.origin)),
         **own,
         "counts": [int(count) for count in node.counts],
     }

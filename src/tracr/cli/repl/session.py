@@ -1,0 +1,145 @@
+"""What is typed, run: text in, text out. A statement that cannot be read never takes what follows it along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tracr.cli.repl import show
+from tracr.cli.repl.commands import Commands, saved
+from tracr.errors import Diagnostic, SourceError, TracrError
+from tracr.rasp.text import syntax
+from tracr.rasp.text.library import CONSTANTS, library
+from tracr.rasp.text.parser import RESERVED, UnfinishedError, read
+from tracr.rasp.text.places import Source
+from tracr.rasp.text.runner import Event, Runner, read_file
+from tracr.rasp.text.scope import STEPS
+from tracr.rasp.text.values import literal
+
+__all__ = ["Session"]
+
+MOST_LINES = 200  # in which a beginning that can be read is looked for
+
+
+class Session:
+    """An interactive run of the language."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.runner = Runner((folder or Path(),), notify=self._warn)
+        self.commands = Commands(self.runner)
+        self.over = False
+        self._output: list[str] = []
+
+    @property
+    def banner(self) -> str:
+        """The first lines."""
+        return f"tracr: RASP\nrunning example is: {self.runner.settings.sop_example}\n:help says what can be typed"
+
+    def words(self) -> list[str]:
+        """Everything a name can be completed to."""
+        own = [*self.runner.names, *library(), *CONSTANTS]
+        return sorted({*own, *RESERVED, "select", "aggregate", "range", "zip", "len", "example", "s-op", "selector"})
+
+    # completeness
+
+    @staticmethod
+    def is_complete(text: str) -> bool:
+        """Whether a text can be run as it is, or can be told to be wrong; if not, more lines are wanted."""
+        if not text.strip() or text.lstrip().startswith(":"):
+            return True
+        try:
+            read(Source(text))
+        except UnfinishedError:
+            return False
+        except SourceError:
+            return True
+        return True
+
+    @classmethod
+    def lacks_only_semicolon(cls, text: str) -> bool:
+        """Whether a ; makes the text a statement: on a terminal it may be left out."""
+        return cls.is_complete(f"{text};") and not cls.is_complete(text) and _readable(f"{text};")
+
+    # running
+
+    def feed(self, text: str) -> str:
+        """Run what was typed; what to print."""
+        self._output = []
+        self.runner.budget.steps, self.runner.files.loaded = STEPS, {}
+        if text.lstrip().startswith(":"):
+            self._command(text)
+        else:
+            self._run(Source(text, "<repl>"))
+        return "\n".join(self._output)
+
+    def start_with(self, path: Path) -> str:
+        """Run a file first."""
+        self._output = []
+        self.runner.files.folders = tuple(dict.fromkeys((path.parent, *self.runner.files.folders)))
+        try:
+            events = list(self.runner.run(read_file(path)))
+        except TracrError as error:
+            return str(error)
+        names = [event.name for event in events if event.what == "value" and event.name]
+        self._output.append(f"{path} defines {', '.join(dict.fromkeys(names)) or 'functions only'}")
+        return "\n".join(self._output)
+
+    def _command(self, text: str) -> None:
+        if text.strip() in (":quit", ":exit", ":q"):
+            self.over = True
+            return
+        try:
+            self._output.append(self.commands.run(text))
+        except (TracrError, OSError) as error:
+            self._output.append(str(error))
+
+    def _run(self, source: Source) -> None:
+        try:
+            statements = read(source)
+        except SourceError as error:
+            self._output.append(str(error))
+            rest = _rest(source.text)
+            if rest:
+                self._run(Source(rest, source.name))
+            return
+        for statement in statements:
+            if isinstance(statement, syntax.Leave):
+                self.over = True
+                return
+            try:
+                events = self.runner.step(source, statement)
+                self._output += [self._told(event) for event in events]
+            except (TracrError, OSError) as error:
+                self._output.append(str(error))
+            if isinstance(statement, syntax.Definition) and statement.name in self.runner.names:
+                self._output.append(show.definition(self.runner, self.runner.names[statement.name]))
+
+    def _told(self, event: Event) -> str:
+        if event.what == "draw":
+            return saved(event.value, event.value.plan.title.partition("(")[0])
+        if event.what == "example":
+            settings = self.runner.settings
+            lines = [f"\ts-op example: {literal(settings.sop_example)}"] * (event.name != "selector")
+            lines += [f"\tselector example: {literal(settings.selector_example)}"] * (event.name != "s-op")
+            return "\n".join(lines)
+        return show.definition(self.runner, event.value, event.name)
+
+    def _warn(self, warning: Diagnostic) -> None:
+        self._output.append(f"warning: {warning}")
+
+
+def _readable(text: str) -> bool:
+    try:
+        read(Source(text))
+    except SourceError:
+        return False
+    return True
+
+
+def _rest(text: str) -> str:
+    """What follows the first statement of a text that cannot be read, from the first line that can."""
+    lines = text.splitlines()
+    for start in range(1, min(len(lines), MOST_LINES)):
+        rest = "\n".join(lines[start:])
+        if rest.strip() and (_readable(rest) or not Session.is_complete(rest)):
+            return rest
+    return ""

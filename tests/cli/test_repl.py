@@ -1,0 +1,191 @@
+"""The interactive interpreter: its sessions, its pipes, and a real terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.rasp.text.cases import of_kind
+from tests.rasp.text.transcripts import entries
+from tracr.cli.repl.session import Session
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def piped(text: str, folder: Path) -> str:
+    """What `tracr repl` answers to its standard input."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tracr.cli", "repl"], input=text, capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_reference_s_session(tmp_path: Path) -> None:
+    """What it prints, we print; but for its banner and prompts, and the input it shows wrongly."""
+    (case,) = of_kind("repl")
+    expected = [line.replace(">> ", "") for line in case["stdout"].splitlines()][2:]
+    expected = [line.rstrip() for line in expected if line.strip()]
+    wrong = expected.index(" \t\tinput:   a b a \t (strings)")
+    assert expected[wrong + 1] == " \t\toutput:  1 2 \t (strings)"
+    expected[wrong] = " \t\tinput:   1 2 \t (ints)"
+    assert [line.rstrip() for line in piped(case["stdin"], tmp_path).splitlines()] == expected
+
+
+def test_a_broken_statement_takes_nothing_along() -> None:
+    """Not one that lacks its semicolon, nor a bracket that stays open."""
+    session = Session()
+    answer = session.feed("y = (2 +\nz = 3;\nz + 1;")
+    assert "this ( is not closed" in answer
+    assert "value: 4" in answer
+    answer = session.feed("a = 1\nb = 5;")
+    assert "does not end" in answer
+    assert "value: 5" in answer
+    assert "value: 8" in session.feed("nope;\nb + 3;")
+
+
+def test_a_definition_that_fails_changes_nothing() -> None:
+    """The name keeps its old value, or stays unknown."""
+    session = Session()
+    session.feed("y = 1;")
+    assert "strings and numbers" in session.feed("y = tokens + indices;")
+    assert "value: 1" in session.feed("y;")
+    session.feed("z = 1 / indices;")
+    assert "z is not defined" in session.feed("z;")
+
+
+def test_completeness() -> None:
+    """More lines are wanted while a statement is open; a semicolon alone may be left out."""
+    assert Session.is_complete("y = 1;")
+    assert Session.is_complete("y = = 1;")
+    assert not Session.is_complete("def f(x) {")
+    assert not Session.is_complete("y = indices +")
+    assert Session.lacks_only_semicolon("y = indices")
+    assert not Session.lacks_only_semicolon("y = indices +")
+    assert not Session.lacks_only_semicolon("def f(x) {")
+
+
+def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile, run, verify, describe, draw and print what was defined."""
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    session.feed('set example "abca"\nhist = selector_width(select(tokens, tokens, ==));')
+    assert "1 layer" in session.feed(":compile hist")
+    assert session.feed(':run hist "cab"') == "model        [1]*3 (ints)\ninterpreter  [1]*3 (ints)"
+    assert "all agree" in session.feed(":verify hist")
+    assert "dimensions" in session.feed(":info hist")
+    assert session.feed(":draw hist") == "drawn into hist.svg"
+    assert (tmp_path / "hist.svg").read_text().startswith("<svg")
+    assert session.feed(":print hist") == "hist = selector_width(select(tokens, tokens, ==));"
+    assert session.feed(":vocab abcd 6") == "up to 6 of a b c d"
+    assert "for up to 6 of a b c d" in session.feed(":compile hist")
+    assert "the commands are" in session.feed(":what")
+    assert "not defined" in session.feed(":info nope")
+    assert ":verify" in session.feed(":help")
+    session.feed(":quit")
+    assert session.over
+
+
+def test_a_file_to_start_with(tmp_path: Path) -> None:
+    """Its names are there, and what it loads is beside it."""
+    (tmp_path / "a.rasp").write_text('load "b";\ny = f(indices);\n')
+    (tmp_path / "b.rasp").write_text("def f(x) { return x + 1; }\n")
+    session = Session()
+    assert "defines y" in session.start_with(tmp_path / "a.rasp")
+    assert "[1, 2, 3, 4, 5]" in session.feed("y;")
+    (tmp_path / "b.rasp").write_text("def f(x) { return x + 2; }\n")
+    session.feed('load "b";')
+    assert "[2, 3, 4, 5, 6]" in session.feed("f(indices);")
+
+
+def test_the_language_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every transcript of docs/language.md, in one session."""
+    monkeypatch.chdir(tmp_path)
+    session, count = Session(), 0
+    for typed, answer in entries((DOCS / "language.md").read_text(encoding="utf-8")):
+        text = f"{typed};" if session.lacks_only_semicolon(typed) else typed
+        assert session.feed(text).split() == answer.split(), typed
+        count += 1
+    assert count > 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+class TestTerminal:
+    """`tracr repl` in a pseudo-terminal."""
+
+    def drive(self, folder: Path, *keys: tuple[str, str]) -> str:
+        """Type each text and wait for what is expected; everything that was shown."""
+        pytest.importorskip("prompt_toolkit")
+        import pty
+
+        master, slave = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": str(folder), "PROMPT_TOOLKIT_NO_CPR": "1"}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tracr.cli", "repl"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            cwd=folder,
+            close_fds=True,
+        )
+        os.close(slave)
+        seen = ""
+        try:
+            for text, expected in (("", ">>"), *keys):
+                os.write(master, text.encode())
+                ready = (">>", "..") if text.endswith("\r") and text != "quit\r" else ""
+                new, deadline = "", time.monotonic() + 30
+                while expected not in plain(new) or not plain(new).rstrip().endswith(ready):
+                    assert time.monotonic() < deadline, f"after {text!r}: {plain(seen + new)}"
+                    if select.select([master], [], [], 0.2)[0]:
+                        try:
+                            new += os.read(master, 65536).decode(errors="replace")
+                        except OSError:
+                            break
+                seen += new
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
+        assert process.returncode == 0
+        return plain(seen)
+
+    def test_definitions_are_shown_on_the_example(self, tmp_path: Path) -> None:
+        """Over several lines, with completion, without a semicolon, and after a mistake."""
+        shown = self.drive(
+            tmp_path,
+            ("y = indices + 1;\r", "[1, 2, 3, 4, 5] (ints)"),
+            ("z = y * 2\r", "[2, 4, 6, 8, 10] (ints)"),
+            ("def f(a) {\r", ".."),
+            ("return a + 5;\r", "return a + 5;"),
+            ("}\r", "function: f(a)"),
+            ("f(y);\r", "[6, 7, 8, 9, 10] (ints)"),
+            ("selector_wi\t", "selector_width"),
+            ("(select(tokens, tokens, ==));\r", "[1, 1, 2, 2, 1] (ints)"),
+            ("w = (2 +\r", ".."),
+            ("v = 41 + 1;\r", "value: 42"),
+            ("select(indices, 1, ==);\r", "o | · 1 · · ·"),
+            (":info y\r", "dimensions"),
+            ("quit\r", "quit"),
+        )
+        assert "this ( is not closed" in shown
+
+    def test_history_is_kept(self, tmp_path: Path) -> None:
+        """The arrow brings back what was typed in an earlier session; control-D leaves."""
+        self.drive(tmp_path, ("3 * 14;\r", "value: 42"), ("\x04", ""))
+        shown = self.drive(tmp_path, ("\x1b[A", "3 * 14;"), ("\r", "value: 42"), ("\x04", ""))
+        assert "value: 42" in shown
+
+
+def plain(text: str) -> str:
+    """Terminal output without its escape sequences."""
+    return re.sub(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[()][A-Z0-9]|[=>])", "", text)
