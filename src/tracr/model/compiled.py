@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,6 +24,7 @@ from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tracr.model.ground_truth.data import GroundTruth
+    from tracr.model.variants.variant import Variant
     from tracr.viz.explorer import Explorer
 
 __all__ = ["CompiledModel", "Run"]
@@ -82,7 +84,8 @@ class Run(Mapping[str, NDArray[Any]]):
 class CompiledModel:
     """A transformer that computes a RASP program, with the stages of its compilation.
 
-    `source` is the text the program was written as, where that is known.
+    `source` is the text the program was written as, where that is known; `variant` says how the weights differ from
+    what the program compiles to (`rotated`, `with_noise`, `with_layer_norm`).
     """
 
     options: Options
@@ -93,6 +96,7 @@ class CompiledModel:
     construction: Construction
     parameters: Parameters
     source: str = field(default="", repr=False)
+    variant: Variant | None = None
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -123,6 +127,57 @@ class CompiledModel:
 
         return ground_truth_of(self)
 
+    @cached_property
+    def basis(self) -> Basis:
+        """Where the labelled coordinates lie: on the axes of the residual stream, or along directions of a variant."""
+        return self.variant.basis if self.variant else Axes(len(self.construction.directions))
+
+    @property
+    def directions(self) -> NDArray[Any]:
+        """The direction [d_model] along which each label of `residual` is written, a row each."""
+        return self.basis.write
+
+    def coordinates(self, stream: NDArray[Any]) -> NDArray[Any]:
+        """What a residual stream [..., d_model] holds under each label of `residual`."""
+        return self.basis.get(stream, range(len(self.construction.directions)))
+
+    @cached_property
+    def plain(self) -> CompiledModel:
+        """The model as its program compiles to it: of a variant, the one it was made from."""
+        if self.variant is None:
+            return self
+        from tracr.compiler.assemble import assemble
+
+        return replace(self, parameters=assemble(self.construction, self.options), variant=None, _cast={})
+
+    @cached_property
+    def labelled(self) -> CompiledModel:
+        """The model with a dimension per label: of a variant, its weights along its directions, noise included."""
+        if self.variant is None:
+            return self
+        from tracr.model.variants.variant import in_basis
+
+        parameters = in_basis(self.parameters, self.basis.read, self.basis.write)
+        return replace(self, parameters=parameters, variant=None, _cast={})
+
+    def rotated(self, seed: int = 0) -> CompiledModel:
+        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""
+        from tracr.model.variants.rotation import rotated
+
+        return rotated(self, seed)
+
+    def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
+        """The model with Gaussian noise on every weight; without a `scale`, as much as leaves the outputs the same."""
+        from tracr.model.variants.noise import with_noise
+
+        return with_noise(self, scale, seed)
+
+    def with_layer_norm(self) -> CompiledModel:
+        """The same model for an architecture with layer norms, which change nothing but have to be there."""
+        from tracr.model.variants.layer_norm import with_layer_norm
+
+        return with_layer_norm(self)
+
     @property
     def n_layers(self) -> int:
         """How many blocks."""
@@ -131,7 +186,7 @@ class CompiledModel:
     @property
     def d_model(self) -> int:
         """The width of the residual stream."""
-        return len(self.construction.directions)
+        return int(self.parameters.W_E.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -141,9 +196,10 @@ class CompiledModel:
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
+        steps = "".join(f", {step}" for step in self.variant.steps) if self.variant else ""
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{steps})"
         )
 
     def _repr_html_(self) -> str:
@@ -190,6 +246,29 @@ class CompiledModel:
 
         save(self, folder, overwrite=overwrite)
 
+    def save_pretrained(
+        self,
+        folder: str | Path,
+        *,
+        activation: str = "relu",
+        numbers: Literal["auto", "classes", "column"] = "auto",
+        output: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads it back.
+
+        Args:
+            folder: where to; as with `save`, replaced if it is ours.
+            activation: "relu"; or "gelu" or "gelu_new", scaled until they are as good as ReLU.
+            numbers: how a numerical output becomes logits: a word per value ("classes"), one logit that is the number
+                ("column"), or classes where they can be told apart ("auto").
+            output: which output, if there are several.
+            overwrite: replace the folder whatever is in it.
+        """
+        from tracr.adapters.huggingface.checkpoint import save_pretrained
+
+        save_pretrained(self, folder, activation=activation, numbers=numbers, output=output, overwrite=overwrite)
+
     def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
         """One HTML page that runs the model and its program and shows how the one computes the other.
 
@@ -220,12 +299,26 @@ class CompiledModel:
         work = ids.size * max(1, self.n_parameters)
         with blas_threads(1 if work < SMALL else None):
             if hook is not None:
-                return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook))
+                return np.asarray(self.forward(parameters, ids, hook))
             parts = [
-                forward(parameters, ids[start : start + self._rows(ids)], np, causal=self.options.causal)
+                self.forward(parameters, ids[start : start + self._rows(ids)])
                 for start in range(0, len(ids), self._rows(ids))
             ]
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
+
+    def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
+        """One pass with the given weights, through layer norms if the model has them."""
+        norm = self.variant.layer_norm if self.variant else None
+        if norm is None:
+            return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook))
+        from tracr.model.variants import layer_norm
+
+        return np.asarray(layer_norm.forward(parameters, norm, ids, np, causal=self.options.causal, hook=hook))
+
+    def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
+        """What readers see of a residual stream: itself, or what a layer norm makes of it."""
+        norm = self.variant.layer_norm if self.variant else None
+        return np.asarray(norm(stream, np)) if norm else stream
 
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""

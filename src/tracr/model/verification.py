@@ -249,7 +249,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]
         for position, value in enumerate(evaluation.values(variable.node)[0]):
-            held = stream[0, position + 1, location.slots[live]]
+            held = model.basis.get(stream[0, position + 1], location.slots[live])
             wanted = variable.code(value)[live]
             allowed = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
             if (np.abs(held - wanted) > allowed).any():

@@ -22,21 +22,24 @@ RENAME_SWAP = 2  # macOS, <sys/stdio.h>
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make `folder` hold these files and nothing else, in one step; whatever it held before is gone.
+    """Make `folder` hold these files (`name`, or `subfolder/name`) and nothing else, in one step.
 
-    The files are written into a temporary sibling and forced to disk; then the sibling takes the folder's place. Killed
-    at any moment, the folder is what it was or what it shall be. (A temporary folder may be left next to it.)
+    Whatever it held before is gone. The files are written into a temporary sibling and forced to disk; then the
+    sibling takes the folder's place. Killed at any moment, the folder is what it was or what it shall be. (A temporary
+    folder may be left next to it.)
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _sibling(folder)
     temporary.mkdir()
     try:
         for name, content in files.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             with open(temporary / name, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        _sync(temporary)
+        for written in {(temporary / name).parent for name in files} | {temporary}:
+            _sync(written)
         if folder.exists():
             _exchange(temporary, folder)
         else:

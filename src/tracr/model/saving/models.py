@@ -37,9 +37,11 @@ from tracr.model.saving.program_json import (
 )
 from tracr.model.saving.saved_graph import saved_graph
 from tracr.model.saving.values_json import encode_value
+from tracr.model.saving.variant_json import basis_tensors, read_variant, variant_json
+from tracr.model.variants.variant import Variant, in_basis
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["VERSION", "is_saved_model", "load", "save"]
+__all__ = ["VERSION", "check_target", "files_of", "is_saved_model", "load", "save"]
 
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
@@ -48,6 +50,7 @@ SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tab
 HEADER = 2**26  # bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
 CLOSE = 1e-9  # machines may differ in the last digits of a product
+SIGMAS = 8.0  # noise is never farther out, and a new direction may add up that of all dimensions
 
 
 def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -56,15 +59,22 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
     replaced only with `overwrite`.
     """
+    path = Path(folder).resolve()
+    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
+    write_folder(path, files_of(model))
+
+
+def files_of(model: CompiledModel) -> dict[str, bytes]:
+    """The files of a saved model."""
     import tracr
 
-    path = Path(folder).resolve()
-    _check_target(path, overwrite)
     weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
+    basis = basis_tensors(model.variant) if model.variant else {}
     content = {
         MODEL: _dump(_model_json(model)),
         WEIGHTS: safetensors.numpy.save(weights),
-        TABLES: safetensors.numpy.save(typed_tables(model.typed)),
+        TABLES: safetensors.numpy.save({**typed_tables(model.typed), **basis}),
     }
     manifest = {
         "format": FORMAT,
@@ -72,14 +82,14 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
         "tracr": tracr.__version__,
         "files": {name: {"bytes": len(data), "sha256": _digest(data)} for name, data in content.items()},
     }
-    write_folder(path, {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"})
+    return {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"}
 
 
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
     """The model saved in `folder`.
 
     Args:
-        folder: what `save` wrote.
+        folder: what `save` or `save_pretrained` wrote.
         recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
         max_parameters: the largest model to load.
 
@@ -108,8 +118,8 @@ def is_saved_model(folder: str | Path) -> bool:
 # Writing
 
 
-def _check_target(path: Path, overwrite: bool) -> None:
-    """Refuse to replace what is not ours."""
+def check_target(path: Path, overwrite: bool, ours: bool) -> None:
+    """Refuse to replace what is not `ours`."""
     if not path.exists():
         return
     if not path.is_dir():
@@ -118,7 +128,6 @@ def _check_target(path: Path, overwrite: bool) -> None:
     if path in (here, Path.home(), *here.parents):
         raise FormatError(f"a model takes the place of a whole folder, and {path} is in use", hint="name a new folder")
     held = {entry.name for entry in path.iterdir()}
-    ours = held <= {MANIFEST, *CONTENT} and is_saved_model(path)
     if held and not ours and not overwrite:
         raise FormatError(
             f"{path} has something else in it than a saved model ({', '.join(sorted(held)[:3])})",
@@ -134,6 +143,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "program": typed_json(model.typed),
         "graph": graph_json(saved_graph(model.graph)),
         "source": encode_value(model.source),
+        **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
 
 
@@ -150,12 +160,15 @@ def _digest(data: bytes) -> str:
 
 def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
-    given = parse(content[MODEL], MODEL).object(("options", "outputs", "residual", "program", "graph", "source"))
+    reader = parse(content[MODEL], MODEL)
+    variants = ("variant",) if isinstance(reader.data, dict) and "variant" in reader.data else ()
+    given = reader.object(("options", "outputs", "residual", "program", "graph", "source", *variants))
     try:
         options = read_options(given["options"])
-        weights = _tensors(content[WEIGHTS], WEIGHTS)
+        weights, tables = _tensors(content[WEIGHTS], WEIGHTS), _tensors(content[TABLES], TABLES)
+        variant = read_variant(given["variant"], tables) if variants else None
         _check_sizes(options, weights)
-        typed = read_typed(given["program"], _tensors(content[TABLES], TABLES), options)
+        typed = read_typed(given["program"], tables, options)
         _check_budget(typed, max_parameters)
         model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
     except FormatError:
@@ -170,7 +183,7 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     if recompile:
         return model
     _check_labels(model, given["residual"], given["outputs"])
-    return _with_weights(model, weights)
+    return _with_weights(model, weights, variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -250,9 +263,15 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
 _OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
 
 
-def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
-    """The model with the saved weights, which must be the ones its program compiles to."""
-    expected = dict(model.parameters.named())
+def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]], variant: Variant | None) -> CompiledModel:
+    """The model with the saved weights: the ones its program compiles to, in the variant's basis, within its noise."""
+    parameters, allowed = model.parameters, CLOSE
+    if variant:
+        if len(variant.basis.write) != model.d_model:
+            raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
+        parameters = in_basis(parameters, variant.basis.write, variant.basis.read)
+        allowed += SIGMAS * variant.noise * len(variant.basis.read) ** 0.5
+    expected = dict(parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
         raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=_OTHER_COMPILER)
@@ -264,9 +283,9 @@ def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> 
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
-        if not np.allclose(saved, array, rtol=CLOSE, atol=CLOSE):
+        if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
             raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
     w_e, w_pos, *blocks, w_u = (weights[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))
+    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u), variant=variant)
