@@ -17,10 +17,15 @@ TELLING = {
     "ablate": ["())(                    PTFF", "model and interpreter agree in 28 of 28 ablations"],
     "attention_patterns": ["selector 'follows', writes 'induction'", "[None, None, None, 'b', 'c']"],
     "compile_and_run": ["cabac  -> C A b A C", "disagree on 0 of 364 inputs"],
+    "hide_the_basis": ["labels that a dimension follows:   0 of", "changed: 0 of 120"],
+    "huggingface": ["a b c a    -> a b c a b c a b c a b", "9 6 3 0 None", "( { } ) None"],
     "paper_figures": ["frac_prevs.pdf: 9.2 by 3.5 inches", "shuffle_dyck2.pdf", "compiler_overview.pdf"],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
+
+NEEDS = {"huggingface": "transformers"}  # what a script needs besides tracr; such scripts are tested in the slow tier
+RUN = [pytest.param(script, marks=pytest.mark.slow if script.stem in NEEDS else ()) for script in SCRIPTS]
 
 
 def run(script: Path) -> str:
@@ -41,9 +46,11 @@ def test_every_example_is_tested() -> None:
     assert {script.stem for script in SCRIPTS} == set(TELLING)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+@pytest.mark.parametrize("script", RUN, ids=lambda script: script.stem)
 def test_example_runs_and_tells(script: Path) -> None:
     """A script ends well and prints what its docstring promises."""
+    if script.stem in NEEDS:
+        pytest.importorskip(NEEDS[script.stem])
     output = run(script)
     for text in TELLING[script.stem]:
         assert text in output

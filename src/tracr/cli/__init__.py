@@ -1,8 +1,9 @@
-"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure and explore.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure, explore and huggingface.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 commands.py       the commands and their options
 sampling.py       the command that makes datasets of programs
+checkpoints.py    the command that writes models for transformers
 exploring.py      the command that writes the explorer page
 drawing.py        the command that draws figures
 description.py    what a model consists of, as data
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 
+from tracr.cli.checkpoints import huggingface
 from tracr.cli.commands import TOKENS, app
 from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
@@ -26,6 +28,7 @@ __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 app.command("sample")(sample)
 app.command("explore", context_settings=TOKENS)(explore)
 app.command("figure")(figure)
+app.command("huggingface")(huggingface)
 
 
 def main() -> None:

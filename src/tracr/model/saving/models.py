@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from tracr.adapters.huggingface import checkpoint
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
@@ -100,6 +101,9 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     if not path.is_dir():
         raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote")
     try:
+        if checkpoint.is_checkpoint(path):
+            checkpoint.check_unchanged(path)
+            return _load(path / checkpoint.FOLDER, recompile, max_parameters)
         return _load(path, recompile, max_parameters)
     except FormatError as error:
         hint = error.diagnostic.hint or "save the model anew"
