@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -82,7 +83,8 @@ class Run(Mapping[str, NDArray[Any]]):
 class CompiledModel:
     """A transformer that computes a RASP program, with the stages of its compilation.
 
-    `source` is the text the program was written as, where that is known.
+    `source` is the text the program was written as, where that is known. `certified` says that the weights are the
+    compiler's own; labels and ground truth say what the compiler designed, whatever the weights are.
     """
 
     options: Options
@@ -93,6 +95,7 @@ class CompiledModel:
     construction: Construction
     parameters: Parameters
     source: str = field(default="", repr=False)
+    certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -121,7 +124,14 @@ class CompiledModel:
         """The mechanism as data: the model's parts, and which variable flows from which to which."""
         from tracr.model.ground_truth.wiring import ground_truth_of  # only who asks for it needs it
 
-        return ground_truth_of(self)
+        if self.certified:
+            return ground_truth_of(self)
+        return replace(ground_truth_of(replace(self, parameters=self.designed, certified=True, _cast={})), model=self)
+
+    @cached_property
+    def designed(self) -> Parameters:
+        """The weights as they were compiled."""
+        return self.parameters if self.certified else assemble(self.construction, self.options)
 
     @property
     def n_layers(self) -> int:
@@ -141,9 +151,10 @@ class CompiledModel:
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
+        note = "" if self.certified else ", not certified"
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{note})"
         )
 
     def _repr_html_(self) -> str:
@@ -199,6 +210,20 @@ class CompiledModel:
         from tracr.viz.explorer import explore  # only who asks for it needs it
 
         return explore(self, tokens, name=name, description=description)
+
+    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
+        """The same model, with the same labels, with weights that were edited or trained elsewhere.
+
+        Args:
+            weights: arrays of any framework under the names of `parameters.named()`: a state dict of `to_torch` or
+                `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
+            attn_scale: what the attention that the weights come from divides its scores by.
+
+        Unless the weights are the compiler's own, the result is no longer `certified`.
+        """
+        from tracr.model.weights import with_weights
+
+        return with_weights(self, weights, attn_scale)
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
@@ -276,6 +301,17 @@ class CompiledModel:
         decoded = self.decode(logits, given, real)
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         return Run(shown, activations, decoded[0] if single else decoded, self)
+
+    def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
+        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self._batch(tokens)[0])[0]
+
+    def values(self, logits: Any, ids: Any) -> list[Any]:
+        """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
+        from tracr.model.weights import as_numpy
+
+        tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(as_numpy(logits), tokens, tokens)
 
     def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
         if self.vocabulary.is_batch(tokens):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from tracr.compiler.pipeline import compile_typed
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.parameters import Parameters
 from tracr.model.saving.folders import read_file, write_folder
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
@@ -37,6 +37,7 @@ from tracr.model.saving.program_json import (
 )
 from tracr.model.saving.saved_graph import saved_graph
 from tracr.model.saving.values_json import encode_value
+from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["VERSION", "is_saved_model", "load", "save"]
@@ -127,7 +128,7 @@ def _check_target(path: Path, overwrite: bool) -> None:
 
 
 def _model_json(model: CompiledModel) -> dict[str, Any]:
-    return {
+    content = {
         "options": options_json(model.options),
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(label) for label in model.residual.labels],
@@ -135,6 +136,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "graph": graph_json(saved_graph(model.graph)),
         "source": encode_value(model.source),
     }
+    return content if model.certified else {**content, "certified": False}
 
 
 def _dump(data: object) -> bytes:
@@ -150,12 +152,20 @@ def _digest(data: bytes) -> str:
 
 def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
-    given = parse(content[MODEL], MODEL).object(("options", "outputs", "residual", "program", "graph", "source"))
+    return rebuild(content[MODEL], content[TABLES], tensors(content[WEIGHTS], WEIGHTS), recompile, max_parameters)
+
+
+def rebuild(
+    model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
+) -> CompiledModel:
+    """A model from what was saved of it, wherever that was found."""
+    keys = ("options", "outputs", "residual", "program", "graph", "source")
+    given = parse(model_json, MODEL).object(keys, optional=("certified",))
+    certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
-        weights = _tensors(content[WEIGHTS], WEIGHTS)
         _check_sizes(options, weights)
-        typed = read_typed(given["program"], _tensors(content[TABLES], TABLES), options)
+        typed = read_typed(given["program"], tensors(tables, TABLES), options)
         _check_budget(typed, max_parameters)
         model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
     except FormatError:
@@ -170,7 +180,7 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     if recompile:
         return model
     _check_labels(model, given["residual"], given["outputs"])
-    return _with_weights(model, weights)
+    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -202,7 +212,8 @@ def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
     return content
 
 
-def _tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file."""
     try:
         return safetensors.numpy.load(data)
     except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
@@ -266,7 +277,4 @@ def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> 
             raise FormatError(f"{name} has weights that are not finite")
         if not np.allclose(saved, array, rtol=CLOSE, atol=CLOSE):
             raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
-    w_e, w_pos, *blocks, w_u = (weights[name] for name in expected)
-    size = len(fields(LayerParameters))
-    layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))
+    return replace(model, parameters=Parameters.of(weights))
