@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tracr.compiler.assemble import assemble
+from tracr.adapters import adapter
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -124,14 +124,16 @@ class CompiledModel:
         """The mechanism as data: the model's parts, and which variable flows from which to which."""
         from tracr.model.ground_truth.wiring import ground_truth_of  # only who asks for it needs it
 
-        if self.certified:
-            return ground_truth_of(self)
-        return replace(ground_truth_of(replace(self, parameters=self.designed, certified=True, _cast={})), model=self)
+        return ground_truth_of(self)
 
     @cached_property
-    def designed(self) -> Parameters:
-        """The weights as they were compiled."""
-        return self.parameters if self.certified else assemble(self.construction, self.options)
+    def plain(self) -> CompiledModel:
+        """The model as its program compiles to it."""
+        if self.certified:
+            return self
+        from tracr.compiler.assemble import assemble
+
+        return replace(self, parameters=assemble(self.construction, self.options), certified=True, _cast={})
 
     @property
     def n_layers(self) -> int:
@@ -210,6 +212,34 @@ class CompiledModel:
         from tracr.viz.explorer import explore  # only who asks for it needs it
 
         return explore(self, tokens, name=name, description=description)
+
+    def to_jax(self, *, dtype: DTypeLike = np.float32) -> tuple[Any, dict[str, Any]]:
+        """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
+
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits.
+        """
+        return adapter("jax").to_jax(self, dtype)  # type: ignore[no-any-return]
+
+    def to_torch(self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back.
+        """
+        return adapter("torch").to_torch(self, dtype, device, trainable)
+
+    def to_transformer_lens(
+        self, *, bridge: bool = False, dtype: Any = "float32", device: Any = None, trainable: bool = True
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        It has every hook point that `ground_truth` names. With `bridge` it is a native `TransformerBridge`, which has
+        fewer.
+        """
+        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable)
+
+    def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back."""
+        adapter("onnx").to_onnx(self, path, dtype)
 
     def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
         """The same model, with the same labels, with weights that were edited or trained elsewhere.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, replace
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,30 +32,29 @@ def as_numpy(tensor: Any) -> Array:
 
 
 def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
-    """The model with other weights; certified only if they are the compiler's own, in float64 or rounded to float32."""
-    designed = model.designed
-    given = Parameters.of(_read(weights, designed))
-    sizes, own = _sizes(given, designed), list(map(Sizes.of, designed.layers))
+    """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
+    own = model.parameters
+    given = Parameters.of(_read(weights, own))
+    sizes = _sizes(given, own)
     if attn_scale != 1:
         layers = [replace(layer, W_Q=layer.W_Q / attn_scale, b_Q=layer.b_Q / attn_scale) for layer in given.layers]
         given = replace(given, layers=tuple(layers))
-    trimmed = _resized(given, own)
+    trimmed = _resized(given, list(map(Sizes.of, own.layers)))
     if _equal(_resized(trimmed, sizes), given):  # further heads and neurons, if there are any, are zero
         given = trimmed
-    for dtype in (np.float64, np.float32):
-        if _equal(given, designed.map(methodcaller("astype", dtype))):
-            return replace(model, parameters=designed, certified=True, _cast={})
+    if _equal(given, own) or _equal(given, model.cast(np.float32)):
+        return model
     return replace(model, parameters=given, certified=False, _cast={})
 
 
-def _read(weights: Mapping[str, Any], designed: Parameters) -> dict[str, Array]:
+def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
     """The weights in float64, if they are all there, finite, and for the same tokens, positions and dimensions."""
     given = {
         name: as_numpy(tensor).astype(np.float64) for name, tensor in weights.items() if not name.endswith(BUFFERS)
     }
     if not given.get("unembed.b_U", np.ones(1)).any():
         del given["unembed.b_U"]
-    wanted = dict(designed.named())
+    wanted = dict(own.named())
     strange = sorted(set(given) ^ set(wanted))
     if strange:
         raise FormatError(
@@ -71,13 +69,13 @@ def _read(weights: Mapping[str, Any], designed: Parameters) -> dict[str, Array]:
     return given
 
 
-def _sizes(given: Parameters, designed: Parameters) -> list[Sizes]:
-    """The sizes of the layers, none of which may have fewer heads or neurons than designed."""
+def _sizes(given: Parameters, own: Parameters) -> list[Sizes]:
+    """The sizes of the layers, none of which may have fewer heads or neurons than the model's own."""
     found = []
-    for number, (layer, wanted) in enumerate(zip(given.layers, designed.layers, strict=True)):
-        sizes = own = Sizes.of(wanted)
+    for number, (layer, wanted) in enumerate(zip(given.layers, own.layers, strict=True)):
+        sizes = Sizes.of(wanted)
         if layer.b_Q.ndim == 2 and layer.b_in.ndim == 1:
-            sizes = Sizes(*np.maximum(astuple(Sizes.of(layer)), astuple(own)).tolist())
+            sizes = Sizes(*np.maximum(astuple(Sizes.of(layer)), astuple(sizes)).tolist())
         for name, shape in layer_shapes(sizes, len(wanted.b_O)).items():
             if getattr(layer, name).shape != shape:
                 raise _other_shape(f"{name} of block {number}", getattr(layer, name), shape)
@@ -91,7 +89,7 @@ def _resized(parameters: Parameters, sizes: list[Sizes]) -> Parameters:
 
 def _equal(one: Parameters, other: Parameters) -> bool:
     pairs = zip(one.named(), other.named(), strict=True)
-    return all(np.array_equal(array, designed) for (_, array), (_, designed) in pairs)
+    return all(np.array_equal(array, expected) for (_, array), (_, expected) in pairs)
 
 
 def _other_shape(name: str, array: Array, shape: tuple[int, ...]) -> FormatError:

@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from tracr.adapters import adapter
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
@@ -62,11 +63,8 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     path = Path(folder).resolve()
     _check_target(path, overwrite)
     weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
-    content = {
-        MODEL: _dump(_model_json(model)),
-        WEIGHTS: safetensors.numpy.save(weights),
-        TABLES: safetensors.numpy.save(typed_tables(model.typed)),
-    }
+    program, tables = program_files(model)
+    content = {MODEL: program, WEIGHTS: safetensors.numpy.save(weights), TABLES: tables}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -74,6 +72,11 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
         "files": {name: {"bytes": len(data), "sha256": _digest(data)} for name, data in content.items()},
     }
     write_folder(path, {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"})
+
+
+def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
+    """All that is saved of a model but its weights: JSON, and tables as safetensors."""
+    return _dump(_model_json(model)), safetensors.numpy.save(typed_tables(model.typed))
 
 
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
@@ -88,9 +91,11 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     with a `FormatError`.
     """
     path = Path(folder)
-    if not path.is_dir():
-        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote")
+    if not path.is_dir() and path.suffix != ".onnx":
+        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
     try:
+        if path.suffix == ".onnx":
+            return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
         return _load(path, recompile, max_parameters)
     except FormatError as error:
         hint = error.diagnostic.hint or "save the model anew"
@@ -152,13 +157,17 @@ def _digest(data: bytes) -> str:
 
 def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
-    return rebuild(content[MODEL], content[TABLES], tensors(content[WEIGHTS], WEIGHTS), recompile, max_parameters)
+    weights = tensors(content[WEIGHTS], WEIGHTS)
+    model, certified = read_program(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    if recompile:
+        return model
+    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
 
 
-def rebuild(
+def read_program(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
-) -> CompiledModel:
-    """A model from what was saved of it, wherever that was found."""
+) -> tuple[CompiledModel, bool]:
+    """What the saved program compiles to, and whether the saved weights are said to be that."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=("certified",))
     certified = "certified" not in given or given["certified"].boolean()
@@ -177,10 +186,9 @@ def rebuild(
             f"its program is not one the compiler makes: {type(error).__name__}: {error}",
             hint="load it with the version of tracr that saved it",
         ) from error
-    if recompile:
-        return model
-    _check_labels(model, given["residual"], given["outputs"])
-    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+    if not recompile:
+        _check_labels(model, given["residual"], given["outputs"])
+    return model, certified
 
 
 def _manifest(path: Path) -> dict[str, Reader]:

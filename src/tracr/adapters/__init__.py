@@ -1,0 +1,23 @@
+"""Compiled models in other frameworks, one file each; a framework is imported only when its adapter is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tracr.extras import need
+
+__all__ = ["adapter"]
+
+NEEDS = {  # by adapter: the library it is for, and the extra that brings it
+    "jax": ("jax", "jax"),
+    "torch": ("torch", "torch"),
+    "transformer_lens": ("transformer_lens", "lens"),
+    "onnx": ("onnx", "onnx"),
+}
+
+
+def adapter(name: str) -> Any:
+    """The module of an adapter, if its library is installed."""
+    need(*NEEDS[name])
+    return importlib.import_module(f"tracr.adapters.{name}")
