@@ -108,3 +108,19 @@ def test_named_weights_come_back() -> None:
     for (name, array), (other, back) in zip(deep.named(), again.named(), strict=True):
         assert name == other
         assert array is back
+
+
+@pytest.mark.parametrize("fine", [(), FINE])
+def test_a_norm_stands_before_every_reader(fine: Any) -> None:
+    """What it makes of the residual stream is what attention, MLPs and the unembedding read, and nothing else."""
+    model = model_of("sort")
+    ids = model.encode([3, 1, 2])
+    plain = activations(model, ids)
+    normed = activations(model, ids, fine=fine, norm=lambda tensor, xp: tensor)
+    assert {"blocks.1.ln1.hook_normalized", "blocks.1.ln2.hook_normalized", "ln_final.hook_normalized"} <= set(normed)
+    for name, array in plain.items():
+        np.testing.assert_allclose(normed[name], array, atol=1e-12, err_msg=name)
+    readers = ("W_Q", "W_K", "W_V", "W_in", "W_U")
+    halved = {name: array / 2 if name.endswith(readers) else array for name, array in model.parameters.named()}
+    doubled = activations(model, ids, Parameters.of(halved), fine=fine, norm=lambda tensor, xp: 2 * tensor)
+    np.testing.assert_allclose(doubled["logits"], plain["logits"], atol=1e-12)
