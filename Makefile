@@ -34,7 +34,7 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-# Minutes: thousands of random programs, long inputs, TransformerLens's own loader (which brings torch), and Ray.
+# Minutes: thousands of random programs, long inputs, Ray, and every framework, the examples and the notebook included.
 slow: $(VENV)/.installed-slow
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
@@ -88,7 +88,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,lens,sweep]'
+	$(BIN)/python -m pip install -q -e '.[dev,jax,lens,onnx,sweep,torch]' nnsight ipykernel matplotlib nbclient
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json

@@ -52,6 +52,14 @@ def test_types_and_training() -> None:
         MODEL.to_torch(dtype="int32")
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_everything_is_on_the_models_device(causal: bool) -> None:
+    """On another device nothing is left behind on the CPU."""
+    model = tracr.compile(programs.make_hist(), vocab="abc", max_seq_len=5, causal=causal)
+    module = model.to_torch(device="meta")
+    assert module(torch.zeros((2, 4), dtype=torch.long, device="meta")).shape == (2, 4, 5)
+
+
 def test_ids_that_do_not_fit_are_refused() -> None:
     """One input must still be a batch, and none may be longer than the model."""
     module = MODEL.to_torch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tracr.errors import MissingExtra
 from tracr.extras import need
 
 __all__ = ["adapter"]
@@ -19,5 +20,11 @@ NEEDS = {  # by adapter: the library it is for, and the extra that brings it
 
 def adapter(name: str) -> Any:
     """The module of an adapter, if its library is installed."""
-    need(*NEEDS[name])
-    return importlib.import_module(f"tracr.adapters.{name}")
+    library, extra = NEEDS[name]
+    need(library, extra)
+    try:
+        return importlib.import_module(f"tracr.adapters.{name}")
+    except ImportError as error:
+        raise MissingExtra(
+            f"the {library} that is installed cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
+        ) from error

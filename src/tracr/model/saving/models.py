@@ -83,7 +83,7 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     """The model saved in `folder`.
 
     Args:
-        folder: what `save` wrote.
+        folder: what `save` wrote, or the file that `to_onnx` wrote.
         recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
         max_parameters: the largest model to load.
 
