@@ -177,6 +177,7 @@ def test_stacked_weights() -> None:
     assert module.W_in.shape == (cfg.n_layers, cfg.d_model, cfg.d_mlp)
     assert module.W_E.shape == (cfg.d_vocab, cfg.d_model)
     assert module.W_U.shape == (cfg.d_model, cfg.d_vocab_out)
+    assert module.to(torch.float64).cfg.dtype is torch.float64
     with pytest.raises(AttributeError):
         _ = module.W_nothing
 

@@ -34,7 +34,8 @@ def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> 
 
 def as_dtype(dtype: Any) -> torch.dtype:
     """A torch dtype, from its own kind, a name or a numpy dtype."""
-    found = dtype if isinstance(dtype, torch.dtype) else getattr(torch, np.dtype(dtype).name, None)
+    name = dtype if isinstance(dtype, str | torch.dtype) else np.dtype(dtype).name
+    found = getattr(torch, name, None) if isinstance(name, str) else name
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
         raise InputError(f"{dtype!r} is not a type weights could have", hint="pass torch.float32 or torch.float64")
     return found
@@ -50,14 +51,6 @@ class Origin:
         return self
 
 
-class Block(nn.Module):
-    """One layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.attn, self.mlp = nn.Module(), nn.Module()
-
-
 class TorchModel(nn.Module):
     """A compiled model; `module(ids)` gives logits [batch, position, d_vocab_out] for ids that start with BOS."""
 
@@ -67,18 +60,26 @@ class TorchModel(nn.Module):
     def __init__(self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool) -> None:
         super().__init__()
         self._origin = Origin(model)
-        self.embed, self.pos_embed, self.unembed = nn.Module(), nn.Module(), nn.Module()
-        self.blocks = nn.ModuleList(Block() for _ in parameters.layers)
+        self.blocks = nn.ModuleList(nn.Module() for _ in parameters.layers)
         for name, array in parameters.named():
             place, _, leaf = name.rpartition(".")
             weight = torch.tensor(array, dtype=as_dtype(dtype), device=device)
-            self.get_submodule(place).register_parameter(leaf, nn.Parameter(weight, requires_grad=trainable))
+            self._part(place).register_parameter(leaf, nn.Parameter(weight, requires_grad=trainable))
         self._points: dict[str, nn.Module] = {}
         for name in self._activations(parameters):
             place, _, leaf = name.rpartition(".")
             self._points[name] = self.point()
-            self.get_submodule(place).add_module(leaf, self._points[name])
+            self._part(place).add_module(leaf, self._points[name])
         self.eval()
+
+    def _part(self, name: str) -> nn.Module:
+        """The submodule of that name; made if it is not there."""
+        module: nn.Module = self
+        for step in filter(None, name.split(".")):
+            if not hasattr(module, step):
+                module.add_module(step, nn.Module())
+            module = getattr(module, step)
+        return module
 
     def _activations(self, parameters: Parameters) -> list[str]:
         """The names of all activations."""

@@ -113,10 +113,11 @@ class LensModel(TorchModel, HookedRootModule):
 
     def to_single_token(self, value: str) -> int:
         """The number of the logit whose label is `value`: a value of the output, or "output:value"."""
-        labels = [label for output in self.compiled.outputs for label in output.labels]
-        found = [number for number, label in enumerate(labels) if value in (label, label.partition(":")[2])]
+        labels = [(label, label.removeprefix(f"{out.name}:")) for out in self.compiled.outputs for label in out.labels]
+        found = [number for number, names in enumerate(labels) if value in names]
         if len(found) != 1:
-            raise InputError(f"{value!r} names {len(found)} logits", hint=f"they are {', '.join(labels)}")
+            hint = f"they are {', '.join(label for label, _ in labels)}"
+            raise InputError(f"{value!r} names {len(found)} logits", hint=hint)
         return found[0]
 
     def tokens_to_residual_directions(self, tokens: str | int | torch.Tensor) -> torch.Tensor:
@@ -133,6 +134,12 @@ class LensModel(TorchModel, HookedRootModule):
             if number < layer and include_mlp_biases:
                 total = total + block.mlp.b_out
         return total
+
+    def to(self, *args: Any, **kwargs: Any) -> LensModel:
+        """Move or cast the model, and say so in `cfg`."""
+        super().to(*args, **kwargs)
+        self.cfg.device, self.cfg.dtype = str(self.device), self.dtype
+        return self
 
     def __getattr__(self, name: str) -> Any:
         """`W_E`, `W_pos`, `W_U`, and the weights of all layers stacked: `W_Q` [layer, head, d_model, d_head], ..."""
