@@ -64,9 +64,10 @@ def forward(
         ln1, ln2 = partial(normed, f"blocks.{number}.ln1"), partial(normed, f"blocks.{number}.ln2")
         residual = here("hook_resid_pre", residual)
         heads = layer.W_Q.shape[0]
-        attention = _attention(layer, residual, xp, mask, here, ln1, fine) if heads else xp.zeros_like(residual)
+        attention = _attention(layer, residual, xp, mask, here, ln1, fine) if heads else xp.zeros_like(ln1(residual))
         residual = here("hook_resid_mid", residual + here("hook_attn_out", attention))
-        neurons = _mlp(layer, residual, xp, here, ln2, fine) if layer.W_in.shape[1] else xp.zeros_like(residual)
+        size = layer.W_in.shape[1]
+        neurons = _mlp(layer, residual, xp, here, ln2, fine) if size else xp.zeros_like(ln2(residual))
         residual = here("hook_resid_post", residual + here("hook_mlp_out", neurons))
     return see("logits", normed("ln_final", residual) @ parameters.W_U)
 
