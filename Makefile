@@ -88,7 +88,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,jax,lens,onnx,sweep,torch]' nnsight ipykernel matplotlib nbclient
+	$(BIN)/python -m pip install -q -e '.[dev,jax,lens,onnx,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json

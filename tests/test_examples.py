@@ -23,7 +23,10 @@ TELLING = {
     "in_jax": ["noise 1e-06    1000 of 1000 copies are right", "noise 0.001       0 of 1000 copies are right"],
     "in_onnx": ["())(   PTFF", "level 1)\nall 363 inputs compared, padded and unpadded: all agree"],
     "in_torch": ["level 1, not certified)", "is_x before 0.0 1.0 0.0", "[0.0] on ['a']"],
-    "in_transformer_lens": ["attn.0   1.00   writes induction", "hook_k_input   0.50   reads tokens:bos, tokens:pad, before"],
+    "in_transformer_lens": [
+        "attn.0   1.00   writes induction",
+        "hook_k_input   0.50   reads tokens:bos, tokens:pad, before",
+    ],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
