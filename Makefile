@@ -37,7 +37,7 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-# Minutes: thousands of random programs, long inputs, TransformerLens's own loader (which brings torch), Ray, and
+# Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included, and
 # checkpoints in an environment without tracr.
 slow: $(VENV)/.installed-slow $(BARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
@@ -92,7 +92,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,hf,lens,sweep]'
+	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lens,onnx,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(BARE)/.installed:

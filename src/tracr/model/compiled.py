@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr.adapters import adapter
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tracr.model.ground_truth.data import GroundTruth
+    from tracr.model.variants.layer_norm import LayerNorm
     from tracr.model.variants.variant import Variant
     from tracr.viz.explorer import Explorer
 
@@ -85,7 +87,8 @@ class CompiledModel:
     """A transformer that computes a RASP program, with the stages of its compilation.
 
     `source` is the text the program was written as, where that is known; `variant` says how the weights differ from
-    what the program compiles to (`rotated`, `with_noise`, `with_layer_norm`).
+    what the program compiles to (`rotated`, `with_noise`, `with_layer_norm`). `certified` says that they are the
+    compiler's own otherwise; labels and ground truth say what the compiler designed, whatever the weights are.
     """
 
     options: Options
@@ -97,6 +100,7 @@ class CompiledModel:
     parameters: Parameters
     source: str = field(default="", repr=False)
     variant: Variant | None = None
+    certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -144,11 +148,12 @@ class CompiledModel:
     @cached_property
     def plain(self) -> CompiledModel:
         """The model as its program compiles to it: of a variant, the one it was made from."""
-        if self.variant is None:
+        if self.variant is None and self.certified:
             return self
         from tracr.compiler.assemble import assemble
 
-        return replace(self, parameters=assemble(self.construction, self.options), variant=None, _cast={})
+        parameters = assemble(self.construction, self.options)
+        return replace(self, parameters=parameters, variant=None, certified=True, _cast={})
 
     @cached_property
     def labelled(self) -> CompiledModel:
@@ -197,9 +202,10 @@ class CompiledModel:
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         steps = "".join(f", {step}" for step in self.variant.steps) if self.variant else ""
+        note = "" if self.certified else ", not certified"
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level}{steps})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
         )
 
     def _repr_html_(self) -> str:
@@ -279,6 +285,48 @@ class CompiledModel:
 
         return explore(self, tokens, name=name, description=description)
 
+    def to_jax(self, *, dtype: DTypeLike = np.float32) -> tuple[Any, dict[str, Any]]:
+        """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
+
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits.
+        """
+        return adapter("jax").to_jax(self, dtype)  # type: ignore[no-any-return]
+
+    def to_torch(self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back.
+        """
+        return adapter("torch").to_torch(self, dtype, device, trainable)
+
+    def to_transformer_lens(
+        self, *, bridge: bool = False, dtype: Any = "float32", device: Any = None, trainable: bool = True
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        It has every hook point that `ground_truth` names. With `bridge` it is a native `TransformerBridge`, which has
+        fewer.
+        """
+        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable)
+
+    def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back."""
+        adapter("onnx").to_onnx(self, path, dtype)
+
+    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
+        """The same model, with the same labels, with weights that were edited or trained elsewhere.
+
+        Args:
+            weights: arrays of any framework under the names of `parameters.named()`: a state dict of `to_torch` or
+                `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
+            attn_scale: what the attention that the weights come from divides its scores by.
+
+        Unless the weights are the compiler's own, the result is no longer `certified`.
+        """
+        from tracr.model.weights import with_weights
+
+        return with_weights(self, weights, attn_scale)
+
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
 
@@ -306,19 +354,18 @@ class CompiledModel:
             ]
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
 
-    def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
-        """One pass with the given weights, through layer norms if the model has them."""
-        norm = self.variant.layer_norm if self.variant else None
-        if norm is None:
-            return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook))
-        from tracr.model.variants import layer_norm
+    @property
+    def norm(self) -> LayerNorm | None:
+        """What the readers of the residual stream see it through, if there is something."""
+        return self.variant.layer_norm if self.variant else None
 
-        return np.asarray(layer_norm.forward(parameters, norm, ids, np, causal=self.options.causal, hook=hook))
+    def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
+        """One pass with the given weights."""
+        return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
 
     def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
         """What readers see of a residual stream: itself, or what a layer norm makes of it."""
-        norm = self.variant.layer_norm if self.variant else None
-        return np.asarray(norm(stream, np)) if norm else stream
+        return np.asarray(self.norm(stream, np)) if self.norm else stream
 
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""
@@ -369,6 +416,17 @@ class CompiledModel:
         decoded = self.decode(logits, given, real)
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         return Run(shown, activations, decoded[0] if single else decoded, self)
+
+    def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
+        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self._batch(tokens)[0])[0]
+
+    def values(self, logits: Any, ids: Any) -> list[Any]:
+        """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
+        from tracr.model.weights import as_numpy
+
+        tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(as_numpy(logits), tokens, tokens)
 
     def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
         if self.vocabulary.is_batch(tokens):

@@ -56,6 +56,11 @@ class Ablations:
     def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
         if ablation not in get_args(Ablation):
             raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
+        if not truth.model.certified:
+            raise TracrError(
+                "the weights are not the compiler's own, so other parts may write the dimensions of an edge as well",
+                hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",
+            )
         self.model = truth.model
         self.edges = truth.edges()
         self.nodes: dict[str, Node] = {node.id: node for node in truth.nodes()}

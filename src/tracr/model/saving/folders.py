@@ -1,4 +1,4 @@
-"""A folder of files, written all or nothing, and read without trust."""
+"""A folder of files or one file, written all or nothing, and read without trust."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tracr.errors import FormatError
 
-__all__ = ["read_file", "write_folder"]
+__all__ = ["read_file", "write_file", "write_folder"]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux, <fcntl.h> and <linux/fs.h>
 RENAME_SWAP = 2  # macOS, <sys/stdio.h>
@@ -47,6 +47,23 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         _sync(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Make `path` a file with this content, in one step."""
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder", hint="name a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _sibling(path)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _sibling(folder: Path) -> Path:

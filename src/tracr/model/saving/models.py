@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from tracr.adapters import adapter
 from tracr.adapters.huggingface import checkpoint
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
@@ -24,7 +25,7 @@ from tracr.compiler.pipeline import compile_typed
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.parameters import Parameters
 from tracr.model.saving.folders import read_file, write_folder
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
@@ -40,6 +41,7 @@ from tracr.model.saving.saved_graph import saved_graph
 from tracr.model.saving.values_json import encode_value
 from tracr.model.saving.variant_json import basis_tensors, read_variant, variant_json
 from tracr.model.variants.variant import Variant, in_basis
+from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["VERSION", "check_target", "files_of", "is_saved_model", "load", "save"]
@@ -71,12 +73,8 @@ def files_of(model: CompiledModel) -> dict[str, bytes]:
     import tracr
 
     weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
-    basis = basis_tensors(model.variant) if model.variant else {}
-    content = {
-        MODEL: _dump(_model_json(model)),
-        WEIGHTS: safetensors.numpy.save(weights),
-        TABLES: safetensors.numpy.save({**typed_tables(model.typed), **basis}),
-    }
+    program, tables = program_files(model)
+    content = {MODEL: program, WEIGHTS: safetensors.numpy.save(weights), TABLES: tables}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -86,11 +84,17 @@ def files_of(model: CompiledModel) -> dict[str, bytes]:
     return {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"}
 
 
+def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
+    """All that is saved of a model but its weights: JSON, and tables as safetensors."""
+    basis = basis_tensors(model.variant) if model.variant else {}
+    return _dump(_model_json(model)), safetensors.numpy.save({**typed_tables(model.typed), **basis})
+
+
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
     """The model saved in `folder`.
 
     Args:
-        folder: what `save` or `save_pretrained` wrote.
+        folder: what `save` or `save_pretrained` wrote, or the file that `to_onnx` wrote.
         recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
         max_parameters: the largest model to load.
 
@@ -98,9 +102,11 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     with a `FormatError`.
     """
     path = Path(folder)
-    if not path.is_dir():
-        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote")
+    if not path.is_dir() and path.suffix != ".onnx":
+        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
     try:
+        if path.suffix == ".onnx":
+            return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
         if checkpoint.is_checkpoint(path):
             checkpoint.check_unchanged(path)
             return _load(path / checkpoint.FOLDER, recompile, max_parameters)
@@ -140,7 +146,7 @@ def check_target(path: Path, overwrite: bool, ours: bool) -> None:
 
 
 def _model_json(model: CompiledModel) -> dict[str, Any]:
-    return {
+    content = {
         "options": options_json(model.options),
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(label) for label in model.residual.labels],
@@ -149,6 +155,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "source": encode_value(model.source),
         **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
+    return content if model.certified else {**content, "certified": False}
 
 
 def _dump(data: object) -> bytes:
@@ -164,15 +171,26 @@ def _digest(data: bytes) -> str:
 
 def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
-    reader = parse(content[MODEL], MODEL)
-    variants = ("variant",) if isinstance(reader.data, dict) and "variant" in reader.data else ()
-    given = reader.object(("options", "outputs", "residual", "program", "graph", "source", *variants))
+    weights = tensors(content[WEIGHTS], WEIGHTS)
+    model, certified = read_program(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    if recompile:
+        return model
+    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+
+
+def read_program(
+    model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
+) -> tuple[CompiledModel, bool]:
+    """What the saved program compiles to, in the saved variant's basis, and whether the weights are said to be that."""
+    keys = ("options", "outputs", "residual", "program", "graph", "source")
+    given = parse(model_json, MODEL).object(keys, optional=("certified", "variant"))
+    certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
-        weights, tables = _tensors(content[WEIGHTS], WEIGHTS), _tensors(content[TABLES], TABLES)
-        variant = read_variant(given["variant"], tables) if variants else None
         _check_sizes(options, weights)
-        typed = read_typed(given["program"], tables, options)
+        arrays = tensors(tables, TABLES)
+        variant = read_variant(given["variant"], arrays) if "variant" in given else None
+        typed = read_typed(given["program"], arrays, options)
         _check_budget(typed, max_parameters)
         model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
     except FormatError:
@@ -185,9 +203,17 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
             hint="load it with the version of tracr that saved it",
         ) from error
     if recompile:
-        return model
+        return model, certified
     _check_labels(model, given["residual"], given["outputs"])
-    return _with_weights(model, weights, variant)
+    return _as_variant(model, variant) if variant else model, certified
+
+
+def _as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+    """The model in a variant's basis; its noise is not known."""
+    if len(variant.basis.write) != model.d_model:
+        raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
+    parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
+    return replace(model, parameters=parameters, variant=variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -219,7 +245,8 @@ def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
     return content
 
 
-def _tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file."""
     try:
         return safetensors.numpy.load(data)
     except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
@@ -267,15 +294,10 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
 _OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
 
 
-def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]], variant: Variant | None) -> CompiledModel:
-    """The model with the saved weights: the ones its program compiles to, in the variant's basis, within its noise."""
-    parameters, allowed = model.parameters, CLOSE
-    if variant:
-        if len(variant.basis.write) != model.d_model:
-            raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
-        parameters = in_basis(parameters, variant.basis.write, variant.basis.read)
-        allowed += SIGMAS * variant.noise * len(variant.basis.read) ** 0.5
-    expected = dict(parameters.named())
+def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+    """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
+    allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
+    expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
         raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=_OTHER_COMPILER)
@@ -289,7 +311,4 @@ def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]], var
             raise FormatError(f"{name} has weights that are not finite")
         if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
             raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
-    w_e, w_pos, *blocks, w_u = (weights[name] for name in expected)
-    size = len(fields(LayerParameters))
-    layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u), variant=variant)
+    return replace(model, parameters=Parameters.of(weights))

@@ -4,5 +4,5 @@ variant.py      how a model differs from the one that was compiled, and its weig
 basis.py        where the labelled coordinates lie in the residual stream
 rotation.py     a random orthogonal basis
 noise.py        weights that are a little off
-layer_norm.py   layer norms that change nothing, and the forward pass through them
+layer_norm.py   layer norms that change nothing
 """

@@ -29,23 +29,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.errors import TracrError
-from tracr.model.forward import Hook
-from tracr.model.forward import forward as plain_forward
-from tracr.model.parameters import Parameters
 from tracr.model.variants.variant import changed
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["LayerNorm", "forward", "largest_square", "with_layer_norm"]
+__all__ = ["LayerNorm", "largest_square", "with_layer_norm"]
 
 Tensor = Any
 EPSILON = 2.0**40
 HALF_ULP = 2.0**-24
-NORMS = {"hook_resid_pre": "ln1", "hook_resid_mid": "ln2"}
-"""What the norms of a block normalise."""
-READERS = {"attn.hook_q": "Q", "attn.hook_k": "K", "attn.hook_v": "V", "mlp.hook_pre": "in"}
-"""What is computed from the normalised stream, and with which weights."""
 
 
 @dataclass(frozen=True)
@@ -87,40 +80,3 @@ def largest_square(model: CompiledModel) -> float:
         at_bos = float(variable.bos_code() @ variable.bos_code())
         largest += max(1.0, number**2, at_bos)
     return largest
-
-
-def forward(
-    parameters: Parameters, norm: LayerNorm, ids: Tensor, xp: Any, *, causal: bool, hook: Hook | None = None
-) -> Tensor:
-    """The forward pass with a layer norm before every attention, every MLP and the unembedding.
-
-    It is the one forward pass, with a hook by which queries, keys, values, neurons and logits are computed from the
-    normalised stream instead.
-    """
-    residual: Tensor = None
-    seen: Tensor = None  # what readers see of it
-
-    def see(name: str, tensor: Tensor) -> Tensor:
-        changed = None if hook is None else hook(name, tensor)
-        return tensor if changed is None else changed
-
-    def normalise(name: str, tensor: Tensor) -> Tensor:
-        nonlocal residual, seen
-        block, _, part = name.removeprefix("blocks.").partition(".")
-        layer = parameters.layers[int(block)] if block.isdigit() else None
-        if part in READERS:
-            weight, bias = getattr(layer, f"W_{READERS[part]}"), getattr(layer, f"b_{READERS[part]}")
-            by_head = part != "mlp.hook_pre"
-            tensor = (xp.moveaxis(seen[:, None] @ weight, 1, 2) if by_head else seen @ weight) + bias
-        elif name == "logits":
-            tensor = see("ln_final.hook_normalized", norm(residual, xp)) @ parameters.W_U
-        tensor = see(name, tensor)
-        if name == "hook_embed" or part.startswith("hook_resid"):
-            residual = tensor
-        elif name == "hook_pos_embed":
-            residual = residual + tensor
-        if part in NORMS:
-            seen = see(f"blocks.{block}.{NORMS[part]}.hook_normalized", norm(tensor, xp))
-        return tensor
-
-    return plain_forward(parameters, ids, xp, causal=causal, hook=normalise)
