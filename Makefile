@@ -4,6 +4,8 @@
 # Set-up happens in .venv, and again only when pyproject.toml changes.
 
 VENV := .venv
+# transformers and torch, and not tracr: what checkpoints must load with.
+BARE := .venv-bare
 BIN := $(VENV)/bin
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` picks another.
 PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -11,6 +13,7 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 
 # A .venv whose interpreter is gone (Python was upgraded) is set up again.
 $(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-slow)
+$(shell $(BARE)/bin/python -c '' 2>/dev/null || rm -f $(BARE)/.installed)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Test processes run side by side: one BLAS thread each.
@@ -34,8 +37,9 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-# Minutes: thousands of random programs, long inputs, TransformerLens's own loader (which brings torch), and Ray.
-slow: $(VENV)/.installed-slow
+# Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included, and
+# checkpoints in an environment without tracr.
+slow: $(VENV)/.installed-slow $(BARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
@@ -70,7 +74,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(WHEEL) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) $(BARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -88,8 +92,14 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,lens,sweep]'
+	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lens,onnx,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+$(BARE)/.installed:
+	$(PYTHON) -m venv --clear $(BARE)
+	$(BARE)/bin/python -m pip install -q torch==2.13.0
+	$(BARE)/bin/python -m pip install -q 'transformers>=4.53'
+	touch $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json
 	@$(call packages,nodejs npm)

@@ -154,10 +154,10 @@ def compile(
 
 
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> CompiledModel:
-    """The model that `model.save(folder)` wrote.
+    """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:
-        folder: where it is.
+        folder: where it is: a folder, or an .onnx file.
         recompile: compile the saved tabulated program anew instead of taking the saved weights: for a folder that
             another version of the compiler wrote.
         max_parameters: the largest model to load.

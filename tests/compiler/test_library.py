@@ -21,8 +21,8 @@ def uses_length(program: rasp.SOp) -> bool:
 LENGTH = {name for name, example in EXAMPLES.items() if uses_length(example.program)}
 # Programs that never look ahead: their causal meaning is the bidirectional one.
 BACKWARD = {
-    *("has_prev", "frac_prevs", "pair_balance", "dyck1", "dyck2"),
-    *("shift_by", "detect_pattern", "induction", "nary_sequencemap"),
+    *("has_prev", "frac_prevs", "pair_balance", "dyck1", "dyck2", "closer"),
+    *("shift_by", "detect_pattern", "induction", "counter", "nary_sequencemap"),
 }
 
 

@@ -1,5 +1,6 @@
 """The library of programs, each against a plain Python oracle that knows nothing of selectors."""
 
+import itertools
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -283,6 +284,39 @@ def test_dyck1(xs: list[str]) -> None:
     for pair in ("()", "{}"):
         assert lib.make_dyck1(pair)(xs) == dyck(xs, [pair])
         assert causal_eval.evaluate(lib.make_dyck1(pair), xs) == dyck(xs, [pair])
+
+
+def closer(xs: list[str], pairs: list[str]) -> list[str | None]:
+    """The partner of the innermost open bracket after every prefix, with a stack."""
+    partner = dict(pairs)
+    stack: list[str] = []
+    answers: list[str | None] = []
+    dead = False
+    for x in xs:
+        if x in partner:
+            stack.append(partner[x])
+        elif x in partner.values() and not dead:
+            dead = not stack or stack.pop() != x
+        answers.append(stack[-1] if stack and not dead else None)
+    return answers
+
+
+@given(st.lists(st.sampled_from("(){}a"), max_size=10) | nearly_balanced())
+def test_closer(xs: list[str]) -> None:
+    """What closes the innermost open bracket, of one pair or two; nothing once the brackets do not nest."""
+    for pairs in (["()"], ["()", "{}"]):
+        program = lib.make_closer(pairs)
+        assert program(xs) == closer(xs, pairs)
+        assert causal_eval.evaluate(program, xs) == closer(xs, pairs)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6))
+def test_counter(xs: list[int]) -> None:
+    """The last number plus the last step, which is 1 at first; nothing outside the numbers there are."""
+    following = [xs[0] + 1, *(now + (now - before) for before, now in itertools.pairwise(xs))]
+    expected = [number if 0 <= number <= 9 else None for number in following]
+    assert lib.make_counter(9)(xs) == expected
+    assert causal_eval.evaluate(lib.make_counter(9), xs) == expected
 
 
 def test_nesting_tells_dyck_from_shuffle_dyck() -> None:

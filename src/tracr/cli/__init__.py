@@ -1,10 +1,11 @@
-"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure, explore, repl, fmt and draw.
+"""The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 textual.py        the same where PROGRAM is a .rasp file
 commands.py       the commands and their options
 text.py           the commands for .rasp files; repl/ is the interactive one
 sampling.py       the command that makes datasets of programs
+checkpoints.py    the command that writes models for transformers
 exploring.py      the command that writes the explorer page
 drawing.py        the command that draws figures
 description.py    what a model consists of, as data
@@ -16,6 +17,7 @@ from __future__ import annotations
 import sys
 import warnings
 
+from tracr.cli.checkpoints import huggingface
 from tracr.cli.commands import TOKENS, app
 from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
@@ -31,6 +33,7 @@ app.command("explore", context_settings=TOKENS)(explore)
 app.command("figure")(figure)
 for command in (repl, fmt, draw):
     app.command()(command)
+app.command("huggingface")(huggingface)
 
 
 def main() -> None:

@@ -2,8 +2,10 @@
 
 from tracr.rasp.programs import (
     detect_pattern,
+    make_closer,
     make_count,
     make_count_less_freq,
+    make_counter,
     make_dyck,
     make_dyck1,
     make_dyck2,
@@ -29,8 +31,10 @@ from tracr.rasp.programs import (
 
 __all__ = [
     "detect_pattern",
+    "make_closer",
     "make_count",
     "make_count_less_freq",
+    "make_counter",
     "make_dyck",
     "make_dyck1",
     "make_dyck2",

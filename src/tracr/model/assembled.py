@@ -1,8 +1,6 @@
 """A compiled model under the names existing code uses; `compiled` is the same model under ours.
 
-`params` holds the weights as frameworks want them: all layers alike, and scores divided by √key_size. Missing heads
-and neurons are zeros, which add zero to the residual stream. The query weights are multiplied by √key_size, and
-key_size is a power of 4, so its root is a power of 2: scaling there and back loses no bit.
+`params` holds the weights as frameworks want them: all layers alike, and scores divided by √key_size (`uniform.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 from tracr.model.compiled import CompiledModel
 from tracr.model.encoders import CategoricalEncoder, InputEncoder, NumericalEncoder, input_encoder, output_encoder
 from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.uniform import common_sizes, uniform
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
@@ -73,22 +72,19 @@ class AssembledTransformerModel:
     @cached_property
     def model_config(self) -> TransformerConfig:
         """The sizes of the weights in `params`."""
-        layers = self.compiled.parameters.layers
-        key_size = 1
-        while key_size < max((layer.b_Q.shape[1] for layer in layers), default=1):
-            key_size *= 4
+        sizes = common_sizes(self.compiled.parameters)
         return TransformerConfig(
-            num_heads=max([1, *(layer.b_Q.shape[0] for layer in layers)]),
-            num_layers=len(layers),
-            key_size=key_size,
-            mlp_hidden_size=max([1, *(layer.b_in.size for layer in layers)]),
+            num_heads=sizes.heads,
+            num_layers=self.compiled.n_layers,
+            key_size=sizes.d_head,
+            mlp_hidden_size=sizes.d_mlp,
             causal=self.compiled.options.causal,
         )
 
     @cached_property
     def params(self) -> Params:
         """The weights in float32, by module and name."""
-        return as_params(self.compiled.parameters, self.model_config)
+        return as_params(self.compiled.parameters)
 
     @cached_property
     def residual_labels(self) -> list[str]:
@@ -148,34 +144,23 @@ class AssembledTransformerModel:
         return [special.get(number, value) for number, value in zip(ids, values, strict=True)]
 
 
-def as_params(parameters: Parameters, config: TransformerConfig) -> Params:
-    """The weights under the names of `params`, every layer filled up with zeros to the sizes of `config`."""
-    heads, key_size, hidden = config.num_heads, config.key_size, config.mlp_hidden_size
-    d_model = parameters.W_E.shape[1]
+def as_params(parameters: Parameters) -> Params:
+    """The weights under the names of `params`, all layers alike."""
+    weights = uniform(parameters, scaled=True).map(lambda array: array.astype(np.float32))
+    d_model = weights.W_E.shape[1]
 
-    def filled(array: Array, *shape: int) -> Array:
-        whole = np.zeros(shape, dtype=np.float32)
-        whole[tuple(slice(size) for size in array.shape)] = array
-        return whole
+    def reads(weight: Array, bias: Array) -> dict[str, Array]:
+        return {"w": np.moveaxis(weight, 0, 1).reshape(d_model, -1), "b": bias.reshape(-1)}
 
-    def reads(weight: Array, bias: Array, scale: float = 1.0) -> dict[str, Array]:
-        whole = filled(weight, heads, d_model, key_size)
-        flat = np.moveaxis(whole, 0, 1).reshape(d_model, heads * key_size)
-        return {"w": flat * np.float32(scale), "b": filled(bias, heads, key_size).reshape(-1) * np.float32(scale)}
-
-    params: Params = {
-        "token_embed": {"embeddings": parameters.W_E.astype(np.float32)},
-        "pos_embed": {"embeddings": parameters.W_pos.astype(np.float32)},
-    }
-    for number, layer in enumerate(parameters.layers):
+    params: Params = {"token_embed": {"embeddings": weights.W_E}, "pos_embed": {"embeddings": weights.W_pos}}
+    for number, layer in enumerate(weights.layers):
         name = f"transformer/layer_{number}"
-        params[f"{name}/attn/query"] = reads(layer.W_Q, layer.b_Q, math.sqrt(key_size))
+        params[f"{name}/attn/query"] = reads(layer.W_Q, layer.b_Q)
         params[f"{name}/attn/key"] = reads(layer.W_K, layer.b_K)
         params[f"{name}/attn/value"] = reads(layer.W_V, layer.b_V)
-        w_o = filled(layer.W_O, heads, key_size, d_model).reshape(heads * key_size, d_model)
-        params[f"{name}/attn/linear"] = {"w": w_o, "b": filled(layer.b_O, d_model)}
-        params[f"{name}/mlp/linear_1"] = {"w": filled(layer.W_in, d_model, hidden), "b": filled(layer.b_in, hidden)}
-        params[f"{name}/mlp/linear_2"] = {"w": filled(layer.W_out, hidden, d_model), "b": filled(layer.b_out, d_model)}
+        params[f"{name}/attn/linear"] = {"w": layer.W_O.reshape(-1, d_model), "b": layer.b_O}
+        params[f"{name}/mlp/linear_1"] = {"w": layer.W_in, "b": layer.b_in}
+        params[f"{name}/mlp/linear_2"] = {"w": layer.W_out, "b": layer.b_out}
     return params
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr.adapters import adapter
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -24,6 +25,7 @@ from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tracr.model.ground_truth.data import GroundTruth
+    from tracr.model.variants.layer_norm import LayerNorm
+    from tracr.model.variants.variant import Variant
     from tracr.viz.explorer import Explorer
 
 __all__ = ["CompiledModel", "Run"]
@@ -82,7 +86,9 @@ class Run(Mapping[str, NDArray[Any]]):
 class CompiledModel:
     """A transformer that computes a RASP program, with the stages of its compilation.
 
-    `source` is the text the program was written as, where that is known.
+    `source` is the text the program was written as, where that is known; `variant` says how the weights differ from
+    what the program compiles to (`rotated`, `with_noise`, `with_layer_norm`). `certified` says that they are the
+    compiler's own otherwise; labels and ground truth say what the compiler designed, whatever the weights are.
     """
 
     options: Options
@@ -93,6 +99,8 @@ class CompiledModel:
     construction: Construction
     parameters: Parameters
     source: str = field(default="", repr=False)
+    variant: Variant | None = None
+    certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -123,6 +131,58 @@ class CompiledModel:
 
         return ground_truth_of(self)
 
+    @cached_property
+    def basis(self) -> Basis:
+        """Where the labelled coordinates lie: on the axes of the residual stream, or along directions of a variant."""
+        return self.variant.basis if self.variant else Axes(len(self.construction.directions))
+
+    @property
+    def directions(self) -> NDArray[Any]:
+        """The direction [d_model] along which each label of `residual` is written, a row each."""
+        return self.basis.write
+
+    def coordinates(self, stream: NDArray[Any]) -> NDArray[Any]:
+        """What a residual stream [..., d_model] holds under each label of `residual`."""
+        return self.basis.get(stream, range(len(self.construction.directions)))
+
+    @cached_property
+    def plain(self) -> CompiledModel:
+        """The model as its program compiles to it: of a variant, the one it was made from."""
+        if self.variant is None and self.certified:
+            return self
+        from tracr.compiler.assemble import assemble
+
+        parameters = assemble(self.construction, self.options)
+        return replace(self, parameters=parameters, variant=None, certified=True, _cast={})
+
+    @cached_property
+    def labelled(self) -> CompiledModel:
+        """The model with a dimension per label: of a variant, its weights along its directions, noise included."""
+        if self.variant is None:
+            return self
+        from tracr.model.variants.variant import in_basis
+
+        parameters = in_basis(self.parameters, self.basis.read, self.basis.write)
+        return replace(self, parameters=parameters, variant=None, _cast={})
+
+    def rotated(self, seed: int = 0) -> CompiledModel:
+        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""
+        from tracr.model.variants.rotation import rotated
+
+        return rotated(self, seed)
+
+    def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
+        """The model with Gaussian noise on every weight; without a `scale`, as much as leaves the outputs the same."""
+        from tracr.model.variants.noise import with_noise
+
+        return with_noise(self, scale, seed)
+
+    def with_layer_norm(self) -> CompiledModel:
+        """The same model for an architecture with layer norms, which change nothing but have to be there."""
+        from tracr.model.variants.layer_norm import with_layer_norm
+
+        return with_layer_norm(self)
+
     @property
     def n_layers(self) -> int:
         """How many blocks."""
@@ -131,7 +191,7 @@ class CompiledModel:
     @property
     def d_model(self) -> int:
         """The width of the residual stream."""
-        return len(self.construction.directions)
+        return int(self.parameters.W_E.shape[1])
 
     @property
     def n_parameters(self) -> int:
@@ -141,9 +201,11 @@ class CompiledModel:
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
+        steps = "".join(f", {step}" for step in self.variant.steps) if self.variant else ""
+        note = "" if self.certified else ", not certified"
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
         )
 
     def _repr_html_(self) -> str:
@@ -190,6 +252,29 @@ class CompiledModel:
 
         save(self, folder, overwrite=overwrite)
 
+    def save_pretrained(
+        self,
+        folder: str | Path,
+        *,
+        activation: str = "relu",
+        numbers: Literal["auto", "classes", "column"] = "auto",
+        output: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads it back.
+
+        Args:
+            folder: where to; as with `save`, replaced if it is ours.
+            activation: "relu"; or "gelu" or "gelu_new", scaled until they are as good as ReLU.
+            numbers: how a numerical output becomes logits: a word per value ("classes"), one logit that is the number
+                ("column"), or classes where they can be told apart ("auto").
+            output: which output, if there are several.
+            overwrite: replace the folder whatever is in it.
+        """
+        from tracr.adapters.huggingface.checkpoint import save_pretrained
+
+        save_pretrained(self, folder, activation=activation, numbers=numbers, output=output, overwrite=overwrite)
+
     def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
         """One HTML page that runs the model and its program and shows how the one computes the other.
 
@@ -199,6 +284,48 @@ class CompiledModel:
         from tracr.viz.explorer import explore  # only who asks for it needs it
 
         return explore(self, tokens, name=name, description=description)
+
+    def to_jax(self, *, dtype: DTypeLike = np.float32) -> tuple[Any, dict[str, Any]]:
+        """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
+
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits.
+        """
+        return adapter("jax").to_jax(self, dtype)  # type: ignore[no-any-return]
+
+    def to_torch(self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back.
+        """
+        return adapter("torch").to_torch(self, dtype, device, trainable)
+
+    def to_transformer_lens(
+        self, *, bridge: bool = False, dtype: Any = "float32", device: Any = None, trainable: bool = True
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        It has every hook point that `ground_truth` names. With `bridge` it is a native `TransformerBridge`, which has
+        fewer.
+        """
+        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable)
+
+    def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back."""
+        adapter("onnx").to_onnx(self, path, dtype)
+
+    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
+        """The same model, with the same labels, with weights that were edited or trained elsewhere.
+
+        Args:
+            weights: arrays of any framework under the names of `parameters.named()`: a state dict of `to_torch` or
+                `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
+            attn_scale: what the attention that the weights come from divides its scores by.
+
+        Unless the weights are the compiler's own, the result is no longer `certified`.
+        """
+        from tracr.model.weights import with_weights
+
+        return with_weights(self, weights, attn_scale)
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
@@ -220,12 +347,25 @@ class CompiledModel:
         work = ids.size * max(1, self.n_parameters)
         with blas_threads(1 if work < SMALL else None):
             if hook is not None:
-                return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook))
+                return np.asarray(self.forward(parameters, ids, hook))
             parts = [
-                forward(parameters, ids[start : start + self._rows(ids)], np, causal=self.options.causal)
+                self.forward(parameters, ids[start : start + self._rows(ids)])
                 for start in range(0, len(ids), self._rows(ids))
             ]
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
+
+    @property
+    def norm(self) -> LayerNorm | None:
+        """What the readers of the residual stream see it through, if there is something."""
+        return self.variant.layer_norm if self.variant else None
+
+    def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
+        """One pass with the given weights."""
+        return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+
+    def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
+        """What readers see of a residual stream: itself, or what a layer norm makes of it."""
+        return np.asarray(self.norm(stream, np)) if self.norm else stream
 
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""
@@ -276,6 +416,17 @@ class CompiledModel:
         decoded = self.decode(logits, given, real)
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         return Run(shown, activations, decoded[0] if single else decoded, self)
+
+    def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
+        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self._batch(tokens)[0])[0]
+
+    def values(self, logits: Any, ids: Any) -> list[Any]:
+        """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
+        from tracr.model.weights import as_numpy
+
+        tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(as_numpy(logits), tokens, tokens)
 
     def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
         if self.vocabulary.is_batch(tokens):

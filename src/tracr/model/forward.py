@@ -1,24 +1,45 @@
-"""The one forward pass: a decoder-only transformer with ReLU and no layer norm, over any array namespace.
+"""The one forward pass: a decoder-only transformer with ReLU, over numpy, JAX or torch.
+
+`xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The frameworks' own are taken because
+of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and that of `maximum` would be 1/2.
 
 `hook(name, tensor)` is called with every activation under its TransformerLens name; what it returns takes the
-activation's place (`None` leaves it).
+activation's place (`None` leaves it). `fine` adds activations that cost more: which residual stream each head and each
+of its inputs sees, and what each head writes. `norm(tensor, xp)` is a layer norm before every attention, every MLP and
+the unembedding; there is none unless it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tracr.model.parameters import LayerParameters, Parameters
 
-__all__ = ["Hook", "forward"]
+__all__ = ["FINE", "Hook", "forward"]
 
 Tensor = Any
 Hook = Callable[[str, Tensor], Tensor | None]
 See = Callable[[str, Tensor], Tensor]
+Normalise = Callable[[Tensor], Tensor]
+
+FINE = frozenset({"attn_in", "qkv_input", "result", "mlp_in"})
 
 
-def forward(parameters: Parameters, ids: Tensor, xp: Any, *, causal: bool, hook: Hook | None = None) -> Tensor:
+def forward(
+    parameters: Parameters,
+    ids: Tensor,
+    xp: Any,
+    *,
+    causal: bool,
+    hook: Hook | None = None,
+    fine: Collection[str] = (),
+    norm: Callable[[Tensor, Any], Tensor] | None = None,
+) -> Tensor:
     """Logits [batch, position, d_vocab_out] for token ids [batch, position], BOS included."""
 
     def see(name: str, tensor: Tensor) -> Tensor:
@@ -27,46 +48,75 @@ def forward(parameters: Parameters, ids: Tensor, xp: Any, *, causal: bool, hook:
         changed = hook(name, tensor)
         return tensor if changed is None else changed
 
+    def normed(name: str, tensor: Tensor) -> Tensor:
+        return tensor if norm is None else see(f"{name}.hook_normalized", norm(tensor, xp))
+
     length = ids.shape[1]
     embed = see("hook_embed", parameters.W_E[ids])
     positions = see("hook_pos_embed", xp.broadcast_to(parameters.W_pos[:length], embed.shape))
     residual = embed + positions
-    mask = xp.tril(xp.ones((length, length), dtype=bool)) if causal else None
+    mask = _lower_triangle(parameters.W_pos[:length, 0], xp) if causal else None
     for number, layer in enumerate(parameters.layers):
 
         def here(name: str, tensor: Tensor, number: int = number) -> Tensor:
             return see(f"blocks.{number}.{name}", tensor)
 
+        ln1, ln2 = partial(normed, f"blocks.{number}.ln1"), partial(normed, f"blocks.{number}.ln2")
         residual = here("hook_resid_pre", residual)
-        attention = _attention(layer, residual, xp, mask, here) if layer.W_Q.shape[0] else xp.zeros_like(residual)
+        heads = layer.W_Q.shape[0]
+        attention = _attention(layer, residual, xp, mask, here, ln1, fine) if heads else xp.zeros_like(ln1(residual))
         residual = here("hook_resid_mid", residual + here("hook_attn_out", attention))
-        neurons = _mlp(layer, residual, xp, here) if layer.W_in.shape[1] else xp.zeros_like(residual)
+        size = layer.W_in.shape[1]
+        neurons = _mlp(layer, residual, xp, here, ln2, fine) if size else xp.zeros_like(ln2(residual))
         residual = here("hook_resid_post", residual + here("hook_mlp_out", neurons))
-    return see("logits", residual @ parameters.W_U)
+    return see("logits", normed("ln_final", residual) @ parameters.W_U)
 
 
-def _attention(layer: LayerParameters, residual: Tensor, xp: Any, mask: Tensor, here: See) -> Tensor:
+def _lower_triangle(column: Tensor, xp: Any) -> Tensor:
+    """Which keys a query sees, [query, key]; made from a tensor, so that it is on its device."""
+    return xp.tril(xp.ones_like(column[:, None] == column))
+
+
+def _attention(
+    layer: LayerParameters, residual: Tensor, xp: Any, mask: Tensor, here: See, ln1: Normalise, fine: Collection[str]
+) -> Tensor:
     heads, d_head = layer.b_Q.shape
     batch, length, width = residual.shape
 
-    def project(weight: Tensor, bias: Tensor) -> Tensor:
+    def project(part: str, weight: Tensor, bias: Tensor) -> Tensor:
+        if streams is not None:
+            stream = here(f"hook_{part}_input", streams) if "qkv_input" in fine else streams
+            return xp.einsum("bphd,hdk->bphk", ln1(stream), weight) + bias
         stacked = xp.moveaxis(weight, 0, 1).reshape(width, heads * d_head)
-        return (residual @ stacked + bias.reshape(-1)).reshape(batch, length, heads, d_head)
+        return (seen @ stacked + bias.reshape(-1)).reshape(batch, length, heads, d_head)
 
-    q = here("attn.hook_q", project(layer.W_Q, layer.b_Q))
-    k = here("attn.hook_k", project(layer.W_K, layer.b_K))
-    v = here("attn.hook_v", project(layer.W_V, layer.b_V))
+    streams = seen = None
+    if "attn_in" in fine or "qkv_input" in fine:
+        streams = xp.broadcast_to(residual[:, :, None], (batch, length, heads, width))
+        streams = here("hook_attn_in", streams) if "attn_in" in fine else streams
+    else:
+        seen = ln1(residual)
+    q = here("attn.hook_q", project("q", layer.W_Q, layer.b_Q))
+    k = here("attn.hook_k", project("k", layer.W_K, layer.b_K))
+    v = here("attn.hook_v", project("v", layer.W_V, layer.b_V))
     scores = xp.moveaxis(q, 2, 1) @ xp.swapaxes(xp.moveaxis(k, 2, 1), 2, 3)
     if mask is not None:
         scores = xp.where(mask, scores, -xp.inf)
     scores = here("attn.hook_attn_scores", scores)
-    weights = xp.exp(scores - scores.max(axis=-1, keepdims=True))
-    pattern = here("attn.hook_pattern", weights / weights.sum(axis=-1, keepdims=True))
+    pattern = here("attn.hook_pattern", _softmax(scores) if xp is np else xp.softmax(scores, -1))
     z = here("attn.hook_z", xp.moveaxis(pattern @ xp.moveaxis(v, 2, 1), 1, 2))
+    if "result" in fine:
+        return here("attn.hook_result", xp.einsum("bphk,hkd->bphd", z, layer.W_O)).sum(axis=2) + layer.b_O
     return z.reshape(batch, length, heads * d_head) @ layer.W_O.reshape(heads * d_head, width) + layer.b_O
 
 
-def _mlp(layer: LayerParameters, residual: Tensor, xp: Any, here: See) -> Tensor:
-    pre = here("mlp.hook_pre", residual @ layer.W_in + layer.b_in)
-    post = here("mlp.hook_post", xp.maximum(pre, 0))
+def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def _mlp(layer: LayerParameters, residual: Tensor, xp: Any, here: See, ln2: Normalise, fine: Collection[str]) -> Tensor:
+    stream = here("hook_mlp_in", residual) if "mlp_in" in fine else residual
+    pre = here("mlp.hook_pre", ln2(stream) @ layer.W_in + layer.b_in)
+    post = here("mlp.hook_post", np.maximum(pre, 0) if xp is np else xp.relu(pre))
     return post @ layer.W_out + layer.b_out

@@ -68,13 +68,14 @@ def setting_hook(
         embedded = writes.get("hook_embed", ()) if name == "hook_pos_embed" else ()
         if name not in writes and not embedded:
             return None
-        changed = np.array(tensor)
+        changed, basis = np.array(tensor), model.basis
         for location, _ in embedded:  # positions are added to tokens: what the one writes the other leaves alone
-            changed[:, 1:, location.slots[location.slots >= 0]] = 0.0
+            changed[:, 1:] = basis.put(changed[:, 1:], location.slots[location.slots >= 0], 0.0)
         for location, codes in writes.get(name, ()):
             live = location.slots >= 0
-            target = changed[:, 1:, location.slots[live]]
-            changed[:, 1:, location.slots[live]] = np.where(np.isnan(codes[..., live]), target, codes[..., live])
+            held = basis.get(changed[:, 1:], location.slots[live])
+            wanted = np.where(np.isnan(codes[..., live]), held, codes[..., live])
+            changed[:, 1:] = basis.put(changed[:, 1:], location.slots[live], wanted)
         return changed
 
     return hook

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -55,3 +55,14 @@ class Parameters:
                 part = "mlp" if field.name.endswith(("in", "out")) else "attn"
                 yield f"blocks.{number}.{part}.{field.name}", getattr(layer, field.name)
         yield "unembed.W_U", self.W_U
+
+    @staticmethod
+    def of(weights: Mapping[str, Tensor]) -> Parameters:
+        """The inverse of `named`, in any order."""
+        layers: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in weights.items():
+            if name.startswith("blocks."):
+                _, number, _, field = name.split(".")
+                layers.setdefault(int(number), {})[field] = tensor
+        blocks = tuple(LayerParameters(**layers[number]) for number in sorted(layers))
+        return Parameters(weights["embed.W_E"], weights["pos_embed.W_pos"], blocks, weights["unembed.W_U"])

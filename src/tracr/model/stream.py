@@ -46,11 +46,11 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
 
     A cell counts as changed if it reads differently, to three decimals.
     """
-    stream = (run["hook_embed"] + run["hook_pos_embed"])[row]
+    stream = model.coordinates(run["hook_embed"] + run["hook_pos_embed"])[row]
     found = [Step("embed", (), stream, np.round(stream, 3) != 0)]
     for number, layer in enumerate(model.construction.layers):
         for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
-            after = run[f"blocks.{number}.hook_resid_{hook}"][row]
+            after = model.coordinates(run[f"blocks.{number}.hook_resid_{hook}"])[row]
             computes = tuple(component.what for component in components)
             found.append(Step(f"{kind} {number + 1}", computes, after, np.round(after, 3) != np.round(stream, 3)))
             stream = after

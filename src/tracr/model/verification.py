@@ -54,12 +54,16 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared, and what was found. True if something was compared and nothing differs."""
+    """What was compared, and what was found. True if something was compared and nothing differs.
+
+    Weights that are not `certified`, the compiler's own, may be wrong on inputs that were not compared.
+    """
 
     inputs: int
     exhaustive: bool
     errors: int
     counterexample: Counterexample | None
+    certified: bool = True
 
     def __bool__(self) -> bool:
         return self.counterexample is None and self.inputs > 0
@@ -69,6 +73,8 @@ class Verification:
         text = f"{scope} {self.inputs:,} inputs compared, padded and unpadded"
         if self.errors:
             text += f", besides {self.errors:,} on which the program raises"
+        if not self.certified:
+            text += ", with weights that are not the compiler's own (not certified)"
         if self.counterexample is not None:
             return f"{text}: MISMATCH {self.counterexample}"
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
@@ -91,10 +97,10 @@ def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Veri
         for codes in batches:
             found, raised = _compare(model, codes)
             if found is not None:
-                return Verification(compared + len(codes) - raised, False, errors + raised, found)
+                return Verification(compared + len(codes) - raised, False, errors + raised, found, model.certified)
             compared, errors = compared + len(codes) - raised, errors + raised
             bar.advance(len(codes))
-    return Verification(compared, exhaustive, errors, None)
+    return Verification(compared, exhaustive, errors, None, model.certified)
 
 
 class _Progress:
@@ -249,7 +255,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]
         for position, value in enumerate(evaluation.values(variable.node)[0]):
-            held = stream[0, position + 1, location.slots[live]]
+            held = model.basis.get(stream[0, position + 1], location.slots[live])
             wanted = variable.code(value)[live]
             allowed = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
             if (np.abs(held - wanted) > allowed).any():

@@ -50,7 +50,7 @@ def weight_matrices(
         width: how many inches wide it may be before components go below each other.
         ax: draw in this axes instead of a figure of its own.
     """
-    blocks = chosen(dict(_blocks(model)), only, "component").values()
+    blocks = chosen(dict(_blocks(model.labelled)), only, "component").values()
     return figure_of([block() for block in blocks] or [note("This model has no heads and no neurons.")], width, ax)
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.errors import InputError, TracrError
-from tracr.model.forward import forward
 from tracr.model.ground_truth.data import Edge, GroundTruth, Node
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
@@ -57,6 +56,11 @@ class Ablations:
     def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
         if ablation not in get_args(Ablation):
             raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
+        if not truth.model.certified:
+            raise TracrError(
+                "the weights are not the compiler's own, so other parts may write the dimensions of an edge as well",
+                hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",
+            )
         self.model = truth.model
         self.edges = truth.edges()
         self.nodes: dict[str, Node] = {node.id: node for node in truth.nodes()}
@@ -147,7 +151,7 @@ class Ablations:
             if name == "hook_pos_embed":
                 return np.zeros_like(tensor)
             layer = self.model.n_layers
-            if name != "logits":
+            if name.startswith("blocks."):
                 _, number, name = name.split(".", 2)
                 layer = int(number) + start
             if name in ("hook_resid_mid", "hook_resid_post"):
@@ -156,15 +160,15 @@ class Ablations:
             return self._again(name, layer, tensor, streams[-1], parts) if parts else None
 
         shortened = replace(self.parameters, layers=self.parameters.layers[start:])
-        logits = forward(shortened, self.ids, np, causal=self.model.options.causal, hook=hook)
+        logits = self.model.forward(shortened, self.ids, hook)
         return Stream((*known.before[:start], *streams[::2]), logits)
 
     def _again(self, name: str, layer: int, tensor: Array, stream: Array, parts: dict[Any, list[int]]) -> Array:
         """An activation with some heads or neurons computed from a residual stream in which slots are replaced."""
         changed = tensor.copy()
         for part, slots in parts.items():
-            seen = stream.copy()
-            seen[..., slots] = self.ablated[..., slots]
+            basis = self.model.basis
+            seen = self.model.normalised(basis.put(stream, slots, basis.get(self.ablated, slots)))
             if name == "logits":
                 return np.asarray(seen @ self.parameters.W_U)
             weights: LayerParameters = self.parameters.layers[layer]
@@ -198,4 +202,4 @@ class Ablations:
 
     def values(self, stream: Array, edge: Edge) -> Array:
         """What the slots of an edge hold."""
-        return np.asarray(stream[..., list(edge.slots)])
+        return self.model.basis.get(stream, edge.slots)

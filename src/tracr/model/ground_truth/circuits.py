@@ -154,7 +154,8 @@ def _reason(runs: Ablations, number: int) -> Reason | None:
     if not (apart & runs.token).any():
         return "bos_or_pad"
     slots = [slot for written in runs.nodes[edge.target].writes for slot in written.slots]
-    written = _apart(alone.last[..., slots], runs.clean.last[..., slots])
+    basis = runs.model.basis
+    written = _apart(basis.get(alone.last, slots), basis.get(runs.clean.last, slots))
     return "absorbed" if (written & runs.token).any() else "saturated"
 
 

@@ -169,6 +169,7 @@ class GroundTruth:
             "n_layers": self.model.n_layers,
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
+            **self._directions(),
             "granularities": {
                 granularity: {
                     "nodes": [_node_json(node) for node in self.nodes(granularity)],
@@ -177,6 +178,11 @@ class GroundTruth:
                 for granularity in GRANULARITIES
             },
         }
+
+    def _directions(self) -> dict[str, Any]:
+        """Of a variant, how it was made and the direction [d_model] of each slot."""
+        variant = self.model.variant
+        return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant else {}
 
     def to_json(self) -> str:
         """Everything, as documented in docs/ground-truth.md; the same model gives the same text."""

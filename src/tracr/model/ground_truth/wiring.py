@@ -47,8 +47,8 @@ class _Part:
 
 
 def ground_truth_of(model: CompiledModel) -> GroundTruth:
-    """Nodes and edges of a model."""
-    wiring = _Wiring(model)
+    """Nodes and edges of a model; those of a variant are the compiled model's, along other directions."""
+    wiring = _Wiring(model.plain)
     return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()))
 
 

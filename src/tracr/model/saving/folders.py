@@ -1,4 +1,4 @@
-"""A folder of files, written all or nothing, and read without trust."""
+"""A folder of files or one file, written all or nothing, and read without trust."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from pathlib import Path
 
 from tracr.errors import FormatError
 
-__all__ = ["read_file", "write_folder"]
+__all__ = ["read_file", "write_file", "write_folder"]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux, <fcntl.h> and <linux/fs.h>
 RENAME_SWAP = 2  # macOS, <sys/stdio.h>
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make `folder` hold these files and nothing else, in one step; whatever it held before is gone.
+    """Make `folder` hold these files (`name`, or `subfolder/name`) and nothing else, in one step.
 
-    The files are written into a temporary sibling and forced to disk; then the sibling takes the folder's place. Killed
-    at any moment, the folder is what it was or what it shall be. (A temporary folder may be left next to it.)
+    Whatever it held before is gone. The files are written into a temporary sibling and forced to disk; then the
+    sibling takes the folder's place. Killed at any moment, the folder is what it was or what it shall be. (A temporary
+    folder may be left next to it.)
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _sibling(folder)
     temporary.mkdir()
     try:
         for name, content in files.items():
+            (temporary / name).parent.mkdir(exist_ok=True)
             with open(temporary / name, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        _sync(temporary)
+        for written in {(temporary / name).parent for name in files} | {temporary}:
+            _sync(written)
         if folder.exists():
             _exchange(temporary, folder)
         else:
@@ -44,6 +47,23 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         _sync(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Make `path` a file with this content, in one step."""
+    if path.is_dir():
+        raise FormatError(f"{path} is a folder", hint="name a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _sibling(path)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _sibling(folder: Path) -> Path:

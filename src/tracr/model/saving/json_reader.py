@@ -27,12 +27,13 @@ class Reader:
         """Refuse the document."""
         raise FormatError(f"{self.where} {what}")
 
-    def object(self, keys: Iterable[str]) -> dict[str, Reader]:
-        """An object with exactly these keys."""
+    def object(self, keys: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Reader]:
+        """An object with exactly these keys, and perhaps the optional ones."""
         if not isinstance(self.data, dict):
             self.fail("is not a JSON object")
         expected = set(keys)
-        for problem, names in (("lacks", expected - set(self.data)), ("has unknown", set(self.data) - expected)):
+        known = expected | set(optional)
+        for problem, names in (("lacks", expected - set(self.data)), ("has unknown", set(self.data) - known)):
             if names:
                 self.fail(f"{problem} {', '.join(map(repr, sorted(names)[:5]))}")
         return {key: Reader(value, f"{self.where}.{key}") for key, value in self.data.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from tracr.adapters import adapter
+from tracr.adapters.huggingface import checkpoint
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
@@ -24,7 +26,7 @@ from tracr.compiler.translation.bits import many_valued
 from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.parameters import Parameters
 from tracr.model.saving.folders import read_file, write_folder
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
@@ -38,9 +40,12 @@ from tracr.model.saving.program_json import (
 )
 from tracr.model.saving.saved_graph import saved_graph
 from tracr.model.saving.values_json import encode_value
+from tracr.model.saving.variant_json import basis_tensors, read_variant, variant_json
+from tracr.model.variants.variant import Variant, in_basis
+from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["VERSION", "is_saved_model", "load", "save"]
+__all__ = ["VERSION", "check_target", "files_of", "is_saved_model", "load", "save"]
 
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
@@ -49,6 +54,7 @@ SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tab
 HEADER = 2**26  # bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
 CLOSE = 1e-9  # machines may differ in the last digits of a product
+SIGMAS = 8.0  # noise is never farther out, and a new direction may add up that of all dimensions
 
 
 def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -57,30 +63,39 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
     replaced only with `overwrite`.
     """
+    path = Path(folder).resolve()
+    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
+    write_folder(path, files_of(model))
+
+
+def files_of(model: CompiledModel) -> dict[str, bytes]:
+    """The files of a saved model."""
     import tracr
 
-    path = Path(folder).resolve()
-    _check_target(path, overwrite)
     weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
-    content = {
-        MODEL: _dump(_model_json(model)),
-        WEIGHTS: safetensors.numpy.save(weights),
-        TABLES: safetensors.numpy.save(typed_tables(model.typed)),
-    }
+    program, tables = program_files(model)
+    content = {MODEL: program, WEIGHTS: safetensors.numpy.save(weights), TABLES: tables}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "tracr": tracr.__version__,
         "files": {name: {"bytes": len(data), "sha256": _digest(data)} for name, data in content.items()},
     }
-    write_folder(path, {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"})
+    return {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"}
+
+
+def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
+    """All that is saved of a model but its weights: JSON, and tables as safetensors."""
+    basis = basis_tensors(model.variant) if model.variant else {}
+    return _dump(_model_json(model)), safetensors.numpy.save({**typed_tables(model.typed), **basis})
 
 
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
     """The model saved in `folder`.
 
     Args:
-        folder: what `save` wrote.
+        folder: what `save` or `save_pretrained` wrote, or the file that `to_onnx` wrote.
         recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
         max_parameters: the largest model to load.
 
@@ -88,9 +103,14 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     with a `FormatError`.
     """
     path = Path(folder)
-    if not path.is_dir():
-        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote")
+    if not path.is_dir() and path.suffix != ".onnx":
+        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
     try:
+        if path.suffix == ".onnx":
+            return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
+        if checkpoint.is_checkpoint(path):
+            checkpoint.check_unchanged(path)
+            return _load(path / checkpoint.FOLDER, recompile, max_parameters)
         return _load(path, recompile, max_parameters)
     except FormatError as error:
         hint = error.diagnostic.hint or "save the model anew"
@@ -109,8 +129,8 @@ def is_saved_model(folder: str | Path) -> bool:
 # Writing
 
 
-def _check_target(path: Path, overwrite: bool) -> None:
-    """Refuse to replace what is not ours."""
+def check_target(path: Path, overwrite: bool, ours: bool) -> None:
+    """Refuse to replace what is not `ours`."""
     if not path.exists():
         return
     if not path.is_dir():
@@ -119,7 +139,6 @@ def _check_target(path: Path, overwrite: bool) -> None:
     if path in (here, Path.home(), *here.parents):
         raise FormatError(f"a model takes the place of a whole folder, and {path} is in use", hint="name a new folder")
     held = {entry.name for entry in path.iterdir()}
-    ours = held <= {MANIFEST, *CONTENT} and is_saved_model(path)
     if held and not ours and not overwrite:
         raise FormatError(
             f"{path} has something else in it than a saved model ({', '.join(sorted(held)[:3])})",
@@ -128,14 +147,16 @@ def _check_target(path: Path, overwrite: bool) -> None:
 
 
 def _model_json(model: CompiledModel) -> dict[str, Any]:
-    return {
+    content = {
         "options": options_json(model.options),
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(label) for label in model.residual.labels],
         "program": typed_json(model.typed),
         "graph": graph_json(saved_graph(model.graph)),
         "source": encode_value(model.source),
+        **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
+    return content if model.certified else {**content, "certified": False}
 
 
 def _dump(data: object) -> bytes:
@@ -151,12 +172,26 @@ def _digest(data: bytes) -> str:
 
 def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
-    given = parse(content[MODEL], MODEL).object(("options", "outputs", "residual", "program", "graph", "source"))
+    weights = tensors(content[WEIGHTS], WEIGHTS)
+    model, certified = read_program(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    if recompile:
+        return model
+    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+
+
+def read_program(
+    model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
+) -> tuple[CompiledModel, bool]:
+    """What the saved program compiles to, in the saved variant's basis, and whether the weights are said to be that."""
+    keys = ("options", "outputs", "residual", "program", "graph", "source")
+    given = parse(model_json, MODEL).object(keys, optional=("certified", "variant"))
+    certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
-        weights = _tensors(content[WEIGHTS], WEIGHTS)
         _check_sizes(options, weights)
-        typed = read_typed(given["program"], _tensors(content[TABLES], TABLES), options)
+        arrays = tensors(tables, TABLES)
+        variant = read_variant(given["variant"], arrays) if "variant" in given else None
+        typed = read_typed(given["program"], arrays, options)
         _check_budget(typed, max_parameters)
         model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
     except FormatError:
@@ -169,9 +204,17 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
             hint="load it with the version of tracr that saved it",
         ) from error
     if recompile:
-        return model
+        return model, certified
     _check_labels(model, given["residual"], given["outputs"])
-    return _with_weights(model, weights)
+    return _as_variant(model, variant) if variant else model, certified
+
+
+def _as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+    """The model in a variant's basis; its noise is not known."""
+    if len(variant.basis.write) != model.d_model:
+        raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
+    parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
+    return replace(model, parameters=parameters, variant=variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -203,7 +246,8 @@ def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
     return content
 
 
-def _tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file."""
     try:
         return safetensors.numpy.load(data)
     except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
@@ -254,7 +298,8 @@ _OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=
 
 
 def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
-    """The model with the saved weights, which must be the ones its program compiles to."""
+    """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
+    allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
@@ -267,9 +312,6 @@ def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> 
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
-        if not np.allclose(saved, array, rtol=CLOSE, atol=CLOSE):
+        if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
             raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
-    w_e, w_pos, *blocks, w_u = (weights[name] for name in expected)
-    size = len(fields(LayerParameters))
-    layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))
+    return replace(model, parameters=Parameters.of(weights))

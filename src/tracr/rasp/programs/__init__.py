@@ -6,6 +6,7 @@ recognised in a compiled model. "The paper" is Tracr's (Lindner et al., 2023), "
 """
 
 from tracr.rasp.programs.brackets import (
+    make_closer,
     make_dyck,
     make_dyck1,
     make_dyck2,
@@ -32,14 +33,16 @@ from tracr.rasp.programs.ordering import (
     make_sort_freq,
     make_sort_unique,
 )
-from tracr.rasp.programs.patterns import detect_pattern, make_induction, make_nary_sequencemap, shift_by
+from tracr.rasp.programs.patterns import detect_pattern, make_counter, make_induction, make_nary_sequencemap, shift_by
 
 __all__ = [
     "EXAMPLES",
     "Example",
     "detect_pattern",
+    "make_closer",
     "make_count",
     "make_count_less_freq",
+    "make_counter",
     "make_dyck",
     "make_dyck1",
     "make_dyck2",

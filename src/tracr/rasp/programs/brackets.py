@@ -17,6 +17,7 @@ from tracr.rasp.rasp import Comparison, SOp
 from tracr.rasp.values import Value
 
 __all__ = [
+    "make_closer",
     "make_dyck",
     "make_dyck1",
     "make_dyck2",
@@ -94,26 +95,8 @@ def make_dyck(pairs: Iterable[Sequence[Value]]) -> SOp:
     >>> make_dyck(["()", "[]"])("([])")
     ['P', 'P', 'P', 'T']
     """
-    checked = _pairs(pairs, "make_dyck")
-    kinds = {token: kind for n, pair in enumerate(checked, 1) for token, kind in zip(pair, (n, -n), strict=True)}
-    if len(kinds) < 2 * len(checked):
-        raise ExpressionError(f"make_dyck needs each token in one place of one pair, got {checked!r}")
-    # The number of the pair, negative for closing brackets, 0 for other tokens.
-    kind = rasp.Map(lambda token: kinds.get(token, 0), rasp.tokens).named("kind")
-    step = rasp.Map(lambda n: (n > 0) - (n < 0), kind).named("step")
-    mean_step = make_frac_prevs(step).named("mean_step")
-    depth = rasp.SequenceMap(lambda mean, i: round(mean * (i + 1)), mean_step, rasp.indices).named("depth")
-    # Other tokens are between two levels, out of the way.
-    level = rasp.SequenceMap(lambda d, n: d if n > 0 else d + 1 if n < 0 else d + 0.5, depth, kind).named("level")
-
-    same_level = rasp.Select(level, level, Comparison.EQ).named("same_level")
-    prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ).named("prevs")
-    place = rasp.SelectorWidth((same_level & prevs).named("same_level_so_far")).named("place")
-    place_before = rasp.Select(place, place, lambda key, query: key == query - 1).named("place_before")
-    partner = rasp.Aggregate((same_level & place_before).named("last_of_level"), kind, default=0).named("partner")
-
-    mismatch = rasp.SequenceMap(lambda opened, n: n < 0 and opened != -n, partner, kind).named("mismatch")
-    return _verdict(mismatch, depth).named("dyck")
+    nesting = _Nesting(_pairs(pairs, "make_dyck"), "make_dyck")
+    return nesting.verdict().named("dyck")
 
 
 def make_dyck2() -> SOp:
@@ -123,6 +106,59 @@ def make_dyck2() -> SOp:
     ['P', 'P', 'P', 'T', 'F']
     """
     return make_dyck(["()", "{}"]).named("dyck2")
+
+
+def make_closer(pairs: Iterable[Sequence[Value]]) -> SOp:
+    """The bracket that closes the innermost open one; `None` where nothing is open, or the brackets do not nest.
+
+    A program to generate with: token after token, it closes what was opened.
+
+    >>> make_closer(["()", "[]"])("([])")
+    [')', ']', ')', None]
+    >>> make_closer(["()", "[]"])("([)")
+    [')', ']', None]
+    """
+    checked = _pairs(pairs, "make_closer")
+    nesting = _Nesting(checked, "make_closer")
+    # The brackets of the level that is open now: the last of them opened it.
+    at_depth = rasp.Select(nesting.level, nesting.depth, Comparison.EQ).named("at_depth")
+    count = rasp.SelectorWidth((at_depth & nesting.prevs).named("at_depth_so_far")).named("count")
+    last = rasp.Select(nesting.place, count, Comparison.EQ).named("last")
+    innermost = rasp.Aggregate((at_depth & last).named("last_at_depth"), nesting.kind, default=0).named("innermost")
+    closing = {number: pair[1] for number, pair in enumerate(checked, 1)}
+    return rasp.SequenceMap(
+        lambda verdict, opened: closing.get(opened) if verdict == "P" else None, nesting.verdict(), innermost
+    ).named("closer")
+
+
+class _Nesting:
+    """How brackets nest. A bracket's level is the depth it opens or closes, its place a number within its level."""
+
+    def __init__(self, pairs: list[tuple[Value, Value]], maker: str) -> None:
+        kinds = {token: kind for n, pair in enumerate(pairs, 1) for token, kind in zip(pair, (n, -n), strict=True)}
+        if len(kinds) < 2 * len(pairs):
+            raise ExpressionError(f"{maker} needs each token in one place of one pair, got {pairs!r}")
+        # The number of the pair, negative for closing brackets, 0 for other tokens.
+        self.kind = rasp.Map(lambda token: kinds.get(token, 0), rasp.tokens).named("kind")
+        step = rasp.Map(lambda n: (n > 0) - (n < 0), self.kind).named("step")
+        mean_step = make_frac_prevs(step).named("mean_step")
+        depth = rasp.SequenceMap(lambda mean, i: round(mean * (i + 1)), mean_step, rasp.indices).named("depth")
+        self.depth = depth
+        # Other tokens are between two levels, out of the way.
+        self.level = rasp.SequenceMap(lambda d, n: d if n > 0 else d + 1 if n < 0 else d + 0.5, depth, self.kind).named(
+            "level"
+        )
+        self.same_level = rasp.Select(self.level, self.level, Comparison.EQ).named("same_level")
+        self.prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ).named("prevs")
+        self.place = rasp.SelectorWidth((self.same_level & self.prevs).named("same_level_so_far")).named("place")
+
+    def verdict(self) -> SOp:
+        """Whether each prefix nests: the bracket before a closing one, on its level, must have opened it."""
+        place_before = rasp.Select(self.place, self.place, lambda key, query: key == query - 1).named("place_before")
+        last_of_level = (self.same_level & place_before).named("last_of_level")
+        partner = rasp.Aggregate(last_of_level, self.kind, default=0).named("partner")
+        mismatch = rasp.SequenceMap(lambda opened, n: n < 0 and opened != -n, partner, self.kind).named("mismatch")
+        return _verdict(mismatch, self.depth)
 
 
 def _verdict(wrong: SOp, depth: SOp) -> SOp:

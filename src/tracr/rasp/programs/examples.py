@@ -61,6 +61,7 @@ def _brackets() -> dict[str, Example]:
         "shuffle_dyck2": Example(brackets.make_shuffle_dyck2(), two, 4, "whether '()' and '{}' are balanced"),
         "dyck1": Example(brackets.make_dyck1(), one, 5, "T, P, F: '()' are balanced so far, can be, cannot be"),
         "dyck2": Example(brackets.make_dyck2(), two, 6, "T, P, F: '()' and '{}' nest so far, can, cannot"),
+        "closer": Example(brackets.make_closer(["()", "{}"]), two, 4, "the bracket that closes the innermost open one"),
     }
 
 
@@ -72,6 +73,9 @@ def _patterns(letters: tuple[Value, ...]) -> dict[str, Example]:
         "shift_by": Example(patterns.shift_by(1, tokens), letters, 5, "the token before"),
         "detect_pattern": Example(patterns.detect_pattern(tokens, "ab"), letters, 5, "where 'ab' ends"),
         "induction": Example(patterns.make_induction(), letters, 5, "what followed the same token the last time"),
+        "counter": Example(
+            patterns.make_counter(6), tuple(range(7)), 5, "the next number, in the steps of the last two"
+        ),
         "nary_sequencemap": Example(majority, (0, 1), 5, "the majority of the last three bits"),
     }
 

@@ -1,4 +1,4 @@
-"""Looking at neighbours: shifts, patterns, induction, several s-ops at once."""
+"""Looking at neighbours: shifts, patterns, induction, counting on, several s-ops at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.rasp.values import Value
 
-__all__ = ["detect_pattern", "make_induction", "make_nary_sequencemap", "shift_by"]
+__all__ = ["detect_pattern", "make_counter", "make_induction", "make_nary_sequencemap", "shift_by"]
 
 
 def shift_by(offset: int, sop: SOp) -> SOp:
@@ -58,6 +58,24 @@ def make_induction() -> SOp:
     # `before` is `None` at the start, which `Comparison.EQ` refuses.
     follows = rasp.Select(before, wanted, lambda key, query: key == query).named("follows")
     return rasp.Aggregate(follows, rasp.tokens).named("induction")
+
+
+def make_counter(highest: int) -> SOp:
+    """The next number, counting on in the step between the last two (by 1 at first); `None` outside 0 to `highest`.
+
+    A program to generate with: token after token, it counts.
+
+    >>> make_counter(9)([2, 4, 6]), make_counter(9)([5, 3, 1])
+    ([3, 6, 8], [6, 1, None])
+    """
+
+    def following(now: int, before: int | str) -> int | None:
+        number = now + 1 if isinstance(before, str) else 2 * now - before
+        return number if 0 <= number <= highest else None
+
+    just_before = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key + 1 == query).named("just_before")
+    before = rasp.Aggregate(just_before, rasp.tokens, default="start").named("before")
+    return rasp.SequenceMap(following, rasp.tokens, before).named("counter")
 
 
 def make_nary_sequencemap(f: Callable[..., Any], *sops: SOp) -> SOp:

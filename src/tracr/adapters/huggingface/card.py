@@ -1,0 +1,188 @@
+"""The model card of a checkpoint: what it computes, how to run it, what its words and dimensions mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, Sizes, stops
+from tracr.adapters.huggingface.head import Head
+from tracr.craft.numerics import leak
+from tracr.model.variants.layer_norm import largest_square
+from tracr.model.verification import Verification
+from tracr.rasp.values import value_text
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.outputs import Output
+
+__all__ = ["card"]
+
+MOST = 200  # lines of a table or listing
+
+
+def card(model: CompiledModel, output: Output, sizes: Sizes, head: Head, activation: str, checked: Verification) -> str:
+    """`README.md`, for the model with layer norms that the checkpoint holds."""
+    options = model.options
+    longest = model.typed.lengths[1]
+    parts = [
+        _front_matter(),
+        f"# {_plain(output.name)}",
+        f"A GPT-2 whose weights were compiled from a RASP program by Tracr, not trained: {sizes.layers} "
+        f"layer{'s' if sizes.layers > 1 else ''}, {sizes.d_model} dimensions. It computes the program for every input "
+        f"of at most {longest} tokens.",
+        "## Use",
+        _use(model, head),
+        _reading(head),
+        "## The program",
+        *([_block(model.source)] if model.source else []),
+        _block(_shortened(model.typed.show())),
+        f"Compiled at level {options.level}, with {'causal' if options.causal else 'bidirectional'} attention.",
+        "## Words",
+        "One vocabulary serves inputs and outputs. A word is separated from the next by a space.",
+        _words(head),
+        _ends(head) if options.causal else "",
+        "## What the dimensions mean",
+        _dimensions(model, sizes),
+        "## Ground truth",
+        "What each part computes. `ground_truth.json` has this as data, with every edge (which variable flows from "
+        "which part to which) and, for each label, its direction in `hidden_states`.",
+        _block(_shortened("\n".join(f"{node.id}: {node.computes}" for node in model.ground_truth.nodes()))),
+        "Heads and neurons beyond those of a layer are zeros.",
+        "## Exactness",
+        _exactness(model, activation, checked),
+        "The folder `tracr` holds the program as data and its weights in float64: `tracr.load` of this folder gives "
+        "the labelled model back. transformers does not read it.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter() -> str:
+    tags = "\n".join(f"- {tag}" for tag in ("tracr", "rasp", "interpretability", "gpt2"))
+    return f"---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n{tags}\n---"
+
+
+def _use(model: CompiledModel, head: Head) -> str:
+    example = " ".join(head.words.words[number % head.words.inputs] for number in range(model.typed.lengths[1]))
+    lines = [
+        "import torch",
+        "from transformers import AutoModelForCausalLM, AutoTokenizer",
+        "",
+        'folder = "."  # where this file is',
+        "tokenizer = AutoTokenizer.from_pretrained(folder)",
+        "model = AutoModelForCausalLM.from_pretrained(folder)",
+        f"inputs = tokenizer({example!r}, return_tensors='pt')  # puts BOS in front",
+    ]
+    if model.options.causal:
+        lines.append("logits = model(**inputs).logits[0, 1:]  # the first position is BOS")
+    else:
+        lines += [
+            "length = inputs.input_ids.shape[1]",
+            "everything = torch.zeros(1, 1, length, length)  # 4-D and 0 everywhere: no position is masked",
+            "logits = model(inputs.input_ids, attention_mask=everything, use_cache=False).logits[0, 1:]",
+        ]
+    if head.kind == "column":
+        lines.append(f"print(logits[:, tokenizer.convert_tokens_to_ids({head.words.words[-1]!r})].tolist())")
+    else:
+        lines.append("print(tokenizer.convert_ids_to_tokens(logits.argmax(-1)))")
+        if model.options.causal and any(head.words.is_input(number) for _, number in head.decoded):
+            lines.append("print(tokenizer.decode(model.generate(**inputs)[0]))  # each output is the next token")
+    text = _block("\n".join(lines), "python")
+    if model.options.causal:
+        return text
+    return f"{text}\n\nThe program looks both ways, GPT-2 only backwards: the mask in this example is needed."
+
+
+def _reading(head: Head) -> str:
+    if head.kind == "column":
+        return (
+            f"The output is a number: the logit of the word `{head.words.words[-1]}`. Where there is none, the logit "
+            "of the word `None`, if it is in the table below, is 1 and not 0."
+        )
+    if head.kind == "classes":
+        return "The output is a number; each value it can have is a word, and the word of the nearest one wins."
+    return "The output at each position is the word with the largest logit."
+
+
+def _words(head: Head) -> str:
+    out = {number for _, number in head.decoded} | set(range(len(head.words.values), len(head.words.words)))
+    rows = ["| id | word | value | in | out |", "|---|---|---|---|---|"]
+    special = {head.words.bos: "BOS", head.words.pad: "PAD"}
+    for number, word in enumerate(head.words.words):
+        known = number < len(head.words.values)
+        meaning = special.get(number, f"`{_cell(repr(head.words.values[number]))}`" if known else "the number")
+        flags = ["x" if head.words.is_input(number) else "", "x" if number in out else ""]
+        rows.append(f"| {number} | `{_cell(word)}` | {meaning} | {flags[0]} | {flags[1]} |")
+    return _shortened("\n".join(rows))
+
+
+def _ends(head: Head) -> str:
+    """Where `generate` stops."""
+    ends = [f"`{_plain(head.words.words[number])}`" for number in stops(head)]
+    shown = ", ".join(ends[:8]) + (f" and {len(ends) - 8} more" if len(ends) > 8 else "")
+    return f"`generate` stops at words that cannot go in again: {shown}." if ends else ""
+
+
+def _dimensions(model: CompiledModel, sizes: Sizes) -> str:
+    labels = model.residual.labels
+    assert model.variant is not None
+    if len(model.variant.steps) > 1:
+        return (
+            f"This is a variant of the compiled model ({', '.join(map(_plain, model.variant.steps))}), in which labels "
+            f"are directions and not dimensions: `directions` in `ground_truth.json`."
+        )
+    rows = [f"{number:4d}  {label}" for number, label in enumerate(labels)]
+    rows += [
+        f"{len(labels):4d}  minus the sum of all the others, so that the mean is 0",
+        f"{len(labels) + 1:4d}  always 0: shows readers what a layer norm subtracts",
+        f"{sizes.constant:4d}  1 after the last layer norm: the constant that the head has no bias for",
+    ]
+    return "Dimensions of `hidden_states`; those not listed are 0.\n\n" + _block(_shortened("\n".join(rows)))
+
+
+def _exactness(model: CompiledModel, activation: str, checked: Verification) -> str:
+    assert model.variant is not None and model.variant.layer_norm is not None
+    square, epsilon = largest_square(model), model.variant.layer_norm.epsilon
+    gap = model.options.gap
+    astray = leak(gap, model.options.max_seq_len)
+    share = f"at most {astray:.1g}" if astray else "exactly 0"
+    power = epsilon.hex().partition("p")[2].lstrip("+")
+    lines = [
+        f"- **Layer norms** change nothing. Their epsilon is 2^{power} and their weight its root, so they divide by "
+        f"√(1 + v/2^{power}); the variance v is at most {square:,.0f}, so that is a relative "
+        f"{square / (2 * epsilon):.1g}. "
+        "What rounding leaves of the mean, every reader subtracts again. In float32 a reader sees each coordinate with "
+        "a relative error of at most 2^-23 (1.2e-7).",
+        f"- **Attention** puts unselected keys {gap:g} below selected ones: their share is {share} in float32.",
+    ]
+    if ACTIVATIONS[activation] > 1:
+        lines.append(
+            f"- **{activation}** stands for ReLU: its inputs are multiplied by 2^24, so a neuron is off by at most "
+            "0.1701 / 2^24 = 1.02e-8."
+        )
+    if model.variant.noise:
+        lines.append(f"- **Noise** of standard deviation {model.variant.noise:.2g} was added to the weights.")
+    lines.append(f"- Checked by running the weights with their layer norms in float32: {checked}.")
+    return "\n".join(lines)
+
+
+def _block(text: str, language: str = "") -> str:
+    """A block of code, fenced with more backquotes than the text has in a row."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _shortened(text: str) -> str:
+    lines = text.split("\n")
+    left = len(lines) - MOST
+    return "\n".join([*lines[:MOST], f"... and {left:,} more"]) if left > 0 else text
+
+
+def _cell(text: str) -> str:
+    """Text that does not end a cell of a table, nor its code."""
+    return value_text(text).replace("|", "\\|").replace("`", "'").replace("\n", " ")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())

@@ -1,0 +1,134 @@
+"""One vocabulary for inputs and outputs, and a word-level tokenizer for it.
+
+A word stands for each value: the tokens of the model come first, with the ids they have in it, then BOS and PAD, then
+the output values that are no tokens. A string is its own word, another value is written as Python prints it; white
+space becomes ␣, and where two values would share a word the later one gets its type after it: `1:int`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tracr.rasp.values import Value, value_text
+
+if TYPE_CHECKING:
+    from tracr.model.vocabulary import Vocabulary
+
+__all__ = ["Words", "tokenizer_config_json", "tokenizer_json"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The word of each id; `values` are what they stand for, `inputs` counts the tokens of the model.
+
+    Words beyond the values stand for themselves.
+    """
+
+    words: tuple[str, ...]
+    values: tuple[Value, ...]
+    inputs: int
+
+    @staticmethod
+    def of(vocabulary: Vocabulary, outputs: Sequence[Value], extra: Sequence[str] = ()) -> Words:
+        """Words for the model's tokens, BOS, PAD, the outputs that are no tokens, and `extra` ones."""
+        tokens = {_key(value) for value in vocabulary.tokens}
+        others = {_key(value): value for value in outputs if _key(value) not in tokens}
+        values = (*vocabulary.tokens, vocabulary.bos, vocabulary.pad, *others.values())
+        words: dict[str, None] = {}
+        for value in (*values, *extra):
+            words[_unique(value, words)] = None
+        return Words(tuple(words), values, len(vocabulary.tokens))
+
+    @property
+    def bos(self) -> int:
+        """The id of BOS."""
+        return self.inputs
+
+    @property
+    def pad(self) -> int:
+        """The id of PAD."""
+        return self.inputs + 1
+
+    @cached_property
+    def ids(self) -> dict[tuple[type, Value], int]:
+        """The id of each token and output, by type and value."""
+        special = (self.bos, self.pad)
+        return {_key(value): number for number, value in enumerate(self.values) if number not in special}
+
+    def id_of(self, value: Value) -> int:
+        """The id of a token or an output."""
+        return self.ids[_key(value)]
+
+    def is_input(self, number: int) -> bool:
+        """Whether an id may stand in an input."""
+        return number < self.inputs
+
+
+def _key(value: Value) -> tuple[type, Value]:
+    """What makes two values one word: 1 and True are equal, but are written differently."""
+    return type(value), value
+
+
+def _unique(value: Value, taken: dict[str, None]) -> str:
+    plain = value_text(value)
+    word = "".join("␣" if character.isspace() else character for character in plain) or "''"
+    if word in taken:
+        word = f"{word}:{type(value).__name__}"
+    number, base = 2, word
+    while word in taken:
+        word, number = f"{base}_{number}", number + 1
+    return word
+
+
+def tokenizer_json(words: Words) -> dict[str, Any]:
+    """A tokenizer that splits at white space, puts BOS in front, and refuses words it does not know."""
+    special = [
+        {
+            "id": number,
+            "content": words.words[number],
+            "single_word": True,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+        for number in (words.bos, words.pad)
+    ]
+    bos = words.words[words.bos]
+    first = {"SpecialToken": {"id": bos, "type_id": 0}}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [first, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [first, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {bos: {"id": bos, "ids": [words.bos], "tokens": [bos]}},
+        },
+        "decoder": None,
+        "model": {
+            "type": "WordLevel",
+            "vocab": {word: number for number, word in enumerate(words.words)},
+            "unk_token": "",
+        },
+    }
+
+
+def tokenizer_config_json(words: Words, longest: int) -> dict[str, Any]:
+    """How `AutoTokenizer` makes a tokenizer of `tokenizer_json`."""
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": words.words[words.bos],
+        "pad_token": words.words[words.pad],
+        "padding_side": "right",
+        "model_max_length": longest,
+        "model_input_names": ["input_ids", "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+    }

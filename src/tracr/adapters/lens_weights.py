@@ -1,0 +1,44 @@
+"""Sizes and weights in TransformerLens's format, for its `HookedTransformer` (2 and 3) and `TransformerBridge` (4).
+
+All layers are alike, and the query weights are multiplied by √d_head, because its attention divides scores by that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.model.uniform import common_sizes, uniform
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["lens_config", "lens_weights"]
+
+
+def lens_config(model: CompiledModel) -> dict[str, Any]:
+    """The arguments of its configuration; BOS is among the ids, so nothing may be prepended to them."""
+    sizes = common_sizes(model.parameters)
+    return {
+        "n_layers": model.n_layers,
+        "d_model": model.d_model,
+        "n_ctx": model.vocabulary.longest + 1,
+        "n_heads": sizes.heads,
+        "d_head": sizes.d_head,
+        "d_mlp": sizes.d_mlp,
+        "d_vocab": len(model.vocabulary.ids),
+        "d_vocab_out": model.parameters.W_U.shape[1],
+        "act_fn": "relu",
+        "normalization_type": None,
+        "attention_dir": "causal" if model.options.causal else "bidirectional",
+        "default_prepend_bos": False,
+        "model_name": "tracr",
+    }
+
+
+def lens_weights(model: CompiledModel) -> dict[str, NDArray[Any]]:
+    """The state dict, in float64."""
+    weights = dict(uniform(model.parameters, scaled=True).named())
+    return {**weights, "unembed.b_U": np.zeros(model.parameters.W_U.shape[1])}

@@ -1,0 +1,171 @@
+"""ONNX: the transformer as a graph with any batch and length; the file also holds the program, so it can be read back.
+
+The graph is built by hand, node for node the shared forward pass, and its values have their TransformerLens names.
+Nothing of it runs here; the tests compare it with numpy in onnxruntime.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from numpy.typing import DTypeLike, NDArray
+from onnx import helper, numpy_helper
+
+from tracr.errors import FormatError, InputError
+from tracr.model.saving.folders import read_file, write_file
+from tracr.model.weights import with_weights
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.parameters import Parameters
+
+__all__ = ["from_onnx", "to_onnx"]
+
+OPSET, IR_VERSION = 17, 8  # what onnxruntime reads since 1.12
+LARGEST = 2**31 - 2**24  # bytes of a protobuf message, graph aside
+PROGRAM, TABLES = "tracr.model", "tracr.tables"
+
+
+def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
+    """Write the graph, the weights and the program into one file."""
+    from tracr.model.saving.models import program_files
+
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise InputError(f"no ONNX model in {np.dtype(dtype)}", hint="pass float32 or float64")
+    program, tables = program_files(model)
+    parameters = model.cast(dtype)
+    size = sum(array.nbytes for _, array in parameters.named()) + len(program) + len(tables) * 4 // 3
+    if size > LARGEST:
+        raise InputError(f"an ONNX file holds at most 2 GiB, the model has {size / 2**30:.1f}", hint="use save")
+    proto = helper.make_model(
+        _graph(parameters, model.options.causal),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="tracr",
+        doc_string=repr(model),
+    )
+    vocabulary = model.vocabulary
+    helper.set_model_props(
+        proto,
+        {
+            PROGRAM: program.decode(),
+            TABLES: base64.b64encode(tables).decode(),
+            "tokens": ", ".join(map(repr, vocabulary.decode(range(len(vocabulary.ids))))),
+            "logits": ", ".join(label for output in model.outputs for label in output.labels),
+        },
+    )
+    onnx.checker.check_model(proto)
+    write_file(Path(path), proto.SerializeToString(deterministic=True))
+
+
+def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+    """The model in a file that `to_onnx` wrote."""
+    from tracr.model.saving.models import LARGE, read_program
+
+    try:
+        proto = onnx.load_model_from_string(read_file(path, 8 * max_parameters + 2 * LARGE))
+        props = {prop.key: prop.value for prop in proto.metadata_props}
+        program, tables = props[PROGRAM].encode(), base64.b64decode(props[TABLES], validate=True)
+        if any(tensor.data_location != onnx.TensorProto.DEFAULT for tensor in proto.graph.initializer):
+            raise FormatError(f"{path} names other files that hold its weights", hint="save it as one file")
+        weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    except FormatError:
+        raise
+    except Exception as error:  # protobuf's errors are many
+        raise FormatError(f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}") from None
+    model, certified = read_program(program, tables, weights, recompile, max_parameters)
+    if recompile:
+        return model
+    held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # but for empty ones
+    loaded = with_weights(model, held)
+    return replace(loaded, certified=loaded.certified and certified)
+
+
+def _graph(parameters: Parameters, causal: bool) -> onnx.GraphProto:
+    """From `ids` [batch, position] to `logits` [batch, position, d_vocab_out]."""
+    graph = _Graph(parameters.W_E.dtype)
+    for name, array in parameters.named():
+        graph.constant(name, array)
+    for axis in range(2):
+        graph.constant(f"axis{axis}", np.array([axis]))
+    graph.constant("zero", np.array(0))
+    graph.constant("one", np.array(1))
+    graph.constant("minus_inf", np.array(-np.inf, dtype=graph.dtype))
+    length = graph.add("Squeeze", graph.add("Shape", "ids", start=1, end=2), "axis0")
+    place = graph.add("Range", "zero", length, "one")
+    embed = graph.add("Gather", "embed.W_E", "ids", to="hook_embed")
+    residual = graph.add("Add", embed, graph.add("Gather", "pos_embed.W_pos", place, to="hook_pos_embed"))
+    mask = None
+    if causal:
+        queries, keys = (graph.add("Unsqueeze", place, f"axis{axis}") for axis in (1, 0))
+        mask = graph.add("GreaterOrEqual", queries, keys)
+    for number, layer in enumerate(parameters.layers):
+        block = f"blocks.{number}."
+        residual = graph.add("Identity", residual, to=f"{block}hook_resid_pre")
+        if layer.W_Q.shape[0]:
+            residual = graph.add("Add", residual, _attention(graph, residual, block, mask))
+        residual = graph.add("Identity", residual, to=f"{block}hook_resid_mid")
+        if layer.W_in.shape[1]:
+            residual = graph.add("Add", residual, _mlp(graph, residual, block))
+        residual = graph.add("Identity", residual, to=f"{block}hook_resid_post")
+    graph.add("MatMul", residual, "unembed.W_U", to="logits")
+    return graph.finished(parameters.W_U.shape[1])
+
+
+def _attention(graph: _Graph, residual: str, block: str, mask: str | None) -> str:
+    """Heads on axis 1, so that weights [head, d_model, d_head] multiply as they are."""
+    stream = graph.add("Unsqueeze", residual, "axis1")
+
+    def project(part: str) -> str:
+        bias = graph.add("Unsqueeze", f"{block}attn.b_{part}", "axis1")
+        return graph.add("Add", graph.add("MatMul", stream, f"{block}attn.W_{part}"), bias)
+
+    q, k, v = map(project, "QKV")
+    scores = graph.add("MatMul", q, graph.add("Transpose", k, perm=[0, 1, 3, 2]))
+    if mask:
+        scores = graph.add("Where", mask, scores, "minus_inf")
+    pattern = graph.add("Softmax", scores, axis=-1, to=f"{block}attn.hook_pattern")
+    results = graph.add("MatMul", graph.add("MatMul", pattern, v), f"{block}attn.W_O")
+    total = graph.add("ReduceSum", results, "axis1", keepdims=0)
+    return graph.add("Add", total, f"{block}attn.b_O", to=f"{block}hook_attn_out")
+
+
+def _mlp(graph: _Graph, residual: str, block: str) -> str:
+    pre = graph.add("Add", graph.add("MatMul", residual, f"{block}mlp.W_in"), f"{block}mlp.b_in")
+    post = graph.add("Relu", pre, to=f"{block}mlp.hook_post")
+    return graph.add(
+        "Add", graph.add("MatMul", post, f"{block}mlp.W_out"), f"{block}mlp.b_out", to=f"{block}hook_mlp_out"
+    )
+
+
+class _Graph:
+    """Nodes in the order they run; `add` gives the name of what a node computes."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: dict[str, onnx.TensorProto] = {}
+
+    def constant(self, name: str, array: NDArray[Any]) -> None:
+        """Give an array a name."""
+        self.constants[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
+
+    def add(self, op: str, *inputs: str, to: str = "", **attributes: Any) -> str:
+        """One node more."""
+        name = to or f"{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], name=name, **attributes))
+        return name
+
+    def finished(self, d_vocab_out: int) -> onnx.GraphProto:
+        """The graph, with those constants that some node reads."""
+        used = {name for node in self.nodes for name in node.input}
+        constants = [tensor for name, tensor in self.constants.items() if name in used]
+        kind = helper.np_dtype_to_tensor_dtype(self.dtype)
+        ids = helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, ["batch", "position"])
+        logits = helper.make_tensor_value_info("logits", kind, ["batch", "position", d_vocab_out])
+        return helper.make_graph(self.nodes, "tracr", [ids], [logits], constants)

@@ -1,0 +1,145 @@
+"""PyTorch: a plain `nn.Module` around the shared forward pass.
+
+Every weight and every activation has its TransformerLens name: `module.blocks[0].attn.W_Q` is a parameter,
+`module.blocks[0].attn.hook_pattern` a submodule that the attention pattern passes through, so that PyTorch hooks and
+nnsight can read and change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tracr.errors import InputError
+from tracr.model.forward import forward
+from tracr.model.parameters import LayerParameters, Parameters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["TorchModel", "as_dtype", "to_torch"]
+
+
+def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> TorchModel:
+    """The model as a module."""
+    return TorchModel(model, model.parameters, dtype, device, trainable)
+
+
+def as_dtype(dtype: Any) -> torch.dtype:
+    """A torch dtype, from its own kind, a name or a numpy dtype."""
+    name = dtype if isinstance(dtype, str | torch.dtype) else np.dtype(dtype).name
+    found = getattr(torch, name, None) if isinstance(name, str) else name
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise InputError(f"{dtype!r} is not a type weights could have", hint="pass torch.float32 or torch.float64")
+    return found
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model that a module was made from; copies of the module share it."""
+
+    model: CompiledModel
+
+    def __deepcopy__(self, memo: object) -> Origin:
+        return self
+
+
+class TorchModel(nn.Module):
+    """A compiled model; `module(ids)` gives logits [batch, position, d_vocab_out] for ids that start with BOS."""
+
+    point: Callable[[], nn.Module] = nn.Identity
+    """What an activation passes through."""
+
+    def __init__(self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool) -> None:
+        super().__init__()
+        self._origin = Origin(model)
+        self.blocks = nn.ModuleList(nn.Module() for _ in parameters.layers)
+        for name, array in parameters.named():
+            place, _, leaf = name.rpartition(".")
+            weight = torch.tensor(array, dtype=as_dtype(dtype), device=device)
+            self._part(place).register_parameter(leaf, nn.Parameter(weight, requires_grad=trainable))
+        self._points: dict[str, nn.Module] = {}
+        for name in self._activations(parameters):
+            place, _, leaf = name.rpartition(".")
+            self._points[name] = self.point()
+            self._part(place).add_module(leaf, self._points[name])
+        self.eval()
+
+    def _part(self, name: str) -> nn.Module:
+        """The submodule of that name; made if it is not there."""
+        module: nn.Module = self
+        for step in filter(None, name.split(".")):
+            if not hasattr(module, step):
+                module.add_module(step, nn.Module())
+            module = getattr(module, step)
+        return module
+
+    def _activations(self, parameters: Parameters) -> list[str]:
+        """The names of all activations."""
+        names: list[str] = []
+        ids, norm = np.zeros((1, 1), dtype=np.int64), self.compiled.norm
+        forward(parameters, ids, np, causal=False, hook=lambda name, _: names.append(name), fine=self.fine, norm=norm)
+        return names
+
+    @property
+    def compiled(self) -> CompiledModel:
+        """The model this was made from, as it was."""
+        return self._origin.model
+
+    @property
+    def fine(self) -> Collection[str]:
+        """The activations beyond the usual ones."""
+        return ()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embed.W_E.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the weights."""
+        return self.embed.W_E.dtype
+
+    def weights(self) -> Parameters:
+        """The weights as the forward pass takes them."""
+        layers = []
+        for block in self.blocks:
+            held = block.attn._parameters | block.mlp._parameters
+            layers.append(LayerParameters(**{field.name: held[field.name] for field in fields(LayerParameters)}))
+        return Parameters(self.embed.W_E, self.pos_embed.W_pos, tuple(layers), self.unembed.W_U)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Logits [batch, position, d_vocab_out] for ids [batch, position], BOS included."""
+        longest = len(self.pos_embed.W_pos)
+        if ids.ndim != 2 or ids.shape[1] > longest:
+            raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
+        causal = self.compiled.options.causal
+        norm = self.compiled.norm
+        return forward(self.weights(), ids, torch, causal=causal, hook=self._see, fine=self.fine, norm=norm)
+
+    def _see(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        return self._points[name](tensor)
+
+    def encode(self, tokens: Sequence[Any]) -> torch.Tensor:
+        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        return torch.tensor(self.compiled.encode(tokens), device=self.device)
+
+    def decode(self, logits: torch.Tensor, ids: torch.Tensor) -> list[Any]:
+        """The program's output for each input, from the logits for `ids`."""
+        return self.compiled.values(logits, ids)
+
+    def to_compiled(self) -> CompiledModel:
+        """A `CompiledModel` with the weights as they are now; no longer certified if they were changed."""
+        return self.compiled.with_weights(self.state_dict())
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the weights as they are now, with all labels; `tracr.load` reads them back."""
+        self.to_compiled().save(folder, overwrite=overwrite)

@@ -1,0 +1,65 @@
+"""`tracr huggingface`: a model as a GPT-2 checkpoint."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracr.cli.commands import Causal, Level, MaxLen, Program, Vocab
+from tracr.cli.sources import Choice, compiled, find
+
+__all__ = ["huggingface"]
+
+
+class Activation(Enum):
+    """What neurons compute."""
+
+    relu = "relu"
+    gelu = "gelu"
+    gelu_new = "gelu_new"
+
+
+class Numbers(Enum):
+    """How a numerical output becomes logits."""
+
+    auto = "auto"
+    classes = "classes"
+    column = "column"
+
+
+def huggingface(
+    program: Program,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = None,
+    causal: Causal = None,
+    activation: Annotated[Activation, typer.Option(help="What neurons compute.")] = Activation.relu,
+    numbers: Annotated[
+        Numbers, typer.Option(help="Numerical outputs: a word per value, or one logit that is the number.")
+    ] = Numbers.auto,
+    which: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The output, if there are several.", show_default=False)
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder whatever it holds.")] = False,
+) -> None:
+    """Write PROGRAM as a GPT-2 checkpoint, which transformers loads without tracr.
+
+    The README.md in the folder says how. Programs that generate text want --causal.
+
+    Example: tracr huggingface induction --causal --max-len 12 -o induction_gpt2
+    """
+    from tracr.cli.description import in_short
+    from tracr.cli.screen import waiting
+
+    found = find(program)
+    with waiting(f"compiling {found.name}"):
+        model = compiled(found, Choice(vocab, max_len, level, causal, None))
+        model.save_pretrained(
+            output, activation=activation.value, numbers=numbers.value, output=which, overwrite=overwrite
+        )
+    typer.echo(f"{found.name}: {in_short(model)}")
+    typer.echo(f"saved for transformers in {output}; its README.md says how to run it")

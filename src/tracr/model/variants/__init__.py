@@ -1,0 +1,8 @@
+"""The same model, less easy to read: docs/variants.md.
+
+variant.py      how a model differs from the one that was compiled, and its weights in another basis
+basis.py        where the labelled coordinates lie in the residual stream
+rotation.py     a random orthogonal basis
+noise.py        weights that are a little off
+layer_norm.py   layer norms that change nothing
+"""

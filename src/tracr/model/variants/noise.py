@@ -1,0 +1,50 @@
+"""Weights that are a little off, as trained ones are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.errors import TracrError
+from tracr.model.variants.variant import changed
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["with_noise"]
+
+STRONGEST, WEAKEST = -4, -60  # powers of two that are tried
+BUDGET = 2_000  # inputs the model is checked on for each
+
+
+def with_noise(model: CompiledModel, scale: float | None, seed: int) -> CompiledModel:
+    """The model with independent Gaussian noise of standard deviation `scale` on every weight and bias.
+
+    Outputs are continuous in the weights, and decoding takes the largest of several logits or the nearest of several
+    numbers; so noise below some level changes no decoded output. How much a model bears depends on the program: a
+    logit gap of 256 and the slopes of staircases amplify what they read, and a head that adds up multiplies what it
+    reads at BOS by 2**34. With `scale=None` the strongest power of two is taken at which `verify` finds no wrong
+    output; with a scale of your own, call `verify` to know.
+    """
+    if scale is None:
+        for power in range(STRONGEST, WEAKEST - 1, -1):
+            candidate = _noisy(model, 2.0**power, seed)
+            if candidate.verify(BUDGET):
+                return candidate
+        raise TracrError("no noise is weak enough to leave the outputs as they are", hint="does model.verify() hold?")
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < math.inf:
+        raise TracrError(f"the scale of the noise must be a number from 0 on, not {scale!r}")
+    return _noisy(model, float(scale), seed)
+
+
+def _noisy(model: CompiledModel, scale: float, seed: int) -> CompiledModel:
+    rng = np.random.default_rng(seed)
+
+    def disturb(array: NDArray[Any]) -> NDArray[Any]:
+        return array + scale * rng.standard_normal(array.shape)
+
+    step = f"with_noise({scale:.3g}, seed={seed})"
+    return changed(model, step, parameters=model.parameters.map(disturb), noise=scale)

@@ -1,0 +1,80 @@
+"""How a model differs from the one that was compiled, and its weights in another basis."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.variants.basis import Directions
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.variants.layer_norm import LayerNorm
+
+__all__ = ["Variant", "changed", "in_basis"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """What was done to a model: the calls, in order, and what came of them.
+
+    `basis` is where its labelled coordinates lie now, `noise` the standard deviation of what was added to the weights.
+    """
+
+    steps: tuple[str, ...]
+    basis: Directions
+    noise: float = 0.0
+    layer_norm: LayerNorm | None = None
+
+
+def in_basis(parameters: Parameters, write: Array, read: Array) -> Parameters:
+    """The weights in other coordinates: what wrote x now writes x @ write, what read with W now reads with read @ W."""
+    layers = tuple(
+        LayerParameters(
+            W_Q=read @ layer.W_Q,
+            b_Q=layer.b_Q,
+            W_K=read @ layer.W_K,
+            b_K=layer.b_K,
+            W_V=read @ layer.W_V,
+            b_V=layer.b_V,
+            W_O=layer.W_O @ write,
+            b_O=layer.b_O @ write,
+            W_in=read @ layer.W_in,
+            b_in=layer.b_in,
+            W_out=layer.W_out @ write,
+            b_out=layer.b_out @ write,
+        )
+        for layer in parameters.layers
+    )
+    return Parameters(parameters.W_E @ write, parameters.W_pos @ write, layers, read @ parameters.W_U)
+
+
+def changed(
+    model: CompiledModel,
+    step: str,
+    *,
+    basis: tuple[Array, Array] | None = None,
+    parameters: Parameters | None = None,
+    noise: float = 0.0,
+    layer_norm: LayerNorm | None = None,
+) -> CompiledModel:
+    """The model after one more step: a change of basis (write, read), or other weights."""
+    before, weights = model.variant, parameters or model.parameters
+    here = Directions(model.basis.write, model.basis.read)
+    if basis is not None:
+        write, read = basis
+        here = Directions(here.write @ write, read @ here.read)
+        weights = in_basis(weights, write, read)
+    variant = Variant(
+        steps=(*(before.steps if before else ()), step),
+        basis=here,
+        noise=math.hypot(noise, before.noise if before else 0.0),
+        layer_norm=layer_norm or (before.layer_norm if before else None),
+    )
+    return replace(model, parameters=weights, variant=variant, _cast={})

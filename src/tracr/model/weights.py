@@ -1,0 +1,98 @@
+"""Other weights for a model: a state dict that was edited, or trained further, comes back under the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.errors import FormatError
+from tracr.model.parameters import Parameters
+from tracr.model.uniform import Sizes, layer_shapes, resized
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["as_numpy", "with_weights"]
+
+Array = NDArray[Any]
+BUFFERS = (".mask", ".IGNORE")  # what TransformerLens 2 and 3 keep among their weights
+
+
+def as_numpy(tensor: Any) -> Array:
+    """An array of any framework, from any device."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+        if str(tensor.dtype) == "torch.bfloat16":  # numpy has no such type
+            tensor = tensor.float()
+    return np.asarray(tensor)
+
+
+def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
+    """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
+    own = model.parameters
+    given = Parameters.of(_read(weights, own))
+    sizes = _sizes(given, own)
+    if attn_scale != 1:
+        layers = [replace(layer, W_Q=layer.W_Q / attn_scale, b_Q=layer.b_Q / attn_scale) for layer in given.layers]
+        given = replace(given, layers=tuple(layers))
+    trimmed = _resized(given, list(map(Sizes.of, own.layers)))
+    if _equal(_resized(trimmed, sizes), given):  # further heads and neurons, if there are any, are zero
+        given = trimmed
+    if _equal(given, own) or _equal(given, model.cast(np.float32)):
+        return model
+    return replace(model, parameters=given, certified=False, _cast={})
+
+
+def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
+    """The weights in float64, if they are all there, finite, and for the same tokens, positions and dimensions."""
+    given = {
+        name: as_numpy(tensor).astype(np.float64) for name, tensor in weights.items() if not name.endswith(BUFFERS)
+    }
+    if not given.get("unembed.b_U", np.ones(1)).any():
+        del given["unembed.b_U"]
+    wanted = dict(own.named())
+    strange = sorted(set(given) ^ set(wanted))
+    if strange:
+        raise FormatError(
+            f"the weights lack or should not have {', '.join(strange[:5])}",
+            hint="pass a state dict with the names that model.parameters.named() has",
+        )
+    for name, array in given.items():
+        if not np.isfinite(array).all():
+            raise FormatError(f"{name} has weights that are not finite")
+        if not name.startswith("blocks") and array.shape != wanted[name].shape:
+            raise _other_shape(name, array, wanted[name].shape)
+    return given
+
+
+def _sizes(given: Parameters, own: Parameters) -> list[Sizes]:
+    """The sizes of the layers, none of which may have fewer heads or neurons than the model's own."""
+    found = []
+    for number, (layer, wanted) in enumerate(zip(given.layers, own.layers, strict=True)):
+        sizes = Sizes.of(wanted)
+        if layer.b_Q.ndim == 2 and layer.b_in.ndim == 1:
+            sizes = Sizes(*np.maximum(astuple(Sizes.of(layer)), astuple(sizes)).tolist())
+        for name, shape in layer_shapes(sizes, len(wanted.b_O)).items():
+            if getattr(layer, name).shape != shape:
+                raise _other_shape(f"{name} of block {number}", getattr(layer, name), shape)
+        found.append(sizes)
+    return found
+
+
+def _resized(parameters: Parameters, sizes: list[Sizes]) -> Parameters:
+    return replace(parameters, layers=tuple(map(resized, parameters.layers, sizes)))
+
+
+def _equal(one: Parameters, other: Parameters) -> bool:
+    pairs = zip(one.named(), other.named(), strict=True)
+    return all(np.array_equal(array, expected) for (_, array), (_, expected) in pairs)
+
+
+def _other_shape(name: str, array: Array, shape: tuple[int, ...]) -> FormatError:
+    return FormatError(
+        f"{name} has the shape {array.shape}, not {shape}", hint="these are the weights of another model"
+    )

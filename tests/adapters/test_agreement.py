@@ -1,0 +1,38 @@
+"""A compiled model gives the same answer in every framework."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.adapters.table import ADAPTERS, TOLERANCE, compiled, inputs
+from tests.agreement import same
+from tracr.rasp import programs
+
+# The frameworks warn of things that are not ours.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("causal", [False, True], ids=["bidirectional", "causal"])
+@pytest.mark.parametrize("name", programs.EXAMPLES)
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_adapters_agree_with_numpy(adapter: str, name: str, causal: bool, dtype: str) -> None:
+    """Logits are numpy's within the tolerance, decoded outputs identical, padded and not."""
+    model = compiled(name, causal)
+    if model is None:
+        pytest.skip("cannot be causal")
+    run = ADAPTERS[adapter](model, dtype)
+    rows = inputs(name, causal)
+    length = len(rows[len(rows) // 2])
+    for padded, batch in ((True, rows), (False, [xs for xs in rows if len(xs) == length])):
+        ids = model.encode(batch)
+        expected, logits = model.logits(ids, dtype), run(ids)
+        assert logits.dtype == dtype
+        assert logits.shape == expected.shape
+        for row, xs in enumerate(batch):
+            apart = np.abs(logits[row, : len(xs) + 1] - expected[row, : len(xs) + 1])
+            assert apart.max() <= TOLERANCE[dtype], (xs, padded)
+        for got, wanted in zip(model.values(logits, ids), model(batch), strict=True):
+            assert len(got) == len(wanted)
+            assert all(map(same, got, wanted)), (got, wanted)
