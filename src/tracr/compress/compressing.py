@@ -1,0 +1,220 @@
+"""`compress`: a compiled model in fewer dimensions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tracr.compress.closed import exact_projection, pca_projection
+from tracr.compress.fast import FastRecipe, fast
+from tracr.compress.model import CompressedModel, Training, compressed_model
+from tracr.compress.objective import Objective, Params
+from tracr.compress.projection import Projection, sites_of
+from tracr.compress.sgd import Recipe, starts, train
+from tracr.compress.task import Task, task_of
+from tracr.errors import TracrError
+from tracr.model.compiled import CompiledModel
+from tracr.rasp.values import Value
+
+__all__ = ["METHODS", "compress", "exact_dim"]
+
+METHODS = ("fast", "sgd", "pca", "exact")
+Progress = Callable[[str, int, float], None]
+
+
+def compress(
+    model: CompiledModel,
+    dim: int | None = None,
+    method: str = "fast",
+    seed: int = 0,
+    *,
+    inputs: Sequence[Sequence[Value]] | None = None,
+    sharing: str = "one",
+    train_weights: bool = False,
+    output_weight: float = 1.0,
+    layer_weight: float = 1.0,
+    recipe: Recipe | FastRecipe | None = None,
+    init_scale: float | None = None,
+    progress: bool | Progress = False,
+) -> CompressedModel:
+    """Compress a model's residual stream to `dim` dimensions.
+
+    Every sub-layer reads the stream through Wᵀ and writes to it through W, a matrix [D, dim]; all else is kept. W is
+    trained so that outputs (cross-entropy or squared error) and what each sub-layer writes (squared error) stay.
+
+    Args:
+        model: what `tracr.compile` returned. The paper's models are those of level 0.
+        dim: the dimensions to keep, from 1 to the model's own; may be left out for `method="exact"`.
+        method: "fast", our optimiser; "sgd", the paper's recipe (AdamW, 300,000 steps); "pca", the paper's baseline;
+            "exact", the smallest projection that loses nothing, in closed form.
+        seed: another seed, other starts. The same seed gives the same model.
+        inputs: what to train on; every input, or a sample of 20,000 if there are more.
+        sharing: "one" W for all; "layer", one for each layer; "read-write", one to read with and one to write with.
+        train_weights: train the sub-layers' own weights too.
+        output_weight, layer_weight: of the two parts of the loss.
+        recipe: a `Recipe` for "sgd" or a `FastRecipe` for "fast", to change steps, batch, learning rate, starts.
+        init_scale: standard deviation of the random start; 1/√D for "sgd" unless given.
+        progress: show a progress bar; or a function that is called with (stage, steps done, loss).
+
+    Ctrl-C ends the training early and keeps the best so far.
+    """
+    _check(model, dim, method, sharing, seed)
+    task = task_of(model, inputs)
+    if method == "exact":
+        return _exact(model, task, dim)
+    dim = operator.index(dim)  # type: ignore[arg-type]
+    sites = sites_of(task.network, sharing)
+    if method == "pca":
+        projection = Projection(np.repeat(pca_projection(task, dim)[None], sites.count, axis=0), sites)
+        return _measured(model, task, projection, Training("pca"), output_weight, layer_weight)
+    objective = Objective(task, sites, output_weight=output_weight, layer_weight=layer_weight)
+    with _reporting(progress, method, recipe) as tell:
+        if method == "sgd":
+            params, training = _sgd(objective, dim, seed, _as(recipe, Recipe), init_scale, train_weights, tell)
+        else:
+            chosen = _as(recipe, FastRecipe)
+            chosen = chosen if init_scale is None else replace(chosen, scale=init_scale)
+            params, training = _fast(objective, dim, seed, chosen, model.options.gap, train_weights, tell)
+    projection = Projection(np.asarray(params["W"], dtype=np.float64), sites)
+    if not np.isfinite(projection.matrices).all():
+        raise TracrError(
+            f"the training of {dim} dimensions diverged: weights are no longer numbers",
+            hint="lower the learning rate (recipe=...), or start smaller (init_scale=0.1)",
+        )
+    return _measured(model, task, projection, training, output_weight, layer_weight, objective, params)
+
+
+def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
+    """The smallest dimension in which nothing at all is lost."""
+    return int(exact_projection(task_of(model, inputs)).shape[1])
+
+
+def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
+    if isinstance(model, CompressedModel) or not isinstance(model, CompiledModel):
+        raise TracrError(f"only a compiled model can be compressed, not {type(model).__name__}")
+    if method not in METHODS:
+        raise TracrError(f"there is no method {method!r}", hint=f"methods are {', '.join(METHODS)}")
+    if method == "exact" and (dim is None or sharing == "one") and dim is None:
+        return
+    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not 1 <= operator.index(dim) <= model.d_model:
+        raise TracrError(
+            f"dim must be a whole number from 1 to {model.d_model}, the model's own dimensions, not {dim!r}"
+        )
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or operator.index(seed) < 0:
+        raise TracrError(f"seed must be a whole number from 0 on, not {seed!r}")
+
+
+def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel:
+    W = exact_projection(task)
+    if dim is not None and dim < W.shape[1]:
+        raise TracrError(
+            f"no projection to {dim} dimensions loses nothing: the smallest that does has {W.shape[1]}",
+            hint="use method='fast' to lose as little as possible",
+        )
+    if dim is not None:
+        W = np.pad(W, [(0, 0), (0, dim - W.shape[1])])
+    projection = Projection(W[None], sites_of(task.network, "one"))
+    return _measured(model, task, projection, Training("exact"))
+
+
+def _as(recipe: Any, kind: type[Any]) -> Any:
+    if recipe is None:
+        return kind()
+    if not isinstance(recipe, kind):
+        raise TracrError(f"this method takes a {kind.__name__}, not a {type(recipe).__name__}")
+    return recipe
+
+
+def _sgd(
+    objective: Objective, dim: int, seed: int, recipe: Recipe, scale: float | None, train_weights: bool, tell: Progress
+) -> tuple[Params, Training]:
+    params = starts(objective, dim, [seed], scale, train_weights)
+    found = train(objective, params, recipe, progress=lambda done, loss: tell("sgd", done, loss))
+    curve, steps = found.curve[:, 0].tolist(), found.steps.tolist()
+    training = Training(
+        "sgd",
+        seed,
+        starts=(float(found.losses[0]),),
+        steps=tuple(steps),
+        curve=tuple(curve),
+        interrupted=found.interrupted,
+    )
+    return found.run(0), training
+
+
+def _fast(
+    objective: Objective, dim: int, seed: int, recipe: FastRecipe, gap: float, train_weights: bool, tell: Progress
+) -> tuple[Params, Training]:
+    found = fast(objective, dim, seed, recipe, gap, train_weights, tell)
+    if not len(found.losses):
+        raise KeyboardInterrupt
+    training = Training(
+        "fast",
+        seed,
+        starts=tuple(sorted(found.started.tolist())),
+        steps=tuple(found.times.tolist()),
+        curve=tuple(found.curve.tolist()),
+        interrupted=found.interrupted,
+    )
+    import jax
+
+    return jax.tree.map(lambda array: array[0], found.params), training
+
+
+def _measured(
+    model: CompiledModel,
+    task: Task,
+    projection: Projection,
+    training: Training,
+    output_weight: float = 1.0,
+    layer_weight: float = 1.0,
+    objective: Objective | None = None,
+    params: Params | None = None,
+) -> CompressedModel:
+    """The model, with its losses on all inputs measured in float64."""
+    from tracr.compress.report import measured_losses
+
+    network = task.network if objective is None or params is None else objective.trained(params)
+    made = compressed_model(model, network, projection, training)
+    output, layers, floor = measured_losses(made, task, network)
+    loss = output_weight * output + layer_weight * layers
+    return replace(
+        made,
+        training=replace(
+            training, loss=loss, output_loss=output, layer_loss=layers, compiled_loss=output_weight * floor
+        ),
+        _cast={},
+    )
+
+
+class _reporting:
+    """A progress bar with the loss, a function of the user's, or nothing."""
+
+    def __init__(self, progress: bool | Progress, method: str, recipe: Any) -> None:
+        self._progress, self._bar = progress, None
+        chosen = _as(recipe, Recipe if method == "sgd" else FastRecipe)
+        self._total = chosen.steps if method == "sgd" else 2 * chosen.steps + chosen.polish
+        self._offset = {"soft descent": chosen.steps, "polish": 2 * chosen.steps} if method == "fast" else {}
+
+    def __enter__(self) -> Progress:
+        if callable(self._progress):
+            return self._progress
+        if not self._progress:
+            return lambda stage, done, loss: None
+        from tqdm import tqdm
+
+        bar = self._bar = tqdm(total=self._total, unit="step", leave=False, disable=None)
+
+        def tell(stage: str, done: int, loss: float) -> None:
+            bar.set_postfix(stage=stage, loss=f"{loss:.3g}", refresh=False)
+            bar.update(self._offset.get(stage, 0) + done - bar.n)
+
+        return tell
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

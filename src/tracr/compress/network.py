@@ -1,0 +1,122 @@
+"""A compiled model as the compressed one sees it: what each sub-layer reads, and what it writes.
+
+With a projection W every read of the residual stream is x Wᵀ and every write is y W, so between a writer that adds y on
+the dimensions S and a reader with the matrix B stands only W[S] (Wᵀ B): a small matrix. The residual stream itself need
+not be computed, and what depends on the token and its position alone is computed once for each such pair, not for every
+input. That is the whole forward pass, in the form G = W Wᵀ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.model.parameters import LayerParameters, Parameters
+
+__all__ = ["Attention", "Mlp", "Network", "Part", "network_of"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """The heads of a layer, without what is zero: queries and keys [head, D, k], values [head, D, v], writes
+    [head, v, S]."""
+
+    name: str
+    layer: int
+    Q: Array
+    b_Q: Array
+    K: Array
+    b_K: Array
+    V: Array
+    b_V: Array
+    O: Array
+    b_O: Array
+    dims: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Mlp:
+    """The neurons of a layer that write something: reads [D, m], writes [m, S]."""
+
+    name: str
+    layer: int
+    W_in: Array
+    b_in: Array
+    W_out: Array
+    b_out: Array
+    dims: NDArray[np.intp]
+
+
+Part = Attention | Mlp
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The sub-layers that do something, in order, and how logits are read."""
+
+    width: int
+    parts: tuple[Part, ...]
+    W_U: Array
+    n_layers: int
+    causal: bool
+
+
+def network_of(parameters: Parameters, causal: bool) -> Network:
+    """What a model's sub-layers read and write."""
+    parts: list[Part] = []
+    for number, layer in enumerate(parameters.layers):
+        for part in (_attention(number, layer), _mlp(number, layer)):
+            if part.dims.size:
+                parts.append(part)
+    return Network(parameters.W_E.shape[1], tuple(parts), parameters.W_U, len(parameters.layers), causal)
+
+
+def _attention(number: int, layer: LayerParameters) -> Attention:
+    heads, d_head, width = layer.W_O.shape
+    dims = np.flatnonzero(layer.W_O.any(axis=(0, 1)) | (layer.b_O != 0))
+    compared = [
+        np.flatnonzero(
+            (layer.W_Q[h].any(axis=0) | (layer.b_Q[h] != 0)) & (layer.W_K[h].any(axis=0) | (layer.b_K[h] != 0))
+        )
+        for h in range(heads)
+    ]
+    moved = [np.flatnonzero(layer.W_O[h].any(axis=1)) for h in range(heads)]
+
+    def take(array: Array, chosen: list[Any], axis: int) -> Array:
+        found = np.zeros([*array.shape[:axis], max(map(len, chosen), default=0), *array.shape[axis + 1 :]])
+        for head, places in enumerate(chosen):
+            np.moveaxis(found[head], axis - 1, 0)[: len(places)] = np.moveaxis(array[head], axis - 1, 0)[places]
+        return found
+
+    return Attention(
+        f"blocks.{number}.attn",
+        number,
+        take(layer.W_Q, compared, 2),
+        take(layer.b_Q, compared, 1),
+        take(layer.W_K, compared, 2),
+        take(layer.b_K, compared, 1),
+        take(layer.W_V, moved, 2),
+        take(layer.b_V, moved, 1),
+        take(layer.W_O, moved, 1)[:, :, dims],
+        layer.b_O[dims],
+        dims,
+    )
+
+
+def _mlp(number: int, layer: LayerParameters) -> Mlp:
+    dims = np.flatnonzero(layer.W_out.any(axis=0) | (layer.b_out != 0))
+    used = layer.W_out.any(axis=1)
+    return Mlp(
+        f"blocks.{number}.mlp",
+        number,
+        layer.W_in[:, used],
+        layer.b_in[used],
+        layer.W_out[used][:, dims],
+        layer.b_out[dims],
+        dims,
+    )

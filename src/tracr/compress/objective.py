@@ -1,0 +1,232 @@
+"""The loss of a projection, in JAX: output loss plus squared differences of what the sub-layers write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from tracr.compress.network import Attention, Mlp, Network, Part
+from tracr.compress.projection import Sites
+from tracr.compress.task import Task
+from tracr.extras import need
+
+__all__ = ["Losses", "Objective", "Params"]
+
+Tensor = Any
+Params = dict[str, Any]
+"""What is trained: "W" [matrices, D, d], and with `train_weights` also "parts", the sub-layers' own weights."""
+FAR = -1e30  # the score of a key that is masked
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The parts of the loss: of the output, and of each sub-layer."""
+
+    output: Tensor
+    layers: Tensor
+
+
+class Objective:
+    """The forward pass of compressed models on a task, and its losses, for `jax.jit`, `vmap` and `grad`.
+
+    Everything that depends on (token, position) alone is computed per such pair (a table [pair, ...]) until a head
+    mixes positions; from there on per input [input, position, ...].
+
+    With `gather="matmul"` tables are looked up by multiplying with one-hot matrices, whose gradient is again a product;
+    that suits a GPU with many runs at once, whose scatters are slow.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        sites: Sites,
+        *,
+        output_weight: float = 1.0,
+        layer_weight: float = 1.0,
+        dtype: Any = np.float32,
+        gather: str = "take",
+    ) -> None:
+        self.jax, self.jnp = need("jax", "jax"), need("jax.numpy", "jax")
+        self.task, self.sites = task, sites
+        self.output_weight, self.layer_weight = output_weight, layer_weight
+        self.dtype, self.gather = dtype, gather
+
+    def array(self, array: Any) -> Tensor:
+        """A constant of the compiled program, or an array under training."""
+        return self.jnp.asarray(array, dtype=self.dtype)
+
+    def weights(self) -> list[dict[str, Any]]:
+        """The sub-layers' own weights, to be trained too."""
+        return [
+            {field.name: self.array(getattr(part, field.name)) for field in fields(part) if _is_weight(field.name)}
+            for part in self.task.network.parts
+        ]
+
+    def trained(self, params: Params) -> Network:
+        """The network with the weights that were trained, if they were."""
+        network = self.task.network
+        if "parts" not in params:
+            return network
+        parts = [
+            replace(part, **{name: np.asarray(array, dtype=np.float64) for name, array in weights.items()})
+            for part, weights in zip(network.parts, params["parts"], strict=True)
+        ]
+        return replace(network, parts=tuple(parts))
+
+    # The forward pass
+
+    def forward(self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0) -> tuple[list[Tensor], Tensor]:
+        """What every part adds on its dimensions, and the logits: [input, position, ...].
+
+        `batch` are numbers of inputs (all without it); `sharpness` multiplies attention scores.
+        """
+        return _Pass(self, params, batch, sharpness).run()
+
+    def exact(self, sharpness: Any = 1.0) -> list[Tensor]:
+        """What the parts of the uncompressed model add, with attention scores multiplied."""
+        whole = self.jnp.broadcast_to(
+            self.jnp.eye(self.task.network.width, dtype=self.dtype), (self.sites.count, *[self.task.network.width] * 2)
+        )
+        return self.forward({"W": whole}, None, sharpness)[0]
+
+    # Losses
+
+    def losses(
+        self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0, targets: list[Tensor] | None = None
+    ) -> Losses:
+        """Output loss, and per part the mean over real positions of its squared difference.
+
+        `targets` are what the parts should add, if not what the compiled model's do.
+        """
+        jnp, task = self.jnp, self.task
+        outs, logits = self.forward(params, batch, sharpness)
+
+        def pick(array: Any) -> Tensor:
+            return array if batch is None else array[batch]
+
+        real = pick(self.array(task.real))
+        wanted = [self.array(target) for target in task.targets] if targets is None else targets
+        layers = [
+            (((out - pick(target)) ** 2).sum(axis=-1) * real).sum() / real.sum()
+            for out, target in zip(outs, wanted, strict=True)
+        ]
+        tokens = real.at[:, 0].set(0.0)  # what is at BOS is nobody's output
+        loss: Any = 0.0
+        for output in task.outputs:
+            mine = logits[..., output.start : output.stop]
+            if output.categorical:
+                codes = pick(jnp.asarray(output.wanted))
+                per = -jnp.take_along_axis(self.jax.nn.log_softmax(mine), codes[..., None], axis=-1)[..., 0]
+            else:
+                per = ((mine - pick(self.array(output.wanted))) ** 2).sum(axis=-1)
+            loss = loss + (per * tokens).sum() / tokens.sum()
+        return Losses(loss, jnp.stack(layers) if layers else jnp.zeros(0))
+
+    def loss(
+        self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0, targets: list[Tensor] | None = None
+    ) -> Tensor:
+        """What is minimised."""
+        found = self.losses(params, batch, sharpness, targets)
+        return self.output_weight * found.output + self.layer_weight * found.layers.sum()
+
+
+class _Pass:
+    """One forward pass."""
+
+    def __init__(self, objective: Objective, params: Params, batch: Tensor | None, sharpness: Any) -> None:
+        self.objective, self.params, self.sharpness = objective, params, sharpness
+        self.jnp, self.array, task = objective.jnp, objective.array, objective.task
+        place, real = self.jnp.asarray(task.place), self.jnp.asarray(task.real)
+        self.place = place if batch is None else place[batch]
+        self.real = (real if batch is None else real[batch]) if task.masked else None
+        self.embedded = self.array(task.embedded) @ self.write(0)
+        self.tables: list[tuple[Tensor, Tensor]] = []  # what parts added per pair, and their rows of W
+        self.mixed: list[tuple[Tensor, Tensor]] = []  # and per input and position
+
+    def write(self, number: int) -> Tensor:
+        return self.params["W"][self.objective.sites.writes[number]]
+
+    def read(self, number: int) -> Tensor:
+        return self.params["W"][self.objective.sites.reads[number]].T
+
+    def run(self) -> tuple[list[Tensor], Tensor]:
+        outs = []
+        network = self.objective.task.network
+        for number, part in enumerate(network.parts):
+            rows = self.write(number + 1)[np.asarray(part.dims, dtype=np.int32)]
+            own = self.params["parts"][number] if "parts" in self.params else vars(part)
+            if isinstance(part, Attention):
+                out = self.attend(part, own, self.read(number))
+                self.mixed.append((out, rows))
+            else:
+                out, per_pair = self.neurons(own, self.read(number))
+                (self.tables if per_pair else self.mixed).append((out, rows))
+                out = self.look_up(out, self.place) if per_pair else out
+            outs.append(out)
+        return outs, self.spread(*self.reads(self.read(len(network.parts)) @ self.array(network.W_U)))
+
+    def reads(self, matrix: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The residual stream through a matrix [d, m]: the part per pair, and the part per input."""
+        table, rest = self.embedded @ matrix, None
+        for out, rows in self.tables:
+            table = table + out @ (rows @ matrix)
+        for out, rows in self.mixed:
+            added = out @ (rows @ matrix)
+            rest = added if rest is None else rest + added
+        return table, rest
+
+    def spread(self, table: Tensor, rest: Tensor | None) -> Tensor:
+        """[input, position, ...] from both parts."""
+        found = self.look_up(table, self.place)
+        return found if rest is None else found + rest
+
+    def look_up(self, table: Tensor, index: Tensor) -> Tensor:
+        """Rows of a table."""
+        if self.objective.gather == "take":
+            return table[index]
+        hot = (index.reshape(-1, 1) == self.jnp.arange(table.shape[0])).astype(table.dtype)
+        return (hot @ table).reshape(*index.shape, table.shape[1])
+
+    def neurons(self, own: Any, read: Tensor) -> tuple[Tensor, bool]:
+        """What an MLP adds: per pair, if nothing before it mixed positions."""
+        table, rest = self.reads(read @ self.array(own["W_in"]))
+        pre = table if rest is None else self.spread(table, rest)
+        hidden = self.jnp.maximum(pre + self.array(own["b_in"]), 0)
+        return hidden @ self.array(own["W_out"]) + self.array(own["b_out"]), rest is None
+
+    def attend(self, part: Attention, own: Any, read: Tensor) -> Tensor:
+        """What the heads of a layer add."""
+        jnp, place = self.jnp, self.place
+        heads, width, size = part.Q.shape
+        moved = part.V.shape[2]
+
+        def all_heads(name: str) -> tuple[Tensor, Tensor | None]:
+            flat = jnp.moveaxis(self.array(own[name]), 0, 1).reshape(width, -1)
+            table, rest = self.reads(read @ flat)
+            return table + self.array(own[f"b_{name}"]).reshape(-1), rest
+
+        query, key, value = (all_heads(name) for name in "QKV")
+        if query[1] is None and key[1] is None:
+            pairs = query[0].shape[0]
+            q, k = (side[0].reshape(pairs, heads, size) for side in (query, key))
+            table = jnp.einsum("qhs,khs->qkh", q, k).reshape(pairs * pairs, heads)
+            scores = self.look_up(table, place[:, :, None] * pairs + place[:, None, :])
+        else:
+            q, k = (self.spread(*side).reshape(*place.shape, heads, size) for side in (query, key))
+            scores = jnp.einsum("nqhs,nkhs->nqkh", q, k)
+        scores = scores * self.sharpness
+        if self.real is not None:
+            scores = jnp.where(self.real[:, None, :, None], scores, FAR)
+        if self.objective.task.network.causal:
+            before = jnp.tril(jnp.ones(scores.shape[1:3], dtype=bool))
+            scores = jnp.where(before[None, :, :, None], scores, FAR)
+        pattern = self.objective.jax.nn.softmax(scores, axis=2)
+        values = self.spread(*value).reshape(*place.shape, heads, moved)
+        z = jnp.einsum("nqkh,nkhv->nqhv", pattern, values).reshape(*place.shape, heads * moved)
+        return z @ self.array(own["O"]).reshape(heads * moved, -1) + self.array(own["b_O"])
+
+
+def _is_weight(name: str) -> bool:
+    return name not in ("name", "layer", "dims")

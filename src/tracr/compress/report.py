@@ -1,0 +1,376 @@
+"""What a compressed model computes, and whether it still does so the way the program says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compress.network import Attention, Network
+from tracr.compress.task import Task, task_of
+from tracr.model.compiled import CompiledModel
+from tracr.model.forward import Hook, forward
+from tracr.model.interventions import Location, locations
+from tracr.model.verification import differs
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.compress.model import CompressedModel
+
+__all__ = ["Readout", "Report", "Swap", "layer_outputs", "measured_losses", "report"]
+
+Array = NDArray[Any]
+PAIRS = 256  # inputs whose variables are exchanged
+SAMPLE = 4096  # inputs a report looks at
+
+
+@dataclass(frozen=True)
+class Readout:
+    """How well a linear map of the residual stream tells a variable, on inputs the map was not fitted to.
+
+    `r2` is the explained variance, `accuracy` how often the nearest value is the right one.
+    """
+
+    variable: str
+    place: str
+    r2: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Interchange interventions: a variable gets its value on another input, along the directions of its features.
+
+    `agreement` is how often the output is then what the program gives with the variable replaced, over all positions;
+    `effective` the same where replacing changes the program's output at all (NaN if it never does).
+    """
+
+    variable: str
+    agreement: float
+    effective: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """A compressed model against the compiled one.
+
+    `cosine` has, for every sub-layer, the mean cosine similarity of what it writes, before it is projected; `accuracy`
+    counts positions, `exact_inputs` whole inputs.
+    """
+
+    dim: int
+    method: str
+    inputs: int
+    accuracy: float
+    exact_inputs: float
+    output_loss: float
+    compiled_output_loss: float
+    layer_losses: dict[str, float]
+    cosine: dict[str, float]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    sharing: tuple[tuple[str, str, float], ...]
+    readouts: tuple[Readout, ...]
+    swaps: tuple[Swap, ...]
+
+    @property
+    def layer_loss(self) -> float:
+        """The sum over sub-layers."""
+        return sum(self.layer_losses.values())
+
+    @property
+    def mean_cosine(self) -> float:
+        """The mean over sub-layers that write something."""
+        return float(np.mean(list(self.cosine.values()))) if self.cosine else 1.0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.method}, {self.dim} dimensions, {self.inputs:,} inputs",
+            f"accuracy {self.accuracy:.2%} of positions, {self.exact_inputs:.2%} of inputs wholly right",
+            f"output loss {self.output_loss:.3g} (compiled model: {self.compiled_output_loss:.3g}), "
+            f"layer loss {self.layer_loss:.3g}",
+            "cosine of what sub-layers write: "
+            + ", ".join(f"{name} {value:.3f}" for name, value in self.cosine.items()),
+            f"kept: {', '.join(self.kept) or '-'}",
+            f"dropped: {', '.join(self.dropped) or '-'}",
+            "sharing dimensions (cosine): "
+            + (", ".join(f"{a} ~ {b} {value:+.2f}" for a, b, value in self.sharing[:12]) or "-")
+            + (f" and {len(self.sharing) - 12} more" if len(self.sharing) > 12 else ""),
+            "variables, read linearly from the last residual stream they are needed in, and swapped between inputs:",
+        ]
+        swaps = {swap.variable: swap for swap in self.swaps}
+        last = {readout.variable: readout for readout in self.readouts}
+        for name, readout in last.items():
+            line = f"  {name}: read-out {readout.accuracy:.2%} right (R² {readout.r2:.3f}) at {readout.place}"
+            if name in swaps:
+                swap = swaps[name]
+                line += f"; swapped, {swap.agreement:.2%} of outputs as the program says"
+                if not np.isnan(swap.effective):
+                    line += f" ({swap.effective:.2%} where it matters)"
+            lines.append(line)
+        return "\n".join(lines)
+
+
+def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
+    """Measure a compressed model; on every input (or a sample), unless some are given."""
+    task = task_of(model.compiled, inputs).sample(SAMPLE)
+    outs, logits = observe(model, task, model.network)
+    right = _right(model.compiled, task, logits)
+    tokens = _tokens(task)
+    losses = _layer_losses(task, outs)
+    names = [part.name for part in task.network.parts]
+    return Report(
+        model.d_model,
+        model.training.method,
+        len(task),
+        float(right[tokens].mean()),
+        float((right | ~tokens).all(axis=1).mean()),
+        _output_loss(task, logits),
+        _output_loss(task, _compiled_logits(model.compiled, task)),
+        dict(zip(names, losses, strict=True)),
+        {name: _cosine(task, out, target) for name, out, target in zip(names, outs, task.targets, strict=True)},
+        tuple(model.kept),
+        tuple(model.dropped),
+        tuple(model.sharing),
+        _readouts(model, task),
+        _swaps(model, task),
+    )
+
+
+# Losses
+
+
+def observe(
+    model: CompressedModel, task: Task, network: Network, hook: Hook | None = None
+) -> tuple[list[Array], Array]:
+    """What every part writes on its dimensions of the compiled model, before projection, and the logits."""
+    outs = [np.zeros((*task.place.shape, part.dims.size)) for part in network.parts]
+    logits = np.zeros((*task.place.shape, model.parameters.W_U.shape[1]))
+    for size, rows in _by_length(task):
+        seen: dict[str, Array] = {}
+
+        def keep(name: str, tensor: Array, seen: dict[str, Array] = seen) -> Array | None:
+            changed = None if hook is None else hook(name, tensor)
+            seen[name] = tensor if changed is None else changed
+            return changed
+
+        ids = task.ids[rows, :size]
+        logits[rows, :size] = forward(model.parameters, ids, np, causal=network.causal, hook=keep)
+        for number, part in enumerate(network.parts):
+            if isinstance(part, Attention):
+                z = seen[f"{part.name}.hook_z"][..., : part.V.shape[2]]
+                outs[number][rows, :size] = np.einsum("nphv,hvs->nps", z, part.O) + part.b_O
+            else:
+                outs[number][rows, :size] = seen[f"{part.name}.hook_post"] @ part.W_out + part.b_out
+    return outs, logits
+
+
+def layer_outputs(
+    model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None
+) -> dict[str, tuple[Array, Array]]:
+    """For every sub-layer the mean over inputs of what it writes [position, D]: of the compiled and of the compressed
+    model, before projection."""
+    task = task_of(model.compiled, inputs).sample(SAMPLE)
+    outs, _ = observe(model, task, model.network)
+    found = {}
+    count = np.maximum(1, task.real.sum(axis=0))[:, None]
+    for part, out, target in zip(task.network.parts, outs, task.targets, strict=True):
+        pair = []
+        for array in (target, out):
+            wide = np.zeros((array.shape[1], task.network.width))
+            wide[:, part.dims] = (array * task.real[..., None]).sum(axis=0) / count
+            pair.append(wide)
+        found[part.name] = (pair[0], pair[1])
+    return found
+
+
+def measured_losses(model: CompressedModel, task: Task, network: Network) -> tuple[float, float, float]:
+    """Output loss, layer loss, and the output loss of the compiled model."""
+    outs, logits = observe(model, task, network)
+    floor = _output_loss(task, _compiled_logits(model.compiled, task))
+    return _output_loss(task, logits), float(sum(_layer_losses(task, outs))), floor
+
+
+def _compiled_logits(model: CompiledModel, task: Task) -> Array:
+    return np.asarray(forward(model.parameters, task.ids, np, causal=model.options.causal))
+
+
+def _by_length(task: Task) -> list[tuple[int, Array]]:
+    lengths = task.real.sum(axis=1)
+    return [(int(size), np.flatnonzero(lengths == size)) for size in np.unique(lengths)]
+
+
+def _tokens(task: Task) -> NDArray[np.bool_]:
+    """Real positions, BOS left out."""
+    tokens = task.real.copy()
+    tokens[:, 0] = False
+    return tokens
+
+
+def _layer_losses(task: Task, outs: list[Array]) -> list[float]:
+    return [
+        float(((out - target) ** 2).sum(axis=-1)[task.real].mean())
+        for out, target in zip(outs, task.targets, strict=True)
+    ]
+
+
+def _output_loss(task: Task, logits: Array) -> float:
+    tokens, total = _tokens(task), 0.0
+    for output in task.outputs:
+        mine, wanted = logits[tokens][:, output.start : output.stop], output.wanted[tokens]
+        if output.categorical:
+            shifted = mine - mine.max(axis=1, keepdims=True)
+            chosen = shifted[np.arange(len(wanted)), wanted]
+            total += float((np.log(np.exp(shifted).sum(axis=1)) - chosen).mean())
+        else:
+            total += float(((mine - wanted) ** 2).sum(axis=1).mean())
+    return total
+
+
+def _cosine(task: Task, out: Array, target: Array) -> float:
+    """Mean cosine over real positions at which the compiled model writes something."""
+    a, b = out[task.real], target[task.real]
+    there = np.linalg.norm(b, axis=1) > 1e-9
+    size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    cosine = (a * b).sum(axis=1) / np.where(size > 0, size, 1.0)
+    return float(cosine[there].mean()) if there.any() else 1.0
+
+
+def _right(model: CompiledModel, task: Task, logits: Array) -> NDArray[np.bool_]:
+    """Where all outputs decode to the compiled model's."""
+    return _same(model, logits, _compiled_logits(model, task))
+
+
+def _same(model: CompiledModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
+    """Where logits decode to the same values. An intervention may leave a one-hot output between two values: both are
+    right then."""
+    right = np.ones(logits.shape[:2], dtype=bool)
+    for output in model.outputs:
+        same = ~differs(output.domain, output.codes(wanted), output.codes(logits))
+        if output.encoding is Encoding.CATEGORICAL:
+            mine = wanted[..., output.start : output.stop]
+            chosen = np.take_along_axis(mine, output.codes(logits)[..., None], axis=-1)[..., 0]
+            same |= chosen > mine.max(axis=-1) - 1e-6
+        right &= same
+    return right
+
+
+# Variables
+
+
+def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
+    """Every variable, from the residual stream after each sub-layer that has it, fitted on half of the inputs."""
+    compiled: dict[str, Array] = {}
+    squeezed: dict[str, Array] = {}
+    _run(model.compiled, model.compiled.parameters, task, compiled)
+    _run(model.compiled, model.parameters, task, squeezed)
+    places = [name for name in squeezed if name.endswith(("hook_resid_mid", "hook_resid_post"))]
+    tokens = _tokens(task)
+    fitted = np.zeros_like(tokens)
+    fitted[::2] = True
+    known = locations(model.compiled.construction)
+    found = []
+    for label, location in known.items():
+        live = location.slots[location.slots >= 0]
+        codes = _stream(compiled, location.hook)[..., live]
+        start = places.index(location.hook) if location.hook in places else 0
+        for place in places[start:]:
+            if not _needed(model.compiled, location, place):
+                continue
+            stream = squeezed[place]
+            fit, test = (tokens & half for half in (fitted, ~fitted))
+            if not test.any():
+                test = fit
+            solution = np.linalg.lstsq(_with_one(stream[fit]), codes[fit], rcond=1e-9)[0]
+            guess, true = _with_one(stream[test]) @ solution, codes[test]
+            spread = ((true - true.mean(axis=0)) ** 2).sum()
+            r2 = 1 - ((guess - true) ** 2).sum() / spread if spread > 0 else 1.0
+            values = np.unique(codes[tokens].round(9), axis=0)
+            nearest = ((guess[:, None, :] - values[None]) ** 2).sum(axis=-1).argmin(axis=1)
+            right = np.abs(values[nearest] - true).max(axis=1) < 1e-6
+            found.append(Readout(label, place, float(r2), float(right.mean())))
+    return tuple(found)
+
+
+def _needed(model: CompiledModel, location: Location, place: str) -> bool:
+    """Whether something after `place` still reads the variable."""
+    layer, after_mlp = int(place.split(".")[1]), place.endswith("post")
+    for dimension in model.residual.of(location.variable.label) if location.variable.label in _names(model) else ():
+        for reader in dimension.readers:
+            if reader == "unembed":
+                return True
+            _, number, kind, *_ = reader.split(".")
+            if int(number) > layer or (int(number) == layer and kind == "mlp" and not after_mlp):
+                return True
+    return False
+
+
+def _names(model: CompiledModel) -> set[str]:
+    return {dimension.variable for dimension in model.residual}
+
+
+def _with_one(rows: Array) -> Array:
+    return np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+
+
+def _stream(seen: dict[str, Array], hook: str) -> Array:
+    return seen["hook_embed"] + seen["hook_pos_embed"] if hook == "hook_embed" else seen[hook]
+
+
+def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Hook | None = None) -> Array:
+    """Every activation at the inputs' own lengths (zeros behind), and the logits."""
+    whole = np.zeros((*task.place.shape, parameters.W_U.shape[1]))
+    for size, rows in _by_length(task):
+
+        def keep(name: str, tensor: Array, size: int = size, rows: Array = rows) -> Array | None:
+            changed = None if hook is None else hook(name, (tensor, rows, size))  # type: ignore[arg-type]
+            held = tensor if changed is None else changed
+            if held.ndim == 3:
+                target = seen.setdefault(name, np.zeros((*task.place.shape, held.shape[-1])))
+                target[rows, :size] = held
+            return changed
+
+        whole[rows, :size] = forward(parameters, task.ids[rows, :size], np, causal=model.options.causal, hook=keep)
+    return whole
+
+
+def _swaps(model: CompressedModel, task: Task) -> tuple[Swap, ...]:
+    """Give every variable its values on another input of the same length, in both models."""
+    longest = task.real.sum(axis=1) == task.real.sum(axis=1).max()
+    rows = np.flatnonzero(longest)[:: max(1, int(longest.sum()) // PAIRS)][:PAIRS]
+    task = task.take(rows)
+    other = np.random.default_rng(0).permutation(len(task))
+    compiled: dict[str, Array] = {}
+    base = _run(model.compiled, model.compiled.parameters, task, compiled)
+    tokens = _tokens(task)
+    found = []
+    sites = {part.name: number + 1 for number, part in enumerate(task.network.parts)}
+    for label, location in locations(model.compiled.construction).items():
+        live = location.slots[location.slots >= 0]
+        if not live.size:
+            continue
+        codes = _stream(compiled, location.hook)[..., live]
+        change = np.where(tokens[..., None], codes[other] - codes, 0.0)
+        part = location.hook.replace("hook_resid_mid", "attn").replace("hook_resid_post", "mlp")
+        rows_of_w = model.projection.write(sites.get(part, 0))[live]
+        wide = np.zeros((*change.shape[:2], task.network.width))
+        wide[..., live] = change
+        wanted = _run(model.compiled, model.compiled.parameters, task, {}, _adding(location.hook, wide))
+        got = _run(model.compiled, model.parameters, task, {}, _adding(location.hook, change @ rows_of_w))
+        agrees = _same(model.compiled, got, wanted)
+        matters = tokens & ~_same(model.compiled, wanted, base)
+        effective = float(agrees[matters].mean()) if matters.any() else float("nan")
+        found.append(Swap(label, float(agrees[tokens].mean()), effective))
+    return tuple(found)
+
+
+def _adding(where: str, change: Array) -> Any:
+    def hook(name: str, given: tuple[Array, Array, int]) -> Array | None:
+        tensor, rows, size = given
+        return tensor + change[rows, :size] if name == where else None
+
+    return hook

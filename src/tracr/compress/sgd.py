@@ -1,0 +1,126 @@
+"""The paper's recipe: AdamW on random batches, any number of runs in one compiled program.
+
+Runs differ in their starts; step t draws the same batch for all of them, so a run is the same alone or among others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compress.objective import Objective, Params
+from tracr.extras import need
+
+__all__ = ["Recipe", "Trained", "starts", "train"]
+
+Array = NDArray[Any]
+Progress = Callable[[int, float], None]
+"""Called with the steps done and the best run's loss."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train; the defaults are the paper's. The learning rate falls linearly over the first half."""
+
+    steps: int = 300_000
+    batch: int = 256
+    learning_rate: float = 1e-3
+    final_rate: float = 1e-6
+    weight_decay: float = 0.1
+    b1: float = 0.9
+    b2: float = 0.99
+    chunk: int = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The runs after training: parameters with a leading axis of runs, their losses over time and at the end.
+
+    `curve` [points, runs] are batch losses, averaged over the steps up to `steps[point]`; `losses` [runs] are on all
+    inputs. `interrupted` if it was stopped from the keyboard.
+    """
+
+    params: Params
+    steps: Array
+    curve: Array
+    losses: Array
+    interrupted: bool
+
+    @property
+    def best(self) -> int:
+        """The run with the lowest loss."""
+        return int(np.where(np.isfinite(self.losses), self.losses, np.inf).argmin())
+
+    def run(self, number: int) -> Params:
+        """The parameters of one run."""
+        jax = need("jax", "jax")
+        chosen: Params = jax.tree.map(lambda array: np.asarray(array[number]), self.params)
+        return chosen
+
+
+def starts(objective: Objective, dim: int, seeds: list[int], scale: float | None, train_weights: bool) -> Params:
+    """Random projections, one per seed: normal, with standard deviation 1/√D unless given."""
+    jax, jnp = objective.jax, objective.jnp
+    width = objective.task.network.width
+    shape = (objective.sites.count, width, dim)
+    spread = width**-0.5 if scale is None else scale
+    W = np.stack([np.random.default_rng(seed).normal(scale=spread, size=shape) for seed in seeds])
+    params: Params = {"W": jnp.asarray(W, dtype=objective.dtype)}
+    if train_weights:
+        params["parts"] = jax.tree.map(lambda array: jnp.stack([array] * len(seeds)), objective.weights())
+    return params
+
+
+def optimiser(recipe: Recipe) -> Any:
+    """AdamW with the recipe's schedule."""
+    optax = need("optax", "jax")
+    rate = optax.linear_schedule(recipe.learning_rate, recipe.final_rate, max(1, recipe.steps // 2))
+    return optax.adamw(rate, b1=recipe.b1, b2=recipe.b2, weight_decay=recipe.weight_decay)
+
+
+def train(
+    objective: Objective, params: Params, recipe: Recipe, seed: int = 0, progress: Progress | None = None
+) -> Trained:
+    """Train all runs for `recipe.steps` steps, or until Ctrl-C, which keeps what there is."""
+    jax, jnp = objective.jax, objective.jnp
+    optax = need("optax", "jax")
+    update = optimiser(recipe)
+    inputs = len(objective.task)
+    everything = inputs <= recipe.batch
+    gradient = jax.vmap(jax.value_and_grad(objective.loss), (0, None))
+
+    def step(carry: Any, key: Any) -> Any:
+        params, state, total = carry
+        batch = None if everything else jax.random.randint(key, (recipe.batch,), 0, inputs)
+        loss, slope = gradient(params, batch)
+        change, state = update.update(slope, state, params)
+        return (optax.apply_updates(params, change), state, total + loss), None
+
+    def chunk(params: Any, state: Any, start: Any, size: int) -> Any:
+        keys = jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(start + jnp.arange(size))
+        total = jnp.zeros(params["W"].shape[0], dtype=objective.dtype)
+        (params, state, total), _ = jax.lax.scan(step, (params, state, total), keys)
+        return params, state, total / size
+
+    run = jax.jit(chunk, static_argnums=3)
+    evaluate = jax.jit(jax.vmap(objective.loss))
+    state, done, interrupted = update.init(params), 0, False
+    places, curve = [], []
+    try:
+        while done < recipe.steps:
+            size = min(recipe.chunk, recipe.steps - done)
+            params, state, loss = run(params, state, done, size)
+            done += size
+            places.append(done)
+            curve.append(np.asarray(loss))
+            if progress is not None:
+                progress(done, float(np.nanmin(curve[-1])))
+    except KeyboardInterrupt:
+        interrupted = True
+    losses = np.asarray(evaluate(params))
+    runs = len(losses)
+    return Trained(params, np.array(places), np.array(curve).reshape(len(places), runs), losses, interrupted)

@@ -1,0 +1,149 @@
+"""What a compressed model is trained on: inputs, and what the compiled model computes on them, once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.vectorised import Batch, evaluate_batch
+from tracr.compress.network import Network, network_of
+from tracr.errors import InputError
+from tracr.model.compiled import CompiledModel
+from tracr.model.forward import forward
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+__all__ = ["OutputTarget", "Task", "all_inputs", "task_of"]
+
+Array = NDArray[np.float64]
+BUDGET = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class OutputTarget:
+    """An output's logits, and what they should be: codes for a one-hot output, else numbers [input, position, logit]."""
+
+    start: int
+    stop: int
+    categorical: bool
+    wanted: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Inputs as numbers of distinct (token, position) pairs, and the compiled model's sub-layer outputs.
+
+    `place` [input, position] says which row of `embedded` [pair, D] each position starts from; `real` is true where
+    there is a token or BOS (keys elsewhere are masked); `targets` has, for every part of the network, what it adds on
+    its dimensions [input, position, S].
+    """
+
+    network: Network
+    ids: NDArray[np.int64]
+    real: NDArray[np.bool_]
+    place: NDArray[np.int32]
+    embedded: Array
+    targets: tuple[Array, ...]
+    outputs: tuple[OutputTarget, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: NDArray[Any]) -> Task:
+        """The task with some of the inputs."""
+        return replace(
+            self,
+            ids=self.ids[rows],
+            real=self.real[rows],
+            place=self.place[rows],
+            targets=tuple(target[rows] for target in self.targets),
+            outputs=tuple(replace(output, wanted=output.wanted[rows]) for output in self.outputs),
+        )
+
+    def sample(self, count: int) -> Task:
+        """The task with `count` of the inputs, the same every time; with all of them if there are no more."""
+        if len(self) <= count:
+            return self
+        return self.take(np.sort(np.random.default_rng(0).permutation(len(self))[:count]))
+
+    @property
+    def masked(self) -> bool:
+        """Whether inputs are of different lengths."""
+        return not bool(self.real.all())
+
+
+def all_inputs(
+    model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
+) -> list[list[Value]]:
+    """Every input the model takes; of some lengths only, or only those without repeated tokens."""
+    shortest, longest = model.typed.lengths
+    tokens = model.options.vocab
+    choose: Any = itertools.permutations if distinct else lambda pool, n: itertools.product(pool, repeat=n)
+    chosen = range(max(1, shortest), longest + 1) if lengths is None else lengths
+    return [list(row) for length in chosen for row in choose(tokens, length)]
+
+
+def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Value]]:
+    """Every input, or a random sample of the lengths and tokens where there are more than `budget`."""
+    shortest, longest = model.typed.lengths
+    size = len(model.options.vocab)
+    lengths = range(max(1, shortest), longest + 1)
+    if sum(size**length for length in lengths) <= budget:
+        return all_inputs(model)
+    rng = np.random.default_rng(0)
+    rows = {tuple(rng.integers(size, size=rng.choice(lengths)).tolist()) for _ in range(budget)}
+    return [[model.options.vocab[code] for code in row] for row in sorted(rows)]
+
+
+def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
+    """The task of computing what the model computes, on these inputs (every input, unless given)."""
+    given = default_inputs(model) if inputs is None else inputs
+    if not len(given):
+        raise InputError("there are no inputs to compress the model on", hint="pass a list of token sequences")
+    ids, _, lengths = model.vocabulary.encode(given)
+    ids, real = _without_errors(model, ids, np.array(lengths))
+    network = network_of(model.parameters, model.options.causal)
+    seen: dict[str, Array] = {}
+    logits = np.asarray(forward(model.parameters, ids, np, causal=model.options.causal, hook=seen.__setitem__))
+    targets = tuple(
+        _clear(seen[part.name.replace(".attn", ".hook_attn_out").replace(".mlp", ".hook_mlp_out")], real)[
+            ..., part.dims
+        ]
+        for part in network.parts
+    )
+    pairs, place = np.unique(ids * ids.shape[1] + np.arange(ids.shape[1]), return_inverse=True)
+    embedded = model.parameters.W_E[pairs // ids.shape[1]] + model.parameters.W_pos[pairs % ids.shape[1]]
+    outputs = []
+    for output in model.outputs:
+        mine = logits[..., output.start : output.stop]
+        categorical = output.encoding is Encoding.CATEGORICAL
+        wanted = mine.argmax(axis=-1) if categorical else mine
+        if not np.isfinite(wanted).all():
+            raise InputError(f"{output.name} has values that are not finite: there is nothing to compare with")
+        outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
+    return Task(network, ids, real, place.reshape(ids.shape).astype(np.int32), embedded, targets, tuple(outputs))
+
+
+def _clear(array: Array, real: NDArray[np.bool_]) -> Array:
+    return np.where(real[..., None], array, 0.0)
+
+
+def _without_errors(
+    model: CompiledModel, ids: NDArray[np.int64], lengths: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The inputs on which the program has a value everywhere, and which of their positions are real."""
+    keep = np.zeros(len(ids), dtype=bool)
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        codes = ids[rows, 1 : length + 1].astype(np.int32)
+        if length:
+            keep[rows] = ~evaluate_batch(model.typed, Batch(codes, np.full(len(rows), length, dtype=np.int32))).errors
+    if not keep.any():
+        raise InputError("the program gives no output on any of the inputs", hint="pass inputs on which it has a value")
+    ids, lengths = ids[keep], lengths[keep]
+    return ids, np.arange(ids.shape[1]) <= lengths[:, None]
