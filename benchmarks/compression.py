@@ -1,0 +1,248 @@
+"""How fast compression is: side by side in one run, on a CPU or (--gpu) on a GPU.
+
+    python benchmarks/compression.py                    CPU: (a) the paper's recipe as a plain loop, (b) sgd, (c) fast
+    python benchmarks/compression.py --full             the same, (a) trained for all 300,000 steps
+    python benchmarks/compression.py --gpu OUT          GPU: run-steps per second with many runs in one program
+    python benchmarks/compression.py --paper OUT        the runs of docs/compression.md: all dims and seeds at once
+
+OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` narrow down `--paper`.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]
+# Python has a package `compression` that JAX imports, and this file must not be taken for it.
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from tracr.compress.fast import FastRecipe, fast
+from tracr.compress.objective import Objective
+from tracr.compress.paper import study
+from tracr.compress.projection import sites_of
+from tracr.compress.sgd import Recipe, optimiser, starts, train
+from tracr.compress.task import Task, task_of
+from tracr.model.forward import forward
+from tracr.model.parameters import LayerParameters, Parameters
+
+CASES = (("frac_prevs", 6), ("frac_prevs", 8), ("sort_unique", 12))
+
+
+# (a) the paper's recipe, plainly
+
+
+def plain_loop(name: str, dim: int, steps: int, recipe: Recipe) -> tuple[float, float]:
+    """Seconds per step and the loss on all inputs after `steps` steps of a schedule of `recipe.steps`.
+
+    One jitted step on a batch, called in a Python loop: the compiled model's forward pass with Wᵀ before every read
+    and W after every write.
+    """
+    model, inputs = study(name)
+    task = task_of(model, inputs)
+    parameters = model.parameters.map(lambda array: jnp.asarray(array, dtype=jnp.float32))
+    hooks = [
+        part.name.replace(".attn", ".hook_attn_out").replace(".mlp", ".hook_mlp_out") for part in task.network.parts
+    ]
+
+    def run(W: Any, ids: Any) -> Any:
+        seen: dict[str, Any] = {}
+        logits = forward(_projected(parameters, W @ W.T), ids, jnp, causal=model.options.causal, hook=seen.__setitem__)
+        return [seen[hook] for hook in hooks], logits
+
+    def loss(W: Any, batch: Any) -> Any:
+        outs, logits = run(W, jnp.asarray(task.ids)[batch])
+        total = 0.0
+        for part, out, target in zip(task.network.parts, outs, task.targets, strict=True):
+            total += ((out[..., part.dims] - jnp.asarray(target, dtype=jnp.float32)[batch]) ** 2).sum(axis=-1).mean()
+        for output in task.outputs:
+            mine, wanted = logits[:, 1:, output.start : output.stop], jnp.asarray(output.wanted)[batch][:, 1:]
+            if output.categorical:
+                total += optax.softmax_cross_entropy_with_integer_labels(mine, wanted).mean()
+            else:
+                total += ((mine - wanted) ** 2).sum(axis=-1).mean()
+        return total
+
+    update = optimiser(recipe)
+
+    @jax.jit
+    def step(W: Any, state: Any, batch: Any) -> Any:
+        value, slope = jax.value_and_grad(loss)(W, batch)
+        change, state = update.update(slope, state, W)
+        return optax.apply_updates(W, change), state, value
+
+    rng = np.random.default_rng(0)
+    W = jnp.asarray(rng.normal(scale=task.network.width**-0.5, size=(task.network.width, dim)), dtype=jnp.float32)
+    state = update.init(W)
+    step(W, state, jnp.zeros(recipe.batch, dtype=jnp.int32))[2].block_until_ready()
+    start = time.perf_counter()
+    for _ in range(steps):
+        W, state, value = step(W, state, rng.integers(len(task), size=recipe.batch))
+    value.block_until_ready()
+    seconds = time.perf_counter() - start
+    return seconds / steps, float(loss(W, jnp.arange(len(task))))
+
+
+def _projected(parameters: Parameters, G: Any) -> Parameters:
+    """Every read goes through G."""
+    reads = ("W_Q", "W_K", "W_V", "W_in")
+    layers = []
+    for layer in parameters.layers:
+        weights = vars(layer)
+        layers.append(LayerParameters(**{name: G @ w if name in reads else w for name, w in weights.items()}))
+    return Parameters(parameters.W_E, parameters.W_pos, tuple(layers), G @ parameters.W_U)
+
+
+# CPU
+
+
+def on_cpu(steps: int, recipe: Recipe) -> None:
+    """(a), (b) and (c) side by side. (a)'s full time is its time per step times the recipe's steps."""
+    for name, dim in CASES:
+        model, inputs = study(name)
+        task = task_of(model, inputs)
+        per_step, reached = plain_loop(name, dim, steps, recipe if steps == recipe.steps else Recipe(steps=steps))
+        whole = per_step * recipe.steps
+        print(f"{name}, d = {dim}")
+        schedule = "" if steps == recipe.steps else f" of a schedule of {steps:,}"
+        print(f"  (a) plain loop: {1 / per_step:,.0f} steps/s, so {recipe.steps:,} steps take {whole:,.0f} s")
+        print(f"      loss {reached:.3g} after {steps:,} steps{schedule}")
+        objective = Objective(task, sites_of(task.network, "one"))
+        alone, eight = sgd_rate(objective, dim, 1, 2000), sgd_rate(objective, dim, 8, 500)
+        print(
+            f"  (b) sgd: {alone:,.0f} steps/s, {alone * per_step:.1f} times (a); 8 runs at once {eight:,.0f} run-steps/s"
+        )
+        start = time.perf_counter()
+        found = fast(objective, dim, 0, FastRecipe(enough=reached), model.options.gap)
+        seconds = time.perf_counter() - start
+        verdict = "reaches" if found.losses[0] <= reached else "does NOT reach"
+        print(
+            f"  (c) fast: {verdict} {reached:.3g} (with {found.losses[0]:.3g}) in {seconds:.1f} s, compiling included,"
+        )
+        print(f"      {whole / seconds:,.0f} times sooner than all of (a)", flush=True)
+
+
+def sgd_rate(objective: Objective, dim: int, runs: int, steps: int) -> float:
+    """Run-steps per second of `train`, compiling left out."""
+    params = starts(objective, dim, list(range(runs)), None, False)
+    moments: list[float] = []
+    train(
+        objective, params, Recipe(steps=3 * steps, chunk=steps), progress=lambda *_: moments.append(time.perf_counter())
+    )
+    return 2 * runs * steps / (moments[-1] - moments[0])
+
+
+# GPU
+
+
+def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
+    """Run-steps per second for frac_prevs, d = 6, batch 256."""
+    model, inputs = study("frac_prevs")
+    task = task_of(model, inputs)
+    results = []
+    for gather in ("matmul", "take"):
+        for count in runs:
+            objective = Objective(task, sites_of(task.network, "one"), gather=gather)
+            try:
+                rate = sgd_rate(objective, 6, count, steps)
+            except Exception as error:  # out of memory, most likely: the table says so
+                print(f"{gather:>8} {count:>7,} runs: {type(error).__name__}")
+                continue
+            results.append({"gather": gather, "runs": count, "run_steps_per_second": rate})
+            print(f"{gather:>8} {count:>7,} runs in one program: {rate:>12,.0f} run-steps/s", flush=True)
+            _write(folder / "gpu.json", {"device": str(jax.devices()[0]), "results": results})
+
+
+def for_paper(
+    folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, gather: str
+) -> None:
+    """Every dim and seed in one program: a run of d dimensions is one of D whose other columns are 0, and stay so."""
+    model, inputs = study(name, gap)
+    task: Task = task_of(model, inputs)
+    objective = Objective(task, sites_of(task.network, "one"), gather=gather)
+    grid = [(dim, seed) for dim in dims for seed in seeds]
+    width = task.network.width
+    W = np.zeros((len(grid), 1, width, max(dims)), dtype=np.float32)
+    for number, (dim, seed) in enumerate(grid):
+        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], None, False)["W"][0])
+    start = time.perf_counter()
+    last = [0.0]
+
+    def progress(done: int, loss: float) -> None:
+        if time.perf_counter() - last[0] > 20:
+            last[0] = time.perf_counter()
+            print(f"{name} gap {gap:g}: {done:,} steps, best loss {loss:.3g}, {last[0] - start:.0f} s", flush=True)
+
+    found = train(objective, {"W": jnp.asarray(W)}, recipe, progress=progress)
+    seconds = time.perf_counter() - start
+    stem = f"{name}-gap{gap:g}"
+    np.savez_compressed(
+        folder / f"{stem}.npz", W=np.asarray(found.params["W"])[:, 0], curve=found.curve, steps=found.steps
+    )
+    _write(
+        folder / f"{stem}.json",
+        {
+            "study": name,
+            "gap": gap,
+            "steps": recipe.steps,
+            "device": str(jax.devices()[0]),
+            "run_steps_per_second": len(grid) * recipe.steps / seconds,
+            "runs": [
+                {"dim": dim, "seed": seed, "loss": float(loss)}
+                for (dim, seed), loss in zip(grid, found.losses, strict=True)
+            ],
+        },
+    )
+    print(f"{name}, gap {gap:g}: {len(grid)} runs of {recipe.steps:,} steps in {seconds:.0f} s", flush=True)
+    for dim in dims:
+        of_dim = [float(loss) for (d, _), loss in zip(grid, found.losses, strict=True) if d == dim]
+        print(f"  d = {dim:2d}: median {np.median(of_dim):.3g}, best {min(of_dim):.3g}, worst {max(of_dim):.3g}")
+
+
+def _write(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--gpu", type=Path, metavar="OUT")
+    parser.add_argument("--paper", type=Path, metavar="OUT")
+    parser.add_argument("--study", nargs="*", default=["frac_prevs", "sort_unique"])
+    parser.add_argument("--gap", nargs="*", type=float, default=[256.0])
+    parser.add_argument("--seeds", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=300_000)
+    parser.add_argument("--loop-steps", type=int, default=3000, help="steps of (a) without --full")
+    parser.add_argument("--runs", nargs="*", type=int, default=[256, 1024, 4096, 16384])
+    parser.add_argument("--gather", default="matmul" if jax.default_backend() == "gpu" else "take")
+    given = parser.parse_args()
+    if jax.default_backend() == "gpu":
+        jax.config.update("jax_default_matmul_precision", "highest")  # TF32 has too few digits for sharp attention
+    recipe = Recipe(steps=given.steps)
+    for folder in (given.gpu, given.paper):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    if given.gpu is not None:
+        on_gpu(given.gpu, given.runs, 200)
+    if given.paper is not None:
+        for name in given.study:
+            width = study(name)[0].d_model
+            dims = list(range(2, width + 1)) if width < 16 else list(range(4, width + 1, 2))
+            for gap in given.gap:
+                for_paper(given.paper, name, gap, dims, list(range(given.seeds)), recipe, given.gather)
+    if given.gpu is None and given.paper is None:
+        on_cpu(given.steps if given.full else given.loop_steps, recipe)
+
+
+if __name__ == "__main__":
+    main()
