@@ -118,9 +118,7 @@ def on_cpu(steps: int, recipe: Recipe) -> None:
         print(f"      loss {reached:.3g} after {steps:,} steps{schedule}")
         objective = Objective(task, sites_of(task.network, "one"))
         alone, eight = sgd_rate(objective, dim, 1, 2000), sgd_rate(objective, dim, 8, 500)
-        print(
-            f"  (b) sgd: {alone:,.0f} steps/s, {alone * per_step:.1f} times (a); 8 runs at once {eight:,.0f} run-steps/s"
-        )
+        print(f"  (b) sgd: {alone:,.0f} steps/s, {alone * per_step:.1f} times (a); 8 runs at once {eight:,.0f}/s")
         start = time.perf_counter()
         found = fast(objective, dim, 0, FastRecipe(enough=reached), model.options.gap)
         seconds = time.perf_counter() - start

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -40,6 +41,7 @@ from tracr.rasp.values import Value
 __all__ = [
     "CompileError",
     "CompiledModel",
+    "CompressedModel",
     "EvaluationError",
     "ExpressionError",
     "FormatError",
@@ -52,36 +54,41 @@ __all__ = [
     "TracrWarning",
     "VocabularyError",
     "compile",
+    "compress",
     "draw",
     "load",
     "parse",
     "parse_file",
     "random_program",
     "rasp",
+    "superpose",
     "to_rasp",
 ]
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tracr.compress import CompressedModel, compress, superpose
     from tracr.datasets.controls import random_program
     from tracr.rasp.drawing import draw
     from tracr.rasp.text.module import parse, parse_file
     from tracr.rasp.text.printer import to_rasp
 else:
     LAZY = {
+        "CompressedModel": "tracr.compress",
         "draw": "tracr.rasp.drawing",
         "parse": "tracr.rasp.text.module",
         "parse_file": "tracr.rasp.text.module",
         "random_program": "tracr.datasets.controls",
+        "superpose": "tracr.compress",
         "to_rasp": "tracr.rasp.text.printer",
     }
 
     def __getattr__(name: str) -> Any:
         """What is loaded only when it is asked for."""
+        if name == "compress":
+            return importlib.import_module("tracr.compress")  # a package that can be called
         if name in LAZY:
-            import importlib
-
             return getattr(importlib.import_module(LAZY[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -162,8 +169,14 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
+    A compressed model comes back as one.
+
     Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
     """
     from tracr.model.saving import models  # only who loads needs safetensors
 
+    if (Path(folder) / "compression.json").is_file():
+        from tracr.compress import saving
+
+        return saving.load(folder, max_parameters=max_parameters)
     return models.load(folder, recompile=recompile, max_parameters=max_parameters)

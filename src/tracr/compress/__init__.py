@@ -8,17 +8,29 @@ sgd.py           the paper's recipe, any number of runs in one program
 fast.py          many starts, softened attention, second-order polish
 closed.py        PCA, and the smallest projection that loses nothing
 compressing.py   `compress`
-model.py         CompressedModel
+model.py         CompressedModel; saving.py its folders
 report.py        what it computes, and how
+figures.py       the figures of the paper's section 5
+superposing.py   `superpose`: superposition without training
+dictionaries.py  models to score dictionary learning on, and the score
+sweep.py         many runs, resumable; store.py their results
+paper.py         the paper's two case studies
 """
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from tracr.compress.compressing import METHODS, compress, exact_dim
+from tracr.compress.dictionaries import Sample, Score, samples, score
 from tracr.compress.fast import FastRecipe
 from tracr.compress.model import CompressedModel, Training
 from tracr.compress.report import Report, layer_outputs
 from tracr.compress.sgd import Recipe
+from tracr.compress.superposing import superpose
+from tracr.compress.sweep import sweep
 from tracr.compress.task import all_inputs
 
 __all__ = [
@@ -27,9 +39,25 @@ __all__ = [
     "FastRecipe",
     "Recipe",
     "Report",
+    "Sample",
+    "Score",
     "Training",
     "all_inputs",
     "compress",
     "exact_dim",
     "layer_outputs",
+    "samples",
+    "score",
+    "superpose",
+    "sweep",
 ]
+
+
+class _Callable(ModuleType):
+    """`tracr.compress` is this package and, called, its function of the same name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> CompressedModel:
+        return compress(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -56,7 +56,7 @@ def _reads(task: Task) -> Array:
     columns = [task.network.W_U]
     for part in task.network.parts:
         if isinstance(part, Attention):
-            columns += [matrix for kind in (part.Q, part.K, part.V) for matrix in kind]
+            columns += [matrix for kind in (part.W_Q, part.W_K, part.W_V) for matrix in kind]
         else:
             columns.append(part.W_in)
     reads = np.concatenate(columns, axis=1)

@@ -13,14 +13,14 @@ from tracr.compress.closed import exact_projection, pca_projection
 from tracr.compress.fast import FastRecipe, fast
 from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.objective import Objective, Params
-from tracr.compress.projection import Projection, sites_of
+from tracr.compress.projection import SHARING, Projection, sites_of
 from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, task_of
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.values import Value
 
-__all__ = ["METHODS", "compress", "exact_dim"]
+__all__ = ["METHODS", "compress", "exact_dim", "measured"]
 
 METHODS = ("fast", "sgd", "pca", "exact")
 Progress = Callable[[str, int, float], None]
@@ -64,13 +64,13 @@ def compress(
     """
     _check(model, dim, method, sharing, seed)
     task = task_of(model, inputs)
-    if method == "exact":
+    if method == "exact" or dim is None:
         return _exact(model, task, dim)
-    dim = operator.index(dim)  # type: ignore[arg-type]
+    dim = operator.index(dim)
     sites = sites_of(task.network, sharing)
     if method == "pca":
         projection = Projection(np.repeat(pca_projection(task, dim)[None], sites.count, axis=0), sites)
-        return _measured(model, task, projection, Training("pca"), output_weight, layer_weight)
+        return measured(model, task, projection, Training("pca"), output_weight, layer_weight)
     objective = Objective(task, sites, output_weight=output_weight, layer_weight=layer_weight)
     with _reporting(progress, method, recipe) as tell:
         if method == "sgd":
@@ -85,7 +85,7 @@ def compress(
             f"the training of {dim} dimensions diverged: weights are no longer numbers",
             hint="lower the learning rate (recipe=...), or start smaller (init_scale=0.1)",
         )
-    return _measured(model, task, projection, training, output_weight, layer_weight, objective, params)
+    return measured(model, task, projection, training, output_weight, layer_weight, objective, params)
 
 
 def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
@@ -98,7 +98,9 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
         raise TracrError(f"only a compiled model can be compressed, not {type(model).__name__}")
     if method not in METHODS:
         raise TracrError(f"there is no method {method!r}", hint=f"methods are {', '.join(METHODS)}")
-    if method == "exact" and (dim is None or sharing == "one") and dim is None:
+    if sharing not in SHARING:
+        raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")
+    if method == "exact" and dim is None:
         return
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or not 1 <= operator.index(dim) <= model.d_model:
         raise TracrError(
@@ -118,7 +120,7 @@ def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel
     if dim is not None:
         W = np.pad(W, [(0, 0), (0, dim - W.shape[1])])
     projection = Projection(W[None], sites_of(task.network, "one"))
-    return _measured(model, task, projection, Training("exact"))
+    return measured(model, task, projection, Training("exact"))
 
 
 def _as(recipe: Any, kind: type[Any]) -> Any:
@@ -165,7 +167,7 @@ def _fast(
     return jax.tree.map(lambda array: array[0], found.params), training
 
 
-def _measured(
+def measured(
     model: CompiledModel,
     task: Task,
     projection: Projection,
@@ -195,7 +197,8 @@ class _reporting:
     """A progress bar with the loss, a function of the user's, or nothing."""
 
     def __init__(self, progress: bool | Progress, method: str, recipe: Any) -> None:
-        self._progress, self._bar = progress, None
+        self._progress = progress
+        self._bar: Any = None
         chosen = _as(recipe, Recipe if method == "sgd" else FastRecipe)
         self._total = chosen.steps if method == "sgd" else 2 * chosen.steps + chosen.polish
         self._offset = {"soft descent": chosen.steps, "polish": 2 * chosen.steps} if method == "fast" else {}

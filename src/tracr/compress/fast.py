@@ -1,10 +1,9 @@
 """Our optimiser of the same objective: many starts at once, full batches, softened attention, second-order polish.
 
 Three things make it fast. Targets and inputs are fixed, so a few inputs in full batch say as much as an endless stream
-of batches. Sharp attention makes plateaus: half of the starts begin with scores multiplied by a small number (the targets
-are those of the compiled model softened alike), which then grows to 1. And near a minimum Levenberg-Marquardt steps,
-exact in curvature for squared errors and Gauss-Newton for cross-entropy, converge in tens of iterations where first-order
-steps take 10⁵.
+of batches. Sharp attention makes plateaus: half of the starts begin with scores multiplied by a small number (and the
+targets of the compiled model softened alike), which then grows to 1. And near a minimum Levenberg-Marquardt steps
+converge in tens of iterations where first-order steps take 10⁵.
 """
 
 from __future__ import annotations
@@ -240,7 +239,7 @@ class _Polish:
 
     def _curvature(self, row: Any) -> Any:
         jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
-        outs, logits = objective.forward(self._back(row))
+        logits = objective.forward(self._back(row))[1]
         slopes, logit_slopes = jax.jacfwd(lambda row: objective.forward(self._back(row)))(row)
         real = objective.array(task.real)
         tokens = real.at[:, 0].set(0.0)

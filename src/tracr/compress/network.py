@@ -28,13 +28,13 @@ class Attention:
 
     name: str
     layer: int
-    Q: Array
+    W_Q: Array
     b_Q: Array
-    K: Array
+    W_K: Array
     b_K: Array
-    V: Array
+    W_V: Array
     b_V: Array
-    O: Array
+    W_O: Array
     b_O: Array
     dims: NDArray[np.intp]
 
@@ -77,7 +77,7 @@ def network_of(parameters: Parameters, causal: bool) -> Network:
 
 
 def _attention(number: int, layer: LayerParameters) -> Attention:
-    heads, d_head, width = layer.W_O.shape
+    heads = len(layer.W_O)
     dims = np.flatnonzero(layer.W_O.any(axis=(0, 1)) | (layer.b_O != 0))
     compared = [
         np.flatnonzero(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracr.compress.network import Attention, Mlp, Network, Part
+from tracr.compress.network import Attention, Network
 from tracr.compress.projection import Sites
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -69,10 +69,10 @@ class Objective:
         network = self.task.network
         if "parts" not in params:
             return network
-        parts = [
-            replace(part, **{name: np.asarray(array, dtype=np.float64) for name, array in weights.items()})
-            for part, weights in zip(network.parts, params["parts"], strict=True)
-        ]
+        parts = []
+        for part, weights in zip(network.parts, params["parts"], strict=True):
+            own: dict[str, Any] = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
+            parts.append(replace(part, **own))
         return replace(network, parts=tuple(parts))
 
     # The forward pass
@@ -199,11 +199,11 @@ class _Pass:
     def attend(self, part: Attention, own: Any, read: Tensor) -> Tensor:
         """What the heads of a layer add."""
         jnp, place = self.jnp, self.place
-        heads, width, size = part.Q.shape
-        moved = part.V.shape[2]
+        heads, width, size = part.W_Q.shape
+        moved = part.W_V.shape[2]
 
         def all_heads(name: str) -> tuple[Tensor, Tensor | None]:
-            flat = jnp.moveaxis(self.array(own[name]), 0, 1).reshape(width, -1)
+            flat = jnp.moveaxis(self.array(own[f"W_{name}"]), 0, 1).reshape(width, -1)
             table, rest = self.reads(read @ flat)
             return table + self.array(own[f"b_{name}"]).reshape(-1), rest
 
@@ -225,7 +225,7 @@ class _Pass:
         pattern = self.objective.jax.nn.softmax(scores, axis=2)
         values = self.spread(*value).reshape(*place.shape, heads, moved)
         z = jnp.einsum("nqkh,nkhv->nqhv", pattern, values).reshape(*place.shape, heads * moved)
-        return z @ self.array(own["O"]).reshape(heads * moved, -1) + self.array(own["b_O"])
+        return z @ self.array(own["W_O"]).reshape(heads * moved, -1) + self.array(own["b_O"])
 
 
 def _is_weight(name: str) -> bool:

@@ -19,7 +19,7 @@ STUDIES = ("frac_prevs", "sort_unique")
 def study(name: str, gap: float = GAP) -> tuple[CompiledModel, list[list[Value]]]:
     """A model of the paper, compiled at level 0, and the inputs it is compressed on.
 
-    `frac_prevs` over a, b, c, x on all 1,024 inputs of length 5; `sort_unique` over 1 to 4 on the 24 orders of all four.
+    `frac_prevs` over a, b, c, x on all 1,024 inputs of length 5; `sort_unique` over 1 to 4 on the 24 orders of these.
     """
     if name == "frac_prevs":
         program = programs.make_frac_prevs((rasp.tokens == "x").named("is_x")).named("frac_prevs")

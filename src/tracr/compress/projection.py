@@ -74,39 +74,32 @@ def fold(parameters: Parameters, network: Network, projection: Projection) -> Pa
 
     `parameters` has the embedding; the sub-layers are the network's, whose weights may have been trained.
     """
-    d = projection.dim
-    found: dict[str, Array] = {}
+    layers = [_nothing(projection.dim) for _ in range(network.n_layers)]
     for number, part in enumerate(network.parts):
-        read, rows = projection.read(number).T, projection.write(number + 1)[part.dims]
+        read, rows, layer = projection.read(number).T, projection.write(number + 1)[part.dims], layers[part.layer]
         if isinstance(part, Attention):
-            keys, values = part.Q.shape[2], part.V.shape[2]
-            size = max(keys, values)
-
-            def widen(array: Array, axis: int, size: int = size) -> Array:
-                pad = [(0, 0)] * array.ndim
-                pad[axis] = (0, size - array.shape[axis])
-                return np.pad(array, pad)
-
+            size = max(part.W_Q.shape[2], part.W_V.shape[2])
             for name in "QKV":
-                found[f"{number}W_{name}"] = widen(read @ getattr(part, name), 2)
-                found[f"{number}b_{name}"] = widen(getattr(part, f"b_{name}"), 1)
-            found[f"{number}W_O"], found[f"{number}b_O"] = widen(part.O @ rows, 1), part.b_O @ rows
+                layer[f"W_{name}"] = _widen(read @ getattr(part, f"W_{name}"), 2, size)
+                layer[f"b_{name}"] = _widen(getattr(part, f"b_{name}"), 1, size)
+            layer["W_O"], layer["b_O"] = _widen(part.W_O @ rows, 1, size), part.b_O @ rows
         else:
-            found[f"{number}W_in"], found[f"{number}b_in"] = read @ part.W_in, part.b_in
-            found[f"{number}W_out"], found[f"{number}b_out"] = part.W_out @ rows, part.b_out @ rows
-    places = {part.name: number for number, part in enumerate(network.parts)}
-
-    def weight(part: str, name: str, empty: tuple[int, ...]) -> Array:
-        return found[f"{places[part]}{name}"] if part in places else np.zeros(empty)
-
-    layers = []
-    for layer in range(network.n_layers):
-        attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
-        reads = [
-            weight(attn, f"{kind}_{name}", (0, d, 0) if kind == "W" else (0, 0)) for name in "QKV" for kind in "Wb"
-        ]
-        writes = [weight(attn, "W_O", (0, 0, d)), weight(attn, "b_O", (d,))]
-        neurons = [weight(mlp, "W_in", (d, 0)), weight(mlp, "b_in", (0,)), weight(mlp, "W_out", (0, d))]
-        layers.append(LayerParameters(*reads, *writes, *neurons, weight(mlp, "b_out", (d,))))
+            layer["W_in"], layer["b_in"] = read @ part.W_in, part.b_in
+            layer["W_out"], layer["b_out"] = part.W_out @ rows, part.b_out @ rows
     embed, unembed = projection.write(0), projection.read(len(network.parts)).T
-    return Parameters(parameters.W_E @ embed, parameters.W_pos @ embed, tuple(layers), unembed @ network.W_U)
+    blocks = tuple(LayerParameters(**layer) for layer in layers)
+    return Parameters(parameters.W_E @ embed, parameters.W_pos @ embed, blocks, unembed @ network.W_U)
+
+
+def _nothing(d: int) -> dict[str, Array]:
+    """The weights of a layer without heads and neurons."""
+    empty: dict[str, Array] = {f"W_{name}": np.zeros((0, d, 0)) for name in "QKV"} | {
+        f"b_{name}": np.zeros((0, 0)) for name in "QKV"
+    }
+    empty |= {"W_O": np.zeros((0, 0, d)), "b_O": np.zeros(d), "W_in": np.zeros((d, 0)), "b_in": np.zeros(0)}
+    return empty | {"W_out": np.zeros((0, d)), "b_out": np.zeros(d)}
+
+
+def _widen(array: Array, axis: int, size: int) -> Array:
+    """Zeros added at the end of an axis."""
+    return np.pad(array, [(0, size - array.shape[axis] if place == axis else 0) for place in range(array.ndim)])

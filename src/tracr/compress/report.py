@@ -21,7 +21,7 @@ from tracr.rasp.values import Value
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
 
-__all__ = ["Readout", "Report", "Swap", "layer_outputs", "measured_losses", "report"]
+__all__ = ["Readout", "Report", "Swap", "layer_outputs", "measure", "measured_losses", "report"]
 
 Array = NDArray[Any]
 PAIRS = 256  # inputs whose variables are exchanged
@@ -141,6 +141,14 @@ def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = No
     )
 
 
+def measure(model: CompressedModel) -> tuple[float, float]:
+    """Accuracy over positions and the mean cosine of what sub-layers write, in short."""
+    task = task_of(model.compiled).sample(SAMPLE)
+    outs, logits = observe(model, task, model.network)
+    cosines = [_cosine(task, out, target) for out, target in zip(outs, task.targets, strict=True)]
+    return float(_right(model.compiled, task, logits)[_tokens(task)].mean()), float(np.mean(cosines or [1.0]))
+
+
 # Losses
 
 
@@ -162,8 +170,8 @@ def observe(
         logits[rows, :size] = forward(model.parameters, ids, np, causal=network.causal, hook=keep)
         for number, part in enumerate(network.parts):
             if isinstance(part, Attention):
-                z = seen[f"{part.name}.hook_z"][..., : part.V.shape[2]]
-                outs[number][rows, :size] = np.einsum("nphv,hvs->nps", z, part.O) + part.b_O
+                z = seen[f"{part.name}.hook_z"][..., : part.W_V.shape[2]]
+                outs[number][rows, :size] = np.einsum("nphv,hvs->nps", z, part.W_O) + part.b_O
             else:
                 outs[number][rows, :size] = seen[f"{part.name}.hook_post"] @ part.W_out + part.b_out
     return outs, logits
@@ -321,13 +329,13 @@ def _stream(seen: dict[str, Array], hook: str) -> Array:
     return seen["hook_embed"] + seen["hook_pos_embed"] if hook == "hook_embed" else seen[hook]
 
 
-def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Hook | None = None) -> Array:
+def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
     """Every activation at the inputs' own lengths (zeros behind), and the logits."""
     whole = np.zeros((*task.place.shape, parameters.W_U.shape[1]))
     for size, rows in _by_length(task):
 
         def keep(name: str, tensor: Array, size: int = size, rows: Array = rows) -> Array | None:
-            changed = None if hook is None else hook(name, (tensor, rows, size))  # type: ignore[arg-type]
+            changed = None if hook is None else hook(name, (tensor, rows, size))
             held = tensor if changed is None else changed
             if held.ndim == 3:
                 target = seen.setdefault(name, np.zeros((*task.place.shape, held.shape[-1])))

@@ -26,7 +26,7 @@ BUDGET = 20_000
 
 @dataclass(frozen=True, eq=False)
 class OutputTarget:
-    """An output's logits, and what they should be: codes for a one-hot output, else numbers [input, position, logit]."""
+    """An output's logits, and what they should be: codes of a one-hot output, else numbers [input, position, logit]."""
 
     start: int
     stop: int

@@ -1,0 +1,140 @@
+"""Saving a compressed model: the folder of the compiled model it comes from, and two files more.
+
+compression.json            format, version, how W is shared, how it was trained, the digest of the other file
+compressed.safetensors      `projection` [matrices, D, d], and the d-dimensional weights under their usual names
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from tracr.compress.model import CompressedModel, Training, compressed_model
+from tracr.compress.network import network_of
+from tracr.compress.projection import Projection, Sites
+from tracr.errors import FormatError
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.saving import models
+from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.json_reader import Reader, parse
+
+__all__ = ["is_compressed", "load", "save"]
+
+FORMAT, VERSION = "tracr compressed model", 1
+INFO, ARRAYS = "compression.json", "compressed.safetensors"
+LARGE = 2**26
+
+
+def is_compressed(folder: str | Path) -> bool:
+    """Whether a folder holds a compressed model."""
+    return (Path(folder) / INFO).is_file()
+
+
+def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write the model into `folder`, all or nothing."""
+    path = Path(folder).resolve()
+    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+    ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
+    with tempfile.TemporaryDirectory() as aside:
+        model.compiled.save(Path(aside) / "compiled")
+        content = {entry.name: entry.read_bytes() for entry in (Path(aside) / "compiled").iterdir()}
+    models.check_target(path, overwrite or ours)
+    arrays = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
+    packed = safetensors.numpy.save({"projection": np.ascontiguousarray(model.projection.matrices), **arrays})
+    info = {
+        "format": FORMAT,
+        "version": VERSION,
+        "writes": list(model.projection.sites.writes),
+        "reads": list(model.projection.sites.reads),
+        "training": {name: _plain(value) for name, value in asdict(model.training).items()},
+        "sha256": hashlib.sha256(packed).hexdigest(),
+    }
+    write_folder(path, {**content, INFO: json.dumps(info, allow_nan=False).encode() + b"\n", ARRAYS: packed})
+
+
+def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> CompressedModel:
+    """The model `save` wrote; anything else is refused with a `FormatError`."""
+    path = Path(folder)
+    compiled = models.load(path, max_parameters=max_parameters)
+    try:
+        given = parse(read_file(path / INFO, LARGE), INFO).object(
+            ("format", "version", "writes", "reads", "training", "sha256")
+        )
+        given["format"].choice((FORMAT,))
+        if given["version"].integer() != VERSION:
+            given["version"].fail(f"is not {VERSION}, which this tracr reads")
+        packed = read_file(path / ARRAYS, 8 * max_parameters + LARGE)
+        if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
+            raise FormatError(f"{ARRAYS} was changed after it was saved")
+        arrays = models.tensors(packed, ARRAYS)
+        network = network_of(compiled.parameters, compiled.options.causal)
+        projection = _projection(arrays.pop("projection", None), given, len(network.parts), compiled.d_model)
+        expected = compressed_model(compiled, network, projection, _training(given["training"]))
+        return _with_weights(expected, arrays)
+    except FormatError as error:
+        raise FormatError(
+            f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint="save the model anew"
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _training(reader: Reader) -> Training:
+    given = reader.object(field.name for field in fields(Training))
+    found: dict[str, Any] = {}
+    for field in fields(Training):
+        place = given[field.name]
+        match field.name:
+            case "method":
+                found[field.name] = place.text()
+            case "seed":
+                found[field.name] = place.integer()
+            case "interrupted":
+                found[field.name] = place.boolean()
+            case "starts" | "steps" | "curve":
+                found[field.name] = tuple(_number(item) for item in place.items())
+            case _:
+                found[field.name] = _number(place)
+    return Training(**found)
+
+
+def _number(reader: Reader) -> float:
+    return float("nan") if reader.data is None else float(reader.number())
+
+
+def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int) -> Projection:
+    if matrices is None or matrices.ndim != 3 or matrices.shape[1] != width or matrices.dtype != np.float64:
+        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions")
+    if not np.isfinite(matrices).all():
+        raise FormatError(f"{ARRAYS} has numbers that are not finite")
+    writes, reads = (
+        tuple(item.integer(0, len(matrices) - 1) for item in given[name].items(count=parts + 1))
+        for name in ("writes", "reads")
+    )
+    return Projection(matrices, Sites(len(matrices), writes, reads))
+
+
+def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedModel:
+    """The model with the saved weights, which have the shapes that the projection gives, but may be trained."""
+    expected = dict(model.parameters.named())
+    if set(arrays) != set(expected):
+        raise FormatError(f"{ARRAYS} lacks or should not have {', '.join(sorted(set(arrays) ^ set(expected))[:5])}")
+    for name, array in expected.items():
+        if arrays[name].shape != array.shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+            raise FormatError(f"{name} is not a finite float64 array of shape {array.shape}")
+    w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
+    size = len(fields(LayerParameters))
+    layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
+    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u), _cast={})

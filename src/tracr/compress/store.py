@@ -1,0 +1,124 @@
+"""The results of a sweep: one Parquet file per finished group of runs, written all or nothing, and one of all."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tracr.errors import FormatError
+from tracr.extras import need
+
+__all__ = ["Store"]
+
+Row = dict[str, Any]
+Key = tuple[str, int, int]
+SETTINGS, PARTS, RESULTS = "settings.json", "parts", "results.parquet"
+
+
+class Store:
+    """A folder of results. What is in it is never done again.
+
+    `settings`, and for each model's name its digest, guard against mixing two sweeps; models may be added.
+    """
+
+    def __init__(self, folder: str | Path, settings: dict[str, Any], models: dict[str, str]) -> None:
+        self.folder = Path(folder)
+        self.parts = self.folder / PARTS
+        self.parts.mkdir(parents=True, exist_ok=True)
+        self._arrow, self._parquet = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
+        before = self._settings()
+        for name, value in {**settings, **{f"model {name}": digest for name, digest in models.items()}}.items():
+            if before.setdefault(name, value) != value:
+                raise FormatError(
+                    f"{self.folder} has results of a sweep with another {name}",
+                    hint="choose another folder, or the settings in its settings.json",
+                )
+        self._write(self.folder / SETTINGS, lambda path: path.write_text(json.dumps(before, indent=1) + "\n"))
+
+    def _settings(self) -> dict[str, Any]:
+        known = self.folder / SETTINGS
+        try:
+            given: dict[str, Any] = json.loads(known.read_text()) if known.exists() else {}
+        except ValueError:
+            raise FormatError(f"{known} is damaged", hint="choose another folder") from None
+        return given
+
+    @property
+    def schema(self) -> Any:
+        """The columns."""
+        arrow = self._arrow
+        text, whole, number = arrow.string(), arrow.int64(), arrow.float64()
+        return arrow.schema(
+            [
+                ("program", text),
+                ("dim", whole),
+                ("seed", whole),
+                ("status", text),
+                ("error", text),
+                ("loss", number),
+                ("output_loss", number),
+                ("layer_loss", number),
+                ("compiled_loss", number),
+                ("accuracy", number),
+                ("cosine", number),
+                ("kept", arrow.list_(text)),
+                ("curve", arrow.list_(arrow.float32())),
+                ("W", arrow.list_(arrow.float32())),
+            ]
+        )
+
+    def done(self, *, retry: bool = False) -> set[Key]:
+        """The runs that have a result; failed ones do not count with `retry`, which forgets them."""
+        found: set[Key] = set()
+        for path in self._files():
+            table = self._parquet.read_table(path, columns=["program", "dim", "seed", "status"])
+            rows = table.to_pylist()
+            if retry and any(row["status"] != "done" for row in rows):
+                kept = [row for row in self._parquet.read_table(path).to_pylist() if row["status"] == "done"]
+                self._write(path, lambda place, kept=kept: self._table(kept, place))
+                rows = [row for row in rows if row["status"] == "done"]
+            found |= {(row["program"], row["dim"], row["seed"]) for row in rows}
+        return found
+
+    def add(self, rows: list[Row]) -> None:
+        """Keep a group of results."""
+        path = self.parts / f"{secrets.token_hex(8)}.parquet"
+        self._write(path, lambda place: self._table(rows, place))
+
+    def rows(self) -> Iterator[Row]:
+        """Every result, a file at a time."""
+        for path in self._files():
+            yield from self._parquet.read_table(path).to_pylist()
+
+    def finish(self) -> Path:
+        """All results in one Parquet file, without holding them all."""
+
+        def write(path: Path) -> None:
+            with self._parquet.ParquetWriter(path, self.schema) as writer:
+                for part in self._files():
+                    writer.write_table(self._parquet.read_table(part))
+
+        target = self.folder / RESULTS
+        self._write(target, write)
+        return target
+
+    def _files(self) -> list[Path]:
+        return sorted(self.parts.glob("*.parquet"))
+
+    def _table(self, rows: list[Row], path: Path) -> None:
+        self._parquet.write_table(self._arrow.Table.from_pylist(rows, schema=self.schema), path)
+
+    def _write(self, path: Path, write: Any) -> None:
+        """All or nothing: into a temporary file, forced to disk, that takes the place of `path`."""
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            write(temporary)
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
