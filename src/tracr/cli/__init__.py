@@ -1,4 +1,5 @@
 """The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported.
+"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure, explore, compress and sweep.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 textual.py        the same where PROGRAM is a .rasp file
@@ -8,6 +9,7 @@ sampling.py       the command that makes datasets of programs
 checkpoints.py    the command that writes models for transformers
 exploring.py      the command that writes the explorer page
 drawing.py        the command that draws figures
+compressing.py    the commands that compress models
 description.py    what a model consists of, as data
 screen.py         that, and the residual stream, as text and tables
 """
@@ -21,6 +23,7 @@ from tracr.cli.checkpoints import huggingface
 from tracr.cli.commands import TOKENS, app
 from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
+from tracr.cli.compressing import compress_program, sweep_programs
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
 from tracr.cli.text import draw, fmt, repl
@@ -34,6 +37,8 @@ app.command("figure")(figure)
 for command in (repl, fmt, draw):
     app.command()(command)
 app.command("huggingface")(huggingface)
+app.command("compress")(compress_program)
+app.command("sweep")(sweep_programs)
 
 
 def main() -> None:

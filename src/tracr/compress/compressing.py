@@ -102,7 +102,12 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
         raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")
     if method == "exact" and dim is None:
         return
-    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not 1 <= operator.index(dim) <= model.d_model:
+    if (
+        dim is None
+        or isinstance(dim, bool)
+        or not hasattr(dim, "__index__")
+        or not 1 <= operator.index(dim) <= model.d_model
+    ):
         raise TracrError(
             f"dim must be a whole number from 1 to {model.d_model}, the model's own dimensions, not {dim!r}"
         )

@@ -307,18 +307,14 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
 def _needed(model: CompiledModel, location: Location, place: str) -> bool:
     """Whether something after `place` still reads the variable."""
     layer, after_mlp = int(place.split(".")[1]), place.endswith("post")
-    for dimension in model.residual.of(location.variable.label) if location.variable.label in _names(model) else ():
-        for reader in dimension.readers:
+    for slot in location.slots[location.slots >= 0]:
+        for reader in model.residual[int(slot)].readers:
             if reader == "unembed":
                 return True
             _, number, kind, *_ = reader.split(".")
             if int(number) > layer or (int(number) == layer and kind == "mlp" and not after_mlp):
                 return True
     return False
-
-
-def _names(model: CompiledModel) -> set[str]:
-    return {dimension.variable for dimension in model.residual}
 
 
 def _with_one(rows: Array) -> Array:

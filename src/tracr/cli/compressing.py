@@ -1,0 +1,172 @@
+"""`tracr compress` and `tracr sweep`: models in fewer dimensions."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tracr.cli.commands import Level, MaxLen, Program, Vocab
+from tracr.cli.sources import Choice, compiled, find
+from tracr.errors import TracrError
+
+if TYPE_CHECKING:
+    from tracr.datasets.workers import Workers
+
+__all__ = ["compress_program", "sweep_programs"]
+
+
+class Method(Enum):
+    """How to find the projection."""
+
+    fast = "fast"
+    sgd = "sgd"
+    pca = "pca"
+    exact = "exact"
+
+
+class Trained(Enum):
+    """How to find the projections of a sweep."""
+
+    sgd = "sgd"
+    fast = "fast"
+
+
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Training steps; the method's own unless given.", show_default=False),
+]
+
+
+def compress_program(
+    program: Program,
+    dim: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Dimensions to keep; not needed for --method exact.", show_default=False),
+    ] = None,
+    method: Annotated[
+        Method, typer.Option(help="fast: our optimiser; sgd: the paper's; pca: its baseline; exact: lose nothing.")
+    ] = Method.fast,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other random starts.")] = 0,
+    steps: Steps = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    level: Level = 0,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
+    ] = False,
+) -> None:
+    """Compress PROGRAM's residual stream to --dim dimensions and say what became of its features.
+
+    Compiles at level 0, the paper's structure, unless --level says otherwise. Ctrl-C keeps the best so far.
+
+    Example: tracr compress frac_prevs --dim 8 --plot frac_prevs.png -o frac_prevs.8
+    """
+    from tracr.compress import compress
+
+    found = find(program)
+    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level))
+    if dim is None and method is not Method.exact:
+        raise typer.BadParameter(
+            f"how many of its {model.d_model} dimensions? add --dim, such as --dim {model.d_model // 2}"
+        )
+    made = compress(model, dim, method.value, seed, recipe=_recipe(method.value, steps), progress=True)
+    if made.training.interrupted:
+        typer.echo("stopped early: this is the best so far", err=True)
+    typer.echo(str(made.report()))
+    if plot is not None:
+        from tracr.compress.figures import overview
+
+        overview(made).savefig(plot, dpi=150)
+        typer.echo(f"drawn in {plot}")
+    if output is not None:
+        made.save(output, overwrite=overwrite)
+        typer.echo(f"saved in {output}")
+
+
+def sweep_programs(
+    programs: Annotated[str, typer.Option(metavar="LIST", help="Programs, comma separated.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where results go, and are found again.")
+    ],
+    dims: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all unless given.", show_default=False),
+    ] = None,
+    seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")] = "0-4",
+    method: Annotated[Trained, typer.Option(help="sgd: the paper's recipe; fast: our optimiser.")] = Trained.sgd,
+    steps: Steps = None,
+    level: Level = 0,
+    group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained in one program.")] = 64,
+    retry: Annotated[bool, typer.Option("--retry", help="Do failed runs again.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
+    use_ray: Annotated[bool, typer.Option("--ray", help="Work over Ray (RAY_ADDRESS, else local).")] = False,
+) -> None:
+    """Compress programs to all --dims with all --seeds; results are Parquet. Run again, it does what is missing.
+
+    Example: tracr sweep --programs frac_prevs,sort_unique --dims 4-12 --seeds 0-4 --steps 20000 -o results
+    """
+    from tqdm import tqdm
+
+    from tracr.compress import sweep
+    from tracr.datasets.workers import over_processes, over_ray
+
+    names = [name.strip() for name in programs.split(",") if name.strip()]
+    models = {name: compiled(find(name), Choice(level=level)) for name in names}
+    crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
+    with crew as workers, tqdm(unit="run", leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int, best: float) -> None:
+            if bar.total is None:
+                bar.reset(total)
+                bar.initial = bar.n = done
+            bar.set_postfix(loss=f"{best:.3g}", refresh=False)
+            bar.update(done - bar.n)
+
+        swept = sweep(
+            models,
+            None if dims is None else _numbers(dims, "--dims"),
+            _numbers(seeds, "--seeds"),
+            output,
+            method=method.value,
+            recipe=_recipe(method.value, steps),
+            group=group,
+            workers=workers,
+            retry=retry,
+            progress=progress,
+        )
+    typer.echo(f"{swept.results}: {swept.made:,} runs made, {swept.found:,} were there, {swept.failed:,} of all failed")
+    if swept.failed:
+        raise TracrError(
+            f"{swept.failed:,} runs failed",
+            hint='"status" and "error" in the results say which and how; --retry does them again',
+        )
+
+
+def _recipe(method: str, steps: int | None) -> Any:
+    from tracr.compress import FastRecipe, Recipe
+
+    if steps is None or method not in ("sgd", "fast"):
+        return None
+    return Recipe(steps=steps) if method == "sgd" else FastRecipe(steps=steps)
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    """4,6,8-10 as numbers."""
+    found: list[int] = []
+    try:
+        for piece in text.split(","):
+            first, dash, last = piece.strip().partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of numbers such as 4,6,8-10", param_hint=option) from None
+    return list(dict.fromkeys(found))
