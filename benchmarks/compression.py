@@ -147,31 +147,26 @@ def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
     model, inputs = study("frac_prevs")
     task = task_of(model, inputs)
     results = []
-    for gather in ("matmul", "take"):
-        for count in runs:
-            objective = Objective(task, sites_of(task.network, "one"), gather=gather)
-            try:
-                rate = sgd_rate(objective, 6, count, steps)
-            except Exception as error:  # out of memory, most likely: the table says so
-                print(f"{gather:>8} {count:>7,} runs: {type(error).__name__}")
-                continue
-            results.append({"gather": gather, "runs": count, "run_steps_per_second": rate})
-            print(f"{gather:>8} {count:>7,} runs in one program: {rate:>12,.0f} run-steps/s", flush=True)
-            _write(folder / "gpu.json", {"device": str(jax.devices()[0]), "results": results})
+    objective = Objective(task, sites_of(task.network, "one"))
+    for count in runs:
+        rate = sgd_rate(objective, 6, count, steps)
+        results.append({"runs": count, "run_steps_per_second": rate})
+        print(f"{count:>7,} runs in one program: {rate:>12,.0f} run-steps/s", flush=True)
+        _write(folder / "gpu.json", {"device": str(jax.devices()[0]), "results": results})
 
 
 def for_paper(
-    folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, gather: str
+    folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, scale: float | None
 ) -> None:
     """Every dim and seed in one program: a run of d dimensions is one of D whose other columns are 0, and stay so."""
     model, inputs = study(name, gap)
     task: Task = task_of(model, inputs)
-    objective = Objective(task, sites_of(task.network, "one"), gather=gather)
+    objective = Objective(task, sites_of(task.network, "one"))
     grid = [(dim, seed) for dim in dims for seed in seeds]
     width = task.network.width
     W = np.zeros((len(grid), 1, width, max(dims)), dtype=np.float32)
     for number, (dim, seed) in enumerate(grid):
-        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], None, False)["W"][0])
+        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], scale, False)["W"][0])
     start = time.perf_counter()
     last = [0.0]
 
@@ -182,7 +177,7 @@ def for_paper(
 
     found = train(objective, {"W": jnp.asarray(W)}, recipe, progress=progress)
     seconds = time.perf_counter() - start
-    stem = f"{name}-gap{gap:g}"
+    stem = f"{name}-gap{gap:g}" + ("" if scale is None else f"-scale{scale:g}")
     np.savez_compressed(
         folder / f"{stem}.npz", W=np.asarray(found.params["W"])[:, 0], curve=found.curve, steps=found.steps
     )
@@ -222,7 +217,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--loop-steps", type=int, default=3000, help="steps of (a) without --full")
     parser.add_argument("--runs", nargs="*", type=int, default=[256, 1024, 4096, 16384])
-    parser.add_argument("--gather", default="matmul" if jax.default_backend() == "gpu" else "take")
+    parser.add_argument("--scale", type=float, help="standard deviation of the starts, 1/√D unless given")
     given = parser.parse_args()
     if jax.default_backend() == "gpu":
         jax.config.update("jax_default_matmul_precision", "highest")  # TF32 has too few digits for sharp attention
@@ -237,7 +232,7 @@ def main() -> None:
             width = study(name)[0].d_model
             dims = list(range(2, width + 1)) if width < 16 else list(range(4, width + 1, 2))
             for gap in given.gap:
-                for_paper(given.paper, name, gap, dims, list(range(given.seeds)), recipe, given.gather)
+                for_paper(given.paper, name, gap, dims, list(range(given.seeds)), recipe, given.scale)
     if given.gpu is None and given.paper is None:
         on_cpu(given.steps if given.full else given.loop_steps, recipe)
 

@@ -167,9 +167,7 @@ def _fast(
         curve=tuple(found.curve.tolist()),
         interrupted=found.interrupted,
     )
-    import jax
-
-    return jax.tree.map(lambda array: array[0], found.params), training
+    return objective.jax.tree.map(lambda array: array[0], found.params), training
 
 
 def measured(

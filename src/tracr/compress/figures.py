@@ -66,7 +66,7 @@ def gram_heatmaps(models: Mapping[str, CompressedModel], *, title: str = "") -> 
     size = 1.5 + 0.21 * max(len(model.labels) for model in models.values())
     figure = _figure(size * len(models) + 0.6, size)
     panels = figure.subplots(1, len(models), squeeze=False)[0]
-    image = None
+    image: Any = None
     for axes, (name, model) in zip(panels, models.items(), strict=True):
         image = axes.imshow(model.gram, cmap="RdBu_r", vmin=-1, vmax=1)
         places = range(len(model.labels))
@@ -83,16 +83,13 @@ def layer_output_maps(model: CompressedModel, inputs: Sequence[Sequence[Value]] 
     """What the sub-layers write, averaged over inputs: compiled, compressed, and the squared difference."""
     found = layer_outputs(model, inputs)
     labels = model.labels
-    columns = {
-        "compiled": {name: pair[0] for name, pair in found.items()},
-        "compressed": {name: pair[1] for name, pair in found.items()},
-        "squared difference": {name: (pair[0] - pair[1]) ** 2 for name, pair in found.items()},
-    }
+    titles = ("compiled", "compressed", "squared difference")
+    columns = {title: {name: means[place] for name, means in found.items()} for place, title in enumerate(titles)}
     height = 1.2 + 0.17 * len(labels)
     figure = _figure(3.1 * len(columns) + 1.0, height)
     panels = figure.subplots(1, len(columns), sharey=True)
-    largest = max(float(np.abs(array).max(initial=0.0)) for pair in found.values() for array in pair)
-    image = None
+    largest = max(float(np.abs(array).max(initial=0.0)) for means in found.values() for array in means[:2])
+    image: Any = None
     for axes, (name, layers) in zip(panels, columns.items(), strict=True):
         wide = np.concatenate([array.T for array in layers.values()], axis=1)
         image = axes.imshow(wide, aspect="auto", cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="none")
@@ -126,5 +123,5 @@ def overview(model: CompressedModel) -> Figure:
         right.bar(range(len(model.labels)), np.diag(model.gram))
         right.set_xticks(range(len(model.labels)), model.labels, rotation=90, fontsize=7)
         right.set_ylabel("read back")
-    right.set_title(repr(model).removeprefix("CompressedModel(").removesuffix(")"), fontsize=8)
+    figure.suptitle(repr(model).removeprefix("CompressedModel(").removesuffix(")"), fontsize=10)
     return figure

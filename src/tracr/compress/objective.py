@@ -33,9 +33,6 @@ class Objective:
 
     Everything that depends on (token, position) alone is computed per such pair (a table [pair, ...]) until a head
     mixes positions; from there on per input [input, position, ...].
-
-    With `gather="matmul"` tables are looked up by multiplying with one-hot matrices, whose gradient is again a product;
-    that suits a GPU with many runs at once, whose scatters are slow.
     """
 
     def __init__(
@@ -46,12 +43,11 @@ class Objective:
         output_weight: float = 1.0,
         layer_weight: float = 1.0,
         dtype: Any = np.float32,
-        gather: str = "take",
     ) -> None:
         self.jax, self.jnp = need("jax", "jax"), need("jax.numpy", "jax")
         self.task, self.sites = task, sites
         self.output_weight, self.layer_weight = output_weight, layer_weight
-        self.dtype, self.gather = dtype, gather
+        self.dtype = dtype
 
     def array(self, array: Any) -> Tensor:
         """A constant of the compiled program, or an array under training."""
@@ -163,7 +159,7 @@ class _Pass:
             else:
                 out, per_pair = self.neurons(own, self.read(number))
                 (self.tables if per_pair else self.mixed).append((out, rows))
-                out = self.look_up(out, self.place) if per_pair else out
+                out = out[self.place] if per_pair else out
             outs.append(out)
         return outs, self.spread(*self.reads(self.read(len(network.parts)) @ self.array(network.W_U)))
 
@@ -179,15 +175,7 @@ class _Pass:
 
     def spread(self, table: Tensor, rest: Tensor | None) -> Tensor:
         """[input, position, ...] from both parts."""
-        found = self.look_up(table, self.place)
-        return found if rest is None else found + rest
-
-    def look_up(self, table: Tensor, index: Tensor) -> Tensor:
-        """Rows of a table."""
-        if self.objective.gather == "take":
-            return table[index]
-        hot = (index.reshape(-1, 1) == self.jnp.arange(table.shape[0])).astype(table.dtype)
-        return (hot @ table).reshape(*index.shape, table.shape[1])
+        return table[self.place] if rest is None else table[self.place] + rest
 
     def neurons(self, own: Any, read: Tensor) -> tuple[Tensor, bool]:
         """What an MLP adds: per pair, if nothing before it mixed positions."""
@@ -212,7 +200,7 @@ class _Pass:
             pairs = query[0].shape[0]
             q, k = (side[0].reshape(pairs, heads, size) for side in (query, key))
             table = jnp.einsum("qhs,khs->qkh", q, k).reshape(pairs * pairs, heads)
-            scores = self.look_up(table, place[:, :, None] * pairs + place[:, None, :])
+            scores = table[place[:, :, None] * pairs + place[:, None, :]]
         else:
             q, k = (self.spread(*side).reshape(*place.shape, heads, size) for side in (query, key))
             scores = jnp.einsum("nqhs,nkhs->nqkh", q, k)

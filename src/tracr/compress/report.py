@@ -179,20 +179,21 @@ def observe(
 
 def layer_outputs(
     model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None
-) -> dict[str, tuple[Array, Array]]:
-    """For every sub-layer the mean over inputs of what it writes [position, D]: of the compiled and of the compressed
-    model, before projection."""
+) -> dict[str, tuple[Array, Array, Array]]:
+    """For every sub-layer what it writes, before projection, as means over inputs [position, D]: in the compiled model,
+    in the compressed one, and the squared difference."""
     task = task_of(model.compiled, inputs).sample(SAMPLE)
     outs, _ = observe(model, task, model.network)
-    found = {}
     count = np.maximum(1, task.real.sum(axis=0))[:, None]
+    found = {}
     for part, out, target in zip(task.network.parts, outs, task.targets, strict=True):
-        pair = []
-        for array in (target, out):
+
+        def mean(array: Array, dims: Array = part.dims) -> Array:
             wide = np.zeros((array.shape[1], task.network.width))
-            wide[:, part.dims] = (array * task.real[..., None]).sum(axis=0) / count
-            pair.append(wide)
-        found[part.name] = (pair[0], pair[1])
+            wide[:, dims] = (array * task.real[..., None]).sum(axis=0) / count
+            return wide
+
+        found[part.name] = (mean(target), mean(out), mean((out - target) ** 2))
     return found
 
 

@@ -116,8 +116,12 @@ def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = Non
         ]
         for part in network.parts
     )
-    pairs, place = np.unique(ids * ids.shape[1] + np.arange(ids.shape[1]), return_inverse=True)
-    embedded = model.parameters.W_E[pairs // ids.shape[1]] + model.parameters.W_pos[pairs % ids.shape[1]]
+    tokens, code = np.unique(ids, return_inverse=True)
+    positions = np.arange(ids.shape[1])
+    place = positions * len(tokens) + code.reshape(ids.shape)
+    embedded = (model.parameters.W_E[tokens][None] + model.parameters.W_pos[positions][:, None]).reshape(
+        -1, network.width
+    )
     outputs = []
     for output in model.outputs:
         mine = logits[..., output.start : output.stop]
@@ -126,7 +130,7 @@ def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = Non
         if not np.isfinite(wanted).all():
             raise InputError(f"{output.name} has values that are not finite: there is nothing to compare with")
         outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
-    return Task(network, ids, real, place.reshape(ids.shape).astype(np.int32), embedded, targets, tuple(outputs))
+    return Task(network, ids, real, place.astype(np.int32), embedded, targets, tuple(outputs))
 
 
 def _clear(array: Array, real: NDArray[np.bool_]) -> Array:

@@ -1,0 +1,224 @@
+"""Training projections, with JAX: the objective, the paper's recipe, the fast one, and sweeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tests.agreement import compile_quietly
+from tracr.compress import FastRecipe, Recipe, all_inputs, sweep
+from tracr.compress.paper import study
+from tracr.compress.projection import SHARING, Projection, fold, sites_of
+from tracr.compress.task import task_of
+from tracr.model.forward import forward
+from tracr.rasp import programs
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+from tracr.compress.objective import Objective  # noqa: E402
+from tracr.compress.sgd import starts, train  # noqa: E402
+
+pytestmark = pytest.mark.slow
+SHORT = Recipe(steps=60, chunk=20, batch=32)
+QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1)
+
+
+@pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "shuffle_dyck1"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_objective_is_the_folded_model(name: str, causal: bool) -> None:
+    """The form without a residual stream computes what the d-dimensional transformer does, at every length."""
+    example = programs.EXAMPLES[name]
+    model = compile_quietly(example.program, example.vocab[:3], 3, causal=causal, level=0)
+    task = task_of(model)
+    for sharing in SHARING:
+        sites = sites_of(task.network, sharing)
+        objective = Objective(task, sites)
+        params = {key: value[0] for key, value in starts(objective, 6, [5], None, False).items()}
+        _, logits = objective.forward(params)
+        folded = fold(model.parameters, task.network, Projection(np.asarray(params["W"], dtype=float), sites))
+        for length in (1, 2, 3):
+            rows = np.flatnonzero(task.real.sum(axis=1) == length + 1)
+            wanted = forward(folded, task.ids[rows, : length + 1], np, causal=causal)
+            assert np.allclose(np.asarray(logits)[rows, : length + 1], wanted, atol=2e-3 * max(1, np.abs(wanted).max()))
+
+
+def test_the_identity_has_no_loss() -> None:
+    """With d = D and W = 1 the sub-layers write what they did, and the loss is the compiled model's."""
+    for name, floor in (("frac_prevs", 0.0), ("sort_unique", 0.9048)):
+        model, inputs = study(name)
+        task = task_of(model, inputs)
+        objective = Objective(task, sites_of(task.network, "one"))
+        losses = objective.losses({"W": np.eye(model.d_model, dtype=np.float32)[None]})
+        assert np.allclose(losses.layers, 0, atol=1e-9)
+        assert float(losses.output) == pytest.approx(floor, abs=1e-3)
+
+
+def test_sgd_is_reproducible_and_alone_as_among_others() -> None:
+    """The same seed gives the same model, whichever runs it is trained with; the loss falls."""
+    model, inputs = study("frac_prevs")
+    first, second = (tracr.compress(model, 6, "sgd", 3, inputs=inputs, recipe=SHORT) for _ in range(2))
+    assert np.array_equal(first.W, second.W)
+    assert len(first.training.curve) == 3
+    assert first.training.curve[-1] < first.training.curve[0]
+    task = task_of(model, inputs)
+    objective = Objective(task, sites_of(task.network, "one"))
+    several = train(objective, starts(objective, 6, [1, 3], None, False), SHORT)
+    assert np.allclose(several.run(1)["W"][0], first.W, atol=1e-4)
+    assert several.losses.shape == (2,)
+
+
+def test_columns_of_zeros_stay_zeros() -> None:
+    """A run of few dimensions is one of many with columns of zeros: that is how a sweep trains all dims at once."""
+    model, inputs = study("frac_prevs")
+    task = task_of(model, inputs)
+    objective = Objective(task, sites_of(task.network, "one"))
+    narrow = starts(objective, 4, [0], None, False)
+    wide = {"W": np.pad(np.asarray(narrow["W"]), [(0, 0), (0, 0), (0, 0), (0, 5)])}
+    few, many = (train(objective, {"W": jax.numpy.asarray(params["W"])}, SHORT) for params in (narrow, wide))
+    assert np.allclose(many.params["W"][..., 4:], 0)
+    assert np.allclose(many.params["W"][..., :4], few.params["W"], atol=1e-4)
+
+
+def test_fast_is_reproducible_and_good() -> None:
+    """Few starts at 9 dimensions, where nothing need be lost, get close to that; twice the same."""
+    model, inputs = study("frac_prevs")
+    some = inputs[::8]
+    recipe = FastRecipe(starts=8, steps=500, polish=40)
+    first, second = (tracr.compress(model, 9, "fast", 1, inputs=some, recipe=recipe) for _ in range(2))
+    assert np.array_equal(first.W, second.W)
+    assert first.training.loss < 1e-3
+    assert first.training.loss <= min(first.training.starts) * (1 + 1e-6)
+    assert len(first.training.starts) == 8
+
+
+@pytest.mark.parametrize("method", ["sgd", "fast"])
+@pytest.mark.parametrize("options", [{"sharing": "layer"}, {"sharing": "read-write"}, {"train_weights": True}])
+def test_the_options_the_paper_names(method: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """A projection per layer, separate reads and writes, other weights too: trained, saved, loaded."""
+    model, inputs = study("sort_unique")
+    recipe = SHORT if method == "sgd" else QUICK
+    small = tracr.compress(model, 10, method, inputs=inputs, recipe=recipe, **options)
+    assert np.isfinite(small.training.loss)
+    small.save(tmp_path / "small")
+    back = tracr.load(tmp_path / "small")
+    assert back([2, 4, 1, 3]) == small([2, 4, 1, 3])
+    assert isinstance(back, tracr.CompressedModel)
+    assert back.report(inputs).accuracy == small.report(inputs).accuracy
+
+
+def test_weights_of_the_loss() -> None:
+    """Without layer loss only the output counts, and it gets better than with."""
+    model, inputs = study("frac_prevs")
+    both, output = (
+        tracr.compress(model, 5, "sgd", inputs=inputs, recipe=Recipe(steps=400, chunk=200), layer_weight=weight)
+        for weight in (1.0, 0.0)
+    )
+    assert output.training.loss == pytest.approx(output.training.output_loss)
+    assert both.training.loss == pytest.approx(both.training.output_loss + both.training.layer_loss)
+
+
+def test_a_diverging_run_is_an_error() -> None:
+    """An absurd learning rate gives no numbers, and a message."""
+    model, inputs = study("frac_prevs")
+    with pytest.raises(tracr.TracrError, match="diverged"):
+        tracr.compress(model, 6, "sgd", inputs=inputs, recipe=Recipe(steps=60, chunk=20, learning_rate=1e30))
+
+
+def test_interrupting_keeps_the_best_so_far() -> None:
+    """Ctrl-C in the middle of either method gives a model all the same."""
+    model, inputs = study("frac_prevs")
+
+    def stop(stage: str, done: int, loss: float) -> None:
+        raise KeyboardInterrupt
+
+    for method, recipe in (("sgd", SHORT), ("fast", QUICK)):
+        small = tracr.compress(model, 6, method, inputs=inputs, recipe=recipe, progress=stop)
+        assert small.training.interrupted
+        assert np.isfinite(small.training.loss)
+
+
+def test_a_model_of_a_smaller_gap() -> None:
+    """The gap is the compiled model's own."""
+    model, inputs = study("frac_prevs", gap=40)
+    assert model.options.gap == 40
+    small = tracr.compress(model, 9, inputs=inputs[::8], recipe=QUICK)
+    assert small.options.gap == 40
+    assert all_inputs(model, lengths=[5]) == inputs
+
+
+# Sweeps
+
+
+def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Killed after a group: what was done is there, and only the rest is made; runs are those of `compress`."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    example = programs.EXAMPLES["frac_prevs"]
+    model = tracr.compile(example.program, "ax", 3, level=0)
+    recipe = Recipe(steps=20, chunk=20)
+
+    def dies(done: int, total: int, best: float) -> None:
+        if done == 2:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        sweep({"f": model}, [3, 5], [0, 1], tmp_path, recipe=recipe, group=2, progress=dies)
+    seen: list[tuple[int, int]] = []
+    done = sweep(
+        {"f": model}, [3, 5, 99], [0, 1], tmp_path, recipe=recipe, group=2, progress=lambda d, t, _: seen.append((d, t))
+    )
+    assert (done.made, done.found, done.failed) == (2, 2, 0)
+    assert seen == [(2, 4), (4, 4)]
+    rows = parquet.read_table(done.results).to_pylist()
+    assert sorted((row["dim"], row["seed"]) for row in rows) == [(3, 0), (3, 1), (5, 0), (5, 1)]
+    assert sweep({"f": model}, [3, 5], [0, 1], tmp_path, recipe=recipe).made == 0
+    alone = tracr.compress(model, 5, "sgd", 1, recipe=recipe)
+    (row,) = [row for row in rows if (row["dim"], row["seed"]) == (5, 1)]
+    assert row["loss"] == pytest.approx(alone.training.loss, rel=1e-3)
+    assert np.allclose(np.reshape(row["W"], (model.d_model, 5)), alone.W, atol=1e-3)
+    with pytest.raises(tracr.FormatError, match="another recipe"):
+        sweep({"f": model}, [3], [0], tmp_path, recipe=Recipe(steps=21))
+    with pytest.raises(tracr.FormatError, match="another model f"):
+        sweep({"f": tracr.compile(example.program, "axy", 3, level=0)}, [3], [0], tmp_path, recipe=recipe)
+
+
+def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that fails is a row with its error; --retry does it again."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import tracr.compress.sweep as module
+
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
+    recipe = Recipe(steps=20, chunk=20)
+
+    def broken(*_: object, **__: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", broken)
+        done = sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe)
+    assert (done.made, done.failed) == (2, 2)
+    rows = parquet.read_table(done.results).to_pylist()
+    assert all(row["status"] == "failed" and "no room" in row["error"] for row in rows)
+    assert sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe).made == 0
+    again = sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe, retry=True)
+    assert (again.made, again.failed) == (2, 0)
+
+
+def test_sweeps_over_processes(tmp_path: Path) -> None:
+    """Two processes give the rows one does."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from tracr.datasets.workers import over_processes
+
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
+    recipe = Recipe(steps=20, chunk=20)
+    results = []
+    for jobs in (1, 2):
+        with over_processes(jobs) as workers:
+            done = sweep({"f": model}, [3, 4], [0], tmp_path / str(jobs), recipe=recipe, group=1, workers=workers)
+        rows = parquet.read_table(done.results).to_pylist()
+        results.append(sorted((row["dim"], round(row["loss"], 5)) for row in rows))
+    assert results[0] == results[1]
