@@ -199,21 +199,22 @@ class _Pass:
         if query[1] is None and key[1] is None:
             pairs = query[0].shape[0]
             q, k = (side[0].reshape(pairs, heads, size) for side in (query, key))
-            table = jnp.einsum("qhs,khs->qkh", q, k).reshape(pairs * pairs, heads)
-            scores = table[place[:, :, None] * pairs + place[:, None, :]]
+            table = jnp.einsum("qhs,khs->hqk", q, k).reshape(heads, pairs * pairs)
+            scores = table[:, place[:, :, None] * pairs + place[:, None, :]]  # [head, input, query, key]
         else:
             q, k = (self.spread(*side).reshape(*place.shape, heads, size) for side in (query, key))
-            scores = jnp.einsum("nqhs,nkhs->nqkh", q, k)
+            scores = jnp.einsum("nqhs,nkhs->hnqk", q, k)
         scores = scores * self.sharpness
         if self.real is not None:
-            scores = jnp.where(self.real[:, None, :, None], scores, FAR)
+            scores = jnp.where(self.real[:, None, :], scores, FAR)
         if self.objective.task.network.causal:
-            before = jnp.tril(jnp.ones(scores.shape[1:3], dtype=bool))
-            scores = jnp.where(before[None, :, :, None], scores, FAR)
-        pattern = self.objective.jax.nn.softmax(scores, axis=2)
+            scores = jnp.where(jnp.tril(jnp.ones(scores.shape[2:], dtype=bool)), scores, FAR)
+        weights = jnp.exp(scores - self.objective.jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True)))
         values = self.spread(*value).reshape(*place.shape, heads, moved)
-        z = jnp.einsum("nqkh,nkhv->nqhv", pattern, values).reshape(*place.shape, heads * moved)
-        return z @ self.array(own["W_O"]).reshape(heads * moved, -1) + self.array(own["b_O"])
+        mean = jnp.einsum("hnqk,nkhv->nqhv", weights, values) / jnp.moveaxis(weights.sum(axis=-1), 0, 2)[..., None]
+        return mean.reshape(*place.shape, heads * moved) @ self.array(own["W_O"]).reshape(
+            heads * moved, -1
+        ) + self.array(own["b_O"])
 
 
 def _is_weight(name: str) -> bool:

@@ -93,17 +93,17 @@ def train(
     everything = inputs <= recipe.batch
     gradient = jax.vmap(jax.value_and_grad(objective.loss), (0, None))
 
-    def step(carry: Any, key: Any) -> Any:
+    def step(carry: Any, batch: Any) -> Any:
         params, state, total = carry
-        batch = None if everything else jax.random.randint(key, (recipe.batch,), 0, inputs)
         loss, slope = gradient(params, batch)
         change, state = update.update(slope, state, params)
         return (optax.apply_updates(params, change), state, total + loss), None
 
     def chunk(params: Any, state: Any, start: Any, size: int) -> Any:
-        keys = jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(start + jnp.arange(size))
+        key = jax.random.fold_in(jax.random.key(seed), start)
+        batches = None if everything else jax.random.randint(key, (size, recipe.batch), 0, inputs)
         total = jnp.zeros(params["W"].shape[0], dtype=objective.dtype)
-        (params, state, total), _ = jax.lax.scan(step, (params, state, total), keys)
+        (params, state, total), _ = jax.lax.scan(step, (params, state, total), batches, length=size)
         return params, state, total / size
 
     run = jax.jit(chunk, static_argnums=3)
