@@ -32,13 +32,13 @@ LARGEST = 1500  # trained numbers beyond which the curvature matrix is not worth
 class FastRecipe:
     """How to search: `starts` in all, `steps` of Adam, then `polish` second-order iterations of the best `kept`."""
 
-    starts: int = 32
-    steps: int = 1500
+    starts: int = 48
+    steps: int = 3000
     learning_rate: float = 1e-2
     softest: float = 4.0  # the logit gap (of `gap`) the soft starts begin with
     scale: float = 0.1
-    inputs: int = 96
-    kept: int = 3
+    inputs: int = 128
+    kept: int = 4
     polish: int = 120
     enough: float = 0.0
 
@@ -165,7 +165,7 @@ class _Search:
         if size > LARGEST or not np.isfinite(best[0][0]):
             return
         with jax.enable_x64(True):
-            fine = _on(self.whole, self.whole.task.sample(4 * recipe.inputs), np.float64)
+            fine = _on(self.whole, self.whole.task.sample(2 * recipe.inputs), np.float64)
             polish = _Polish(fine)
             params = jax.tree.map(lambda *arrays: self.jnp.asarray(np.stack(arrays), dtype=np.float64), *chosen)
             stack, back = polish.flat(params)
@@ -182,11 +182,11 @@ class _Search:
                 if still >= 2 or after.min() < max(1e-20, recipe.enough):
                     break
             polished = [jax.tree.map(np.asarray, back(row)) for row in carry[0]]
-        for params in polished:
-            single = jax.tree.map(lambda array: self.jnp.asarray(array[None], dtype=self.whole.dtype), params)
-            loss = float(self.evaluate(single)[0])
-            if np.isfinite(loss):
-                self.ended.append((loss, params))
+        count = max(1, recipe.starts // 2)  # as many as before, some several times: nothing is compiled again
+        again = [polished[number % len(polished)] for number in range(count)]
+        stacked = jax.tree.map(lambda *arrays: self.jnp.asarray(np.stack(arrays), dtype=self.whole.dtype), *again)
+        losses = np.asarray(self.evaluate(stacked), dtype=np.float64)
+        self.ended += [(loss, one) for loss, one in zip(losses.tolist(), polished, strict=False) if np.isfinite(loss)]
         self.note("polish", recipe.polish)
 
     def result(self) -> Searched:
@@ -201,9 +201,10 @@ class _Search:
 class _Polish:
     """Levenberg-Marquardt on runs side by side.
 
-    The loss is a sum of squares (sub-layers, numbers) and cross-entropies. With J the Jacobian of the residuals and of
-    the logits z, the curvature is 2 JᵀJ for the first and Jᵀ (diag p − p pᵀ) J = AᵀA for the second, where
-    A = diag(√p) (J − 1 pᵀJ).
+    The loss is a sum of squares c r² (of sub-layers and numbers) and of cross-entropies of logits z with p = softmax z,
+    weighted by c. Let J be the Jacobian of r or z. For the squares slope and curvature are Aᵀb and AᵀA, where
+    A = √(2c) J and b = √(2c) r. For cross-entropy with the one-hot target y they are c Jᵀ(p − y) and (Gauss-Newton)
+    c Jᵀ(diag p − p pᵀ)J: again Aᵀb and AᵀA, with A = √c diag(√p) (J − 1 pᵀJ) and b = √c (√p − y/√p), as Σp = Σy.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -219,7 +220,7 @@ class _Polish:
 
     def begin(self, rows: Any) -> Any:
         """The state before the first iteration."""
-        value = self.jax.vmap(lambda row: self.objective.loss(self._back(row)))(rows)
+        value = self.jax.jit(self.jax.vmap(lambda row: self.objective.loss(self._back(row))))(rows)
         return rows, self.jnp.full(len(rows), 1e-2), value
 
     def _iterations(self, carry: Any) -> Any:
@@ -227,8 +228,8 @@ class _Polish:
 
     def _iteration(self, row: Any, damping: Any, value: Any) -> Any:
         jnp = self.jnp
-        slope = self.jax.grad(lambda row: self.objective.loss(self._back(row)))(row)
-        curvature = self._curvature(row)
+        J, residuals = self._system(row)
+        curvature, slope = J.T @ J, J.T @ residuals
         diagonal = jnp.diag(curvature)
         floor = 1e-6 * diagonal.max() + 1e-12
         step = jnp.linalg.solve(curvature + damping * jnp.diag(diagonal + floor), -slope)
@@ -237,23 +238,37 @@ class _Polish:
         damping = jnp.clip(jnp.where(better, damping * 0.3, damping * 4), 1e-12, 1e8)
         return jnp.where(better, row + step, row), damping, jnp.where(better, new, value)
 
-    def _curvature(self, row: Any) -> Any:
+    def _system(self, row: Any) -> tuple[Any, Any]:
+        """The rows A and b of the class's docstring, one under the other."""
         jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
-        logits = objective.forward(self._back(row))[1]
-        slopes, logit_slopes = jax.jacfwd(lambda row: objective.forward(self._back(row)))(row)
+
+        def run(row: Any) -> Any:
+            found = objective.forward(self._back(row))
+            return found, found
+
+        (slopes, logit_slopes), (outs, logits) = jax.jacfwd(run, has_aux=True)(row)
         real = objective.array(task.real)
         tokens = real.at[:, 0].set(0.0)
-        blocks = [slope * jnp.sqrt(2 * objective.layer_weight * real / real.sum())[..., None, None] for slope in slopes]
-        share = jnp.sqrt(objective.output_weight * tokens / tokens.sum())[..., None, None]
+        weight = jnp.sqrt(2 * objective.layer_weight * real / real.sum())[..., None]
+        targets = [objective.array(target) for target in task.targets]
+        A = [weight[..., None] * slope for slope in slopes]
+        b = [weight * (out - target) for out, target in zip(outs, targets, strict=True)]
+        share = jnp.sqrt(objective.output_weight * tokens / tokens.sum())[..., None]
         for output in task.outputs:
             z, slope = logits[..., output.start : output.stop], logit_slopes[..., output.start : output.stop, :]
             if output.categorical:
-                p = jax.nn.softmax(z)[..., None]
-                blocks.append(share * jnp.sqrt(p) * (slope - (p * slope).sum(axis=-2, keepdims=True)))
+                p = jnp.maximum(jax.nn.softmax(z), 1e-12)
+                y = jax.nn.one_hot(output.wanted, z.shape[-1], dtype=objective.dtype)
+                mean = (p[..., None] * slope).sum(axis=-2, keepdims=True)
+                A.append((share * jnp.sqrt(p))[..., None] * (slope - mean))
+                b.append(share * (jnp.sqrt(p) - y / jnp.sqrt(p)))
             else:
-                blocks.append(share * jnp.sqrt(2.0) * slope)
-        J = jnp.concatenate([block.reshape(-1, row.size) for block in blocks])
-        return J.T @ J
+                A.append(jnp.sqrt(2.0) * share[..., None] * slope)
+                b.append(jnp.sqrt(2.0) * share * (z - objective.array(output.wanted)))
+        return (
+            jnp.concatenate([block.reshape(-1, row.size) for block in A]),
+            jnp.concatenate([block.reshape(-1) for block in b]),
+        )
 
 
 def _on(objective: Objective, task: Task, dtype: Any = None) -> Objective:

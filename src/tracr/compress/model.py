@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CompressedModel", "Training", "compressed_model"]
 
 Array = NDArray[Any]
-KEPT = 0.25  # a feature whose read-back is below this is dropped
+KEPT = 0.1  # a feature that is read back with less than this is dropped
 SHARED = 0.25  # features whose directions' cosine is above this share dimensions
 
 
@@ -101,7 +101,7 @@ class CompressedModel(CompiledModel):
 
     @property
     def dropped(self) -> list[str]:
-        """Features that are not represented: they are read back with less than a quarter of their size."""
+        """Features that are not represented: they are read back with less than a tenth of their size."""
         return [label for label, size in zip(self.labels, np.diag(self.gram), strict=True) if size < KEPT]
 
     @property

@@ -141,9 +141,9 @@ def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = No
     )
 
 
-def measure(model: CompressedModel) -> tuple[float, float]:
+def measure(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> tuple[float, float]:
     """Accuracy over positions and the mean cosine of what sub-layers write, in short."""
-    task = task_of(model.compiled).sample(SAMPLE)
+    task = task_of(model.compiled, inputs).sample(SAMPLE)
     outs, logits = observe(model, task, model.network)
     cosines = [_cosine(task, out, target) for out, target in zip(outs, task.targets, strict=True)]
     return float(_right(model.compiled, task, logits)[_tokens(task)].mean()), float(np.mean(cosines or [1.0]))

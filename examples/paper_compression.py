@@ -1,0 +1,158 @@
+"""The paper's section 5 again: compress frac_prevs and sort_unique, many seeds, and draw its figures.
+
+    python examples/paper_compression.py                      a few minutes: 5 seeds, fewer steps than the paper
+    python examples/paper_compression.py --steps 300000       the paper's recipe in full: use a GPU
+    python examples/paper_compression.py --results FOLDER     from what `benchmarks/compression.py --paper FOLDER` left
+
+Needs `pip install 'tracr[jax,viz]'`. Figures and summary.json go to --output (a folder).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tracr
+from tracr.compress import figures
+from tracr.compress.compressing import measured
+from tracr.compress.model import CompressedModel, Training
+from tracr.compress.paper import STUDIES, study
+from tracr.compress.projection import Projection, sites_of
+from tracr.compress.report import measure
+from tracr.compress.task import task_of
+
+DIMS = {"frac_prevs": (2, 4, 5, 6, 8, 10, 14), "sort_unique": (4, 8, 12, 16, 22)}
+SHOWN = {"frac_prevs": 8, "sort_unique": 12}
+
+
+def main() -> None:
+    """Train or read the runs, say what came out, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--gap", type=float, default=256.0)
+    parser.add_argument("--study", nargs="*", default=list(STUDIES))
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("paper_compression"))
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    summary: dict[str, Any] = {}
+    for name in given.study:
+        model, inputs = study(name, given.gap)
+        if given.results is None:
+            runs, curves = trained(name, model, inputs, given.steps, given.seeds)
+        else:
+            runs, curves = read(given.results / f"{name}-gap{given.gap:g}", model, inputs)
+        summary[name] = tell(name, model, runs, inputs)
+        draw(name, model, inputs, runs, curves, given.output)
+    (given.output / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+Runs = list[CompressedModel]
+Curves = dict[str, tuple[Any, Any]]
+
+
+def trained(name: str, model: tracr.CompiledModel, inputs: Any, steps: int, seeds: int) -> tuple[Runs, Curves]:
+    """Every dim and seed, in one compiled program."""
+    from tracr.compress.objective import Objective
+    from tracr.compress.sgd import Recipe, starts, train
+
+    task = task_of(model, inputs)
+    objective = Objective(task, sites_of(task.network, "one"))
+    grid = [(dim, seed) for dim in DIMS[name] for seed in range(seeds)]
+    W = np.zeros((len(grid), 1, model.d_model, max(DIMS[name])), dtype=np.float32)
+    for number, (dim, seed) in enumerate(grid):  # columns of zeros stay zeros
+        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], None, False)["W"][0])
+    recipe = Recipe(steps=steps, chunk=max(1, steps // 50))
+    found = train(
+        objective,
+        {"W": objective.jnp.asarray(W)},
+        recipe,
+        progress=lambda done, loss: print(
+            f"\r{name}: {done:,} of {steps:,} steps, best loss {loss:.3g}", end="", flush=True
+        ),
+    )
+    print()
+    return _models(model, inputs, np.asarray(found.params["W"])[:, 0], grid), _curves(found.steps, found.curve, grid)
+
+
+def read(stem: Path, model: tracr.CompiledModel, inputs: Any) -> tuple[Runs, Curves]:
+    """The runs another program made."""
+    arrays = np.load(f"{stem}.npz")
+    grid = [(run["dim"], run["seed"]) for run in json.loads(Path(f"{stem}.json").read_text())["runs"]]
+    return _models(model, inputs, arrays["W"], grid), _curves(arrays["steps"], arrays["curve"], grid)
+
+
+def _models(model: tracr.CompiledModel, inputs: Any, W: Any, grid: list[tuple[int, int]]) -> Runs:
+    task = task_of(model, inputs)
+    sites = sites_of(task.network, "one")
+    return [
+        measured(model, task, Projection(np.asarray(w[None, :, :dim], dtype=np.float64), sites), Training("sgd", seed))
+        for w, (dim, seed) in zip(W, grid, strict=True)
+    ]
+
+
+def _curves(steps: Any, curve: Any, grid: list[tuple[int, int]]) -> Curves:
+    dims = sorted({dim for dim, _ in grid})
+    thin = slice(None, None, max(1, len(steps) // 100))
+    mine = {dim: [number for number, (d, _) in enumerate(grid) if d == dim] for dim in dims}
+    return {f"d = {dim}": (steps[thin], curve[thin][:, mine[dim]]) for dim in dims}
+
+
+def tell(name: str, model: tracr.CompiledModel, runs: Runs, inputs: Any) -> dict[str, Any]:
+    """A table: medians and quartiles over seeds."""
+    print(f"{name}, D = {model.d_model}, gap {model.options.gap:g}: median [quartiles] over seeds")
+    print("   d  runs  loss                            output loss  accuracy  cosine")
+    found: dict[str, Any] = {}
+    for dim in sorted({run.d_model for run in runs}):
+        mine = [run for run in runs if run.d_model == dim]
+        losses = np.array([run.training.loss for run in mine])
+        outputs = np.array([run.training.output_loss for run in mine])
+        accuracy, cosine = np.array([measure(run, inputs) for run in mine]).T
+        low, middle, high = np.quantile(losses, (0.25, 0.5, 0.75))
+        print(
+            f"{dim:4d} {len(mine):5d}  {middle:8.2g} [{low:8.2g}, {high:8.2g}]  best {losses.min():8.2g} "
+            f" {np.median(outputs):8.2g}  {np.median(accuracy):7.1%}   {np.median(cosine):.3f}"
+        )
+        size = np.stack([np.diag(run.gram) for run in mine])
+        found[str(dim)] = {
+            "losses": losses.tolist(),
+            "output_losses": outputs.tolist(),
+            "accuracy": accuracy.tolist(),
+            "cosine": cosine.tolist(),
+            "read_back": dict(zip(model.residual.labels, np.median(size, axis=0).tolist(), strict=True)),
+        }
+    print(tracr.compress(model, method="exact", inputs=inputs))
+    shown = best(runs, SHOWN[name])
+    print(f"the best of {SHOWN[name]} dimensions:\n{shown.report(inputs)}\n")
+    return found
+
+
+def best(runs: Runs, dim: int) -> CompressedModel:
+    """The run of that dim with the lowest loss."""
+    return min((run for run in runs if run.d_model == dim), key=lambda run: run.training.loss)
+
+
+def draw(name: str, model: tracr.CompiledModel, inputs: Any, runs: Runs, curves: Curves, folder: Path) -> None:
+    """The paper's figures."""
+    dim = SHOWN[name]
+    losses = {d: [run.training.output_loss for run in runs if run.d_model == d] for d in {run.d_model for run in runs}}
+    pca = tracr.compress(model, dim, "pca", inputs=inputs)
+    some = {label: curve for label, curve in curves.items() if int(label.split()[-1]) in DIMS[name]}
+    drawn = {
+        "training": figures.training_curves(some, title=f"{name}: loss during training"),
+        "dims": figures.loss_by_dim(losses, title=f"{name}: output loss"),
+        "heatmaps": figures.gram_heatmaps({f"SGD, d = {dim}": best(runs, dim), f"PCA, d = {dim}": pca}),
+        "layers": figures.layer_output_maps(best(runs, dim), inputs),
+    }
+    for what, figure in drawn.items():
+        figure.savefig(folder / f"{name}-{what}.png", dpi=110)
+    print(f"figures in {folder}")
+
+
+if __name__ == "__main__":
+    main()
