@@ -21,9 +21,9 @@ import warnings
 
 from tracr.cli.checkpoints import huggingface
 from tracr.cli.commands import TOKENS, app
+from tracr.cli.compressing import compress_program, sweep_programs
 from tracr.cli.drawing import figure
 from tracr.cli.exploring import explore
-from tracr.cli.compressing import compress_program, sweep_programs
 from tracr.cli.sampling import sample
 from tracr.cli.sources import read_tokens, read_vocabulary
 from tracr.cli.text import draw, fmt, repl
