@@ -25,7 +25,7 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.report import measure
 from tracr.compress.task import task_of
 
-DIMS = {"frac_prevs": (2, 4, 5, 6, 8, 10, 14), "sort_unique": (4, 8, 12, 16, 22)}
+DIMS = {"frac_prevs": (2, 4, 5, 6, 8, 10, 14), "sort_unique": (4, 8, 12, 16, 20)}
 SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 
 

@@ -14,7 +14,8 @@ import pytest
 import tracr
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+HEAVY = {"dictionary_learning": ("sklearn",), "paper_compression": ("jax", "optax", "matplotlib")}
+SCRIPTS = sorted(script for script in EXAMPLES.glob("*.py") if script.stem not in HEAVY)
 TELLING = {
     "ablate": ["())(                    PTFF", "model and interpreter agree in 28 of 28 ablations"],
     "attention_patterns": ["selector 'follows', writes 'induction'", "[None, None, None, 'b', 'c']"],
@@ -49,10 +50,10 @@ def scripts() -> list[Any]:
     ]
 
 
-def run(script: Path) -> str:
+def run(script: Path, *options: str) -> str:
     """The output of a script that has the package under test to import; warnings are errors."""
     path = os.pathsep.join(filter(None, [str(Path(tracr.__file__).parents[1]), os.environ.get("PYTHONPATH")]))
-    command = [sys.executable, "-W", "error", str(script)]
+    command = [sys.executable, "-W", "error", str(script), *options]
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -75,6 +76,18 @@ def test_example_runs_and_tells(script: Path) -> None:
     output = run(script)
     for text in TELLING[script.stem]:
         assert text in output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_examples_that_need_extras(name: str) -> None:
+    """With their libraries they run as well; the paper's compression shortened."""
+    for module in HEAVY[name]:
+        pytest.importorskip(module)
+    shorter = ("--steps", "40", "--seeds", "1") if name == "paper_compression" else ()
+    output = run(EXAMPLES / f"{name}.py", *shorter)
+    assert "frac_prevs" in output
+    assert "sort_unique" in output
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -28,7 +28,7 @@ SHORT = Recipe(steps=60, chunk=20, batch=32)
 QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1)
 
 
-@pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "shuffle_dyck1"])
+@pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "shuffle_dyck"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_objective_is_the_folded_model(name: str, causal: bool) -> None:
     """The form without a residual stream computes what the d-dimensional transformer does, at every length."""
@@ -49,13 +49,13 @@ def test_the_objective_is_the_folded_model(name: str, causal: bool) -> None:
 
 def test_the_identity_has_no_loss() -> None:
     """With d = D and W = 1 the sub-layers write what they did, and the loss is the compiled model's."""
-    for name, floor in (("frac_prevs", 0.0), ("sort_unique", 0.9048)):
+    for name, floor in (("frac_prevs", 0.0), ("sort_unique", None)):
         model, inputs = study(name)
         task = task_of(model, inputs)
         objective = Objective(task, sites_of(task.network, "one"))
         losses = objective.losses({"W": np.eye(model.d_model, dtype=np.float32)[None]})
         assert np.allclose(losses.layers, 0, atol=1e-9)
-        assert float(losses.output) == pytest.approx(floor, abs=1e-3)
+        assert float(losses.output) == pytest.approx(np.log(np.exp(1) + 4) - 1 if floor is None else floor, abs=1e-3)
 
 
 def test_sgd_is_reproducible_and_alone_as_among_others() -> None:
@@ -106,7 +106,7 @@ def test_the_options_the_paper_names(method: str, options: dict[str, Any], tmp_p
     assert np.isfinite(small.training.loss)
     small.save(tmp_path / "small")
     back = tracr.load(tmp_path / "small")
-    assert back([2, 4, 1, 3]) == small([2, 4, 1, 3])
+    assert back([2, 4, 1]) == small([2, 4, 1])
     assert isinstance(back, tracr.CompressedModel)
     assert back.report(inputs).accuracy == small.report(inputs).accuracy
 

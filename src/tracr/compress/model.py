@@ -28,7 +28,7 @@ KEPT = 0.1  # a feature that is read back with less than this is dropped
 SHARED = 0.25  # features whose directions' cosine is above this share dimensions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Training:
     """How a projection came about: method, seed, the loss on all inputs and its parts, and every start's loss.
 
