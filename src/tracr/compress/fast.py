@@ -179,7 +179,7 @@ class _Search:
                 self.times.append((time.perf_counter() - self.clock, min(self.best(), float(after.min()))))
                 if self.progress is not None:
                     self.progress("polish", number + 5, float(after.min()))
-                if still >= 2 or after.min() < max(1e-20, recipe.enough):
+                if still >= 2 or after.min() < max(1e-20, recipe.enough / 4):
                     break
             polished = [jax.tree.map(np.asarray, back(row)) for row in carry[0]]
         count = max(1, recipe.starts // 2)  # as many as before, some several times: nothing is compiled again
