@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that fails is a row with its error; --retry does it again."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    import tracr.compress.sweep as module
-
+    module = importlib.import_module("tracr.compress.sweep")
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
     recipe = Recipe(steps=20, chunk=20)
 

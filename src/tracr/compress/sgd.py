@@ -118,7 +118,7 @@ def train(
             places.append(done)
             curve.append(np.asarray(loss))
             if progress is not None:
-                progress(done, float(np.nanmin(curve[-1])))
+                progress(done, float(np.min(curve[-1], initial=np.inf, where=np.isfinite(curve[-1]))))
     except KeyboardInterrupt:
         interrupted = True
     losses = np.asarray(evaluate(params))
