@@ -40,9 +40,6 @@ tiny: $(VENV)/.installed-dev
 # Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included, and
 # checkpoints in an environment without tracr.
 slow: $(VENV)/.installed-slow $(BARE)/.installed
-# Minutes: thousands of random programs, long inputs, TransformerLens's own loader (which brings torch), Ray, and training
-# in JAX.
-slow: $(VENV)/.installed-slow
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
@@ -95,8 +92,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lens,onnx,sweep,torch]' nnsight
-	$(BIN)/python -m pip install -q -e '.[dev,lens,sweep,jax,lab]'
+	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(BARE)/.installed:

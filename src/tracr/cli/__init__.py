@@ -1,5 +1,5 @@
-"""The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported.
-"""The command line `tracr`: list, compile, run, show, info, verify, sample, figure, explore, compress and sweep.
+"""The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported,
+compressed.
 
 sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
 textual.py        the same where PROGRAM is a .rasp file

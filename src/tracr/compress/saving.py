@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -42,10 +41,8 @@ def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False)
     path = Path(folder).resolve()
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
-    with tempfile.TemporaryDirectory() as aside:
-        model.compiled.save(Path(aside) / "compiled")
-        content = {entry.name: entry.read_bytes() for entry in (Path(aside) / "compiled").iterdir()}
-    models.check_target(path, overwrite or ours)
+    models.check_target(path, overwrite, ours)
+    content = models.files_of(model.compiled)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
     packed = safetensors.numpy.save({"projection": np.ascontiguousarray(model.projection.matrices), **arrays})
     info = {
