@@ -114,7 +114,7 @@ def patches(folder: Path) -> list[dict[str, Any]]:
 
 def values_of(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """The interpreter's values of every variable."""
-    from tracr.cli.stream import variable_values
+    from tracr.model.stream import variable_values
 
     return {label: list(values) for label, values in variable_values(model, tokens).items()}
 
