@@ -65,8 +65,8 @@ def _write_one_head(
         value = value + LinearMap.of(BOS, default[None, :])
     variable = replace(space, noise=noise, at_bos=tuple(default.tolist()))
     writes = ((variable, np.eye(variable.size)),)
-    below = -translation.typed.options.gap / 2
-    add_head(translation, selector, conjunction, below, value, writes, describe(translation.typed, node))
+    logit, what = translation.default_logit, describe(translation.typed, node)
+    add_head(translation, selector, conjunction, logit, value, writes, what)
     return variable
 
 

@@ -43,15 +43,8 @@ def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Pl
         value, noise = read_codes(translation, op, selector, space)
         part = replace(_part(translation, node, space, number), noise=noise)
         what = f"part {number} of {len(plan.heads)} of {node.label}"
-        add_head(
-            translation,
-            selector,
-            conjunction,
-            -translation.typed.options.gap / 2,
-            value,
-            ((part, np.eye(part.size)),),
-            what,
-        )
+        writes = ((part, np.eye(part.size)),)
+        add_head(translation, selector, conjunction, translation.default_logit, value, writes, what)
         total = total + read_code(part)
     table = np.eye(space.size)
     if not selector.always:
@@ -80,9 +73,8 @@ def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: 
         part = replace(_part(translation, node, space, number), noise=noise)
         ones = replace(_count(translation, node, number), noise=Noise(grid=1.0))
         what = f"part {number} of {len(plan.heads)} of {node.label}"
-        _add_both(
-            translation, selector, conjunction, -translation.typed.options.gap / 2, value, (part, ones), 1.0, what
-        )
+        logit = translation.default_logit
+        _add_both(translation, selector, conjunction, logit, value, (part, ones), 1.0, what)
         found = found + read_code(ones)
         reads.append(read_number(part))
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}

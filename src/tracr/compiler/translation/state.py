@@ -40,6 +40,11 @@ class Translation:
         self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
 
+    @property
+    def default_logit(self) -> float:
+        """BOS's logit where it is attended to only if nothing else is."""
+        return -self.typed.options.gap / 2
+
     def plan(self, node: SOpNode, selector: int, reader: Reader, width: int) -> Plan:
         """The heads of a selector for a reader of it."""
         longest = self.typed.options.max_seq_len
