@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from tracr.adapters.jax import NAMESPACE
 from tracr.compress.fast import FastRecipe, fast
 from tracr.compress.objective import Objective
 from tracr.compress.paper import study
@@ -59,7 +60,9 @@ def plain_loop(name: str, dim: int, steps: int, recipe: Recipe) -> tuple[float, 
 
     def run(W: Any, ids: Any) -> Any:
         seen: dict[str, Any] = {}
-        logits = forward(_projected(parameters, W @ W.T), ids, jnp, causal=model.options.causal, hook=seen.__setitem__)
+        logits = forward(
+            _projected(parameters, W @ W.T), ids, NAMESPACE, causal=model.options.causal, hook=seen.__setitem__
+        )
         return [seen[hook] for hook in hooks], logits
 
     def loss(W: Any, batch: Any) -> Any:
