@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,18 +84,28 @@ class _Search:
         self.interrupted = False
 
     def run(self, seed: int, train_weights: bool) -> None:
+        """One search; before it a small one, which may be enough, where that is said."""
+        whole = self.recipe
+        small = replace(whole, starts=min(whole.starts, 8), steps=min(whole.steps, 600))
+        try:
+            for recipe in (small, whole) if whole.enough > 0 else (whole,):
+                self.recipe = recipe
+                self.search(seed, train_weights)
+                if self.best() <= recipe.enough:
+                    return
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def search(self, seed: int, train_weights: bool) -> None:
         recipe = self.recipe
         count = max(1, recipe.starts // 2)
         drawn = np.random.SeedSequence(seed).generate_state(2 * count).tolist()
-        try:
-            advance = self.descent()
-            for seeds, softest in ((drawn[:count], 1.0), (drawn[count:], self.softest)):
-                self.descend(advance, starts(self.part, self.dim, seeds, recipe.scale, train_weights), softest)
-                if self.best() <= recipe.enough:
-                    return
-            self.second_order()
-        except KeyboardInterrupt:
-            self.interrupted = True
+        advance = self.descent()
+        for seeds, softest in ((drawn[:count], 1.0), (drawn[count:], self.softest)):
+            self.descend(advance, starts(self.part, self.dim, seeds, recipe.scale, train_weights), softest)
+            if self.best() <= recipe.enough:
+                return
+        self.second_order()
 
     def best(self) -> float:
         return min((loss for loss, _ in self.ended), default=np.inf)
