@@ -103,3 +103,15 @@ def test_draw_writes_svg(file: Path, tmp_path: Path) -> None:
     assert out.read_text().startswith("<svg")
     assert invoke("draw", file, "same").startswith("<svg")
     assert invoke("draw", "hist", "--input", "aab").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [(("figure", "--input", "h,e"), "out.svg"), (("explore",), "out.html"), (("huggingface",), "out")],
+    ids=lambda given: given[0] if isinstance(given, tuple) else None,
+)
+def test_every_command_takes_a_name(file: Path, tmp_path: Path, command: tuple[str, ...], written: str) -> None:
+    """Figures, pages and checkpoints of one s-op of a file."""
+    verb, *options = command
+    invoke(verb, file, *options, "--name", "hist", "--vocab", "helo", "--max-len", 4, "-o", tmp_path / written)
+    assert (tmp_path / written).exists()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Program, Vocab
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab
 from tracr.cli.sources import Choice, compiled, find
 
 __all__ = ["huggingface"]
@@ -33,6 +33,7 @@ class Numbers(Enum):
 def huggingface(
     program: Program,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -55,9 +56,10 @@ def huggingface(
     from tracr.cli.description import in_short
     from tracr.cli.screen import waiting
 
-    found = find(program)
+    choice = Choice(vocab, max_len, level, causal, None)
+    found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, Choice(vocab, max_len, level, causal, None))
+        model = compiled(found, choice)
         model.save_pretrained(
             output, activation=activation.value, numbers=numbers.value, output=which, overwrite=overwrite
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracr.cli.commands import Level, MaxLen, Program, Vocab
+from tracr.cli.commands import Level, MaxLen, Name, Program, Vocab
 from tracr.cli.sources import Choice, compiled, find
 from tracr.errors import TracrError
 
@@ -52,6 +52,7 @@ def compress_program(
     ] = Method.fast,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other random starts.")] = 0,
     steps: Steps = None,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = 0,
@@ -73,7 +74,7 @@ def compress_program(
     """
     from tracr.compress import compress
 
-    found = find(program)
+    found = find(program, name, Choice(vocab, max_len))
     model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level))
     if dim is None and method is not Method.exact:
         raise typer.BadParameter(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Program, Vocab
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab
 from tracr.cli.sources import Choice, compiled, find, read_tokens, read_vocabulary
 from tracr.rasp.values import Value
 
@@ -76,6 +76,7 @@ def figure(
         float | None,
         typer.Option(min=1, metavar="INCHES", help="How wide it may be before it is broken.", show_default=False),
     ] = None,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -94,9 +95,9 @@ def figure(
     if not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
     choice = Choice(vocab, max_len, level, causal)
-    found = find(program, choice=choice)
+    found = find(program, name, choice)
     asked = {"rows": rows.value if rows else None, "only": only or None, "width": width}
-    options = {name: value for name, value in asked.items() if value is not None}
+    options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
         tokens = None if given is None else read_input(given, model)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Program, Tokens, Vocab
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Tokens, Vocab
 from tracr.cli.sources import Choice, compiled, find, read_tokens
 
 __all__ = ["explore"]
@@ -16,6 +16,7 @@ __all__ = ["explore"]
 def explore(
     program: Program,
     tokens: Tokens = None,
+    name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
@@ -35,7 +36,7 @@ def explore(
     from tracr.cli.screen import waiting
 
     choice = Choice(vocab, max_len, level, causal)
-    found = find(program, choice=choice, words=tokens or [])
+    found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
         words = read_tokens(tokens, model.options.vocab, found.textual) if tokens else None
