@@ -181,3 +181,10 @@ def test_setting_needs_a_known_variable_and_its_values() -> None:
         model.run("aa", set={"is_x": [7, 1]})
     with pytest.raises(tracr.InputError, match="every token"):
         model.run("aa", set={"is_x": [True]})
+
+
+def test_a_budget_holds_for_large_vocabularies() -> None:
+    """More tokens than the budget has inputs: a part of them is tried."""
+    found = tracr.compile(programs.make_hist(), range(3000), 8).verify(200)
+    assert found
+    assert found.inputs <= 200

@@ -135,22 +135,22 @@ def _every_input(size: int, shortest: int, longest: int) -> Iterator[Codes]:
 
 
 def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> Iterator[Codes]:
-    """Random inputs of every length, with every token at every position, in batches of one length.
+    """Random inputs of every length, in batches of one length: every token at every position as far as they reach.
 
     Half of each length's share is uniform; half draws from a few tokens, so that repetitions and empty selections
     occur.
     """
     rng = np.random.default_rng(seed)
     lengths = range(shortest, longest + 1)
-    share = max(size, budget // len(lengths))
+    share = max(1, budget // len(lengths))
     for length in lengths:
         rows = rng.integers(size, size=(share, length), dtype=np.int32)
         few = rng.integers(size, size=(share, 3), dtype=np.int32)
         half = share // 2
         picks = rng.integers(3, size=(half, length))
         rows[:half] = np.take_along_axis(few[:half], picks, axis=1)
-        cover = (np.arange(size)[:, None] + np.arange(length)[None, :]) % size
-        rows[share - size :] = cover  # a Latin square: every token at every position
+        first = rng.permutation(size)[: max(1, share // 2)] if size > share // 2 else np.arange(size)
+        rows[share - len(first) :] = (first[:, None] + np.arange(length)) % size  # of a Latin square of tokens
         for start in range(0, share, ROWS):
             yield rows[start : start + ROWS]
 
