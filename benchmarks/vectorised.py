@@ -2,8 +2,8 @@
 
     python benchmarks/vectorised.py
 
-Prints a ratio for each program and length: time per input of the reference over that of the vectorised interpreter,
-on inputs that are already codes (as `verify` has them) and including encoding and decoding Python values.
+Prints a ratio for each program and length: processor time per input of the reference over that of the vectorised
+interpreter, on inputs that are already codes (as `verify` has them) and including encoding and decoding Python values.
 """
 
 from __future__ import annotations

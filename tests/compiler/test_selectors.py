@@ -189,7 +189,7 @@ def test_the_rasp_papers_programs_need_no_product_space(name: str) -> None:
 
 
 def test_the_product_space_is_the_last_resort() -> None:
-    """A formula with too many combinations of classes still compiles, over pairs."""
+    """Where the values are few it costs less than several heads, and says so."""
     few = rasp.Map(lambda t: t == "a", tokens)
     odd = rasp.Map(lambda i: i % 2, indices)
     small = rasp.Select(few, odd, lambda k, q: hash((k, q)) % 2 == 0)
@@ -197,6 +197,10 @@ def test_the_product_space_is_the_last_resort() -> None:
     program = rasp.Aggregate((small & ~other) | (other & ~small), NUMBER, 0)
     model = compile_quietly(program, "abc", 40)
     assert any(node.label.endswith("_keys") for node in model.typed.sops.values())
+    assert any("product space of" in choice for choice in model.circuit.choices)
+    tight = compile_quietly(program, "abc", 40, max_cells=15)  # too few for a table of pairs with pairs
+    assert any("sums" in choice for choice in tight.circuit.choices)
+    assert tight("abcab") == model("abcab")
     rng = np.random.default_rng(0)
     assert_agrees(model, program, [rng.choice(list("abc"), size).tolist() for size in rng.integers(1, 41, 40)])
 

@@ -153,8 +153,7 @@ def truth_of(parts: Sequence[Selector], axes: Sequence[Axis]) -> Bools:
             values[literal] = axis.holds[:, column].reshape(shape)
     for part in parts:
         if isinstance(part, CompositeNode):
-            first, last = values[part.parts[0]], values[part.parts[-1]]
-            values[part.id] = ~first if part.kind == "not" else first & last if part.kind == "and" else first | last
+            values[part.id] = part.combined([values[inner] for inner in part.parts])
     return np.broadcast_to(values[parts[-1].id], tuple(len(axis.holds) for axis in axes))
 
 

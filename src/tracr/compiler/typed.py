@@ -7,7 +7,7 @@ against. Values are integer codes (places in a node's domain); `ERROR` marks a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +22,7 @@ from tracr.rasp.values import Value
 
 __all__ = [
     "ERROR",
+    "PAIR",
     "UNREACHED",
     "Aggregation",
     "CompositeNode",
@@ -47,6 +48,9 @@ ERROR = -1
 UNREACHED = -2
 
 Kind = Literal["and", "or", "not"]
+
+PAIR = "pair of values"
+"""The function of an s-op that a product space is made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +198,16 @@ class CompositeNode(Selects):
 
     kind: Kind
     parts: tuple[int, ...]
+
+    def combined(self, sides: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """What it selects, from what its parts do."""
+        match self.kind:
+            case "not":
+                return ~sides[0]
+            case "and":
+                return sides[0] & sides[1]
+            case "or":
+                return sides[0] | sides[1]
 
 
 Selector = SelectorNode | CompositeNode

@@ -157,12 +157,10 @@ class _Run:
         if codes.min(initial=0) >= 0:
             return codes
         wrong = (codes < 0) & self.batch.valid
-        if wrong.any():
-            if not self.replaced and (wrong & (codes == UNREACHED) & ~self.errors[:, None]).any():
-                self.flag(wrong & (codes == ERROR))
-                if (wrong & (codes == UNREACHED) & ~self.errors[:, None]).any():
-                    raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
-            self.flag(wrong)
+        impossible = wrong & (codes == UNREACHED)
+        self.flag(wrong if self.replaced else wrong & ~impossible)
+        if not self.replaced and (impossible & ~self.errors[:, None]).any():
+            raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
         return np.maximum(codes, ERROR)
 
     def flag(self, wrong: NDArray[np.bool_]) -> None:
@@ -264,14 +262,7 @@ class _Run:
             found: dict[int, NDArray[np.bool_]] = {}
             for part in self.typed.parts(selector):
                 if isinstance(part, CompositeNode):
-                    sides = [found[inner] for inner in part.parts]
-                    match part.kind:
-                        case "not":
-                            found[part.id] = ~sides[0]
-                        case "and":
-                            found[part.id] = sides[0] & sides[1]
-                        case "or":
-                            found[part.id] = sides[0] | sides[1]
+                    found[part.id] = part.combined([found[inner] for inner in part.parts])
                 else:
                     keys, queries = self.codes[part.keys][:, None, :], self.codes[part.queries][:, :, None]
                     found[part.id] = np.take(self.prepared.chosen(part), queries * (part.table.shape[1] + 1) + keys)

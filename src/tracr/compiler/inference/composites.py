@@ -29,28 +29,19 @@ TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
 
 def selection_masks(inference: Inference, number: int) -> list[Table] | None:
     """The selection matrix for each length, where it depends on the shape of the input only."""
-    found: dict[int, list[Table]] = {}
+    found: dict[int, list[NDArray[np.bool_]]] = {}
     for part in parts_of(inference.selectors, number):
         if isinstance(part, SelectorNode):
             sides = inference.facts[part.keys], inference.facts[part.queries]
             own = masks(part.table, *sides, inference.shape, causal=False)
             if own is None:
                 return None
-            found[part.id] = own
+            found[part.id] = [mask == 1 for mask in own]
         else:
             inner = [found[other] for other in part.parts]
-            found[part.id] = [_combined(part, [side[at] for side in inner]) for at in range(len(inner[0]))]
-    return [np.tril(mask) for mask in found[number]] if inference.options.causal else found[number]
-
-
-def _combined(part: CompositeNode, sides: Sequence[Table]) -> Table:
-    match part.kind:
-        case "not":
-            return 1 - sides[0]
-        case "and":
-            return sides[0] & sides[1]
-        case "or":
-            return sides[0] | sides[1]
+            found[part.id] = [part.combined(sides) for sides in zip(*inner, strict=True)]
+    seen = (np.tril(mask) if inference.options.causal else mask for mask in found[number])
+    return [mask.astype(np.int8) for mask in seen]
 
 
 def composite_widths(inference: Inference, composite: CompositeNode) -> Widths:

@@ -15,10 +15,12 @@ import numpy as np
 from tracr.compiler.domains import Codes
 from tracr.compiler.inference.elementwise import add_pairs
 from tracr.compiler.inference.facts import feasible_pairs
+from tracr.compiler.inference.literals import add_literal
 from tracr.compiler.inference.state import Inference
-from tracr.compiler.inference.widths import Table, combine, complement, widths
+from tracr.compiler.inference.widths import Table, combine, complement
 from tracr.compiler.plans import Reader, choose_plan
-from tracr.compiler.typed import CompositeNode, Kind, SelectorNode, parts_of
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import PAIR, CompositeNode, Kind, SelectorNode, parts_of
 from tracr.errors import LimitError
 from tracr.rasp.expressions import RASPExpr
 
@@ -95,7 +97,12 @@ def for_reader(inference: Inference, expr: RASPExpr, selector: int, reader: Read
     plan = choose_plan(inference.selectors, selector, reader, inference.lengths[1], width)
     if plan is not None and plan.cost <= product_cost(inference, selector):
         return selector
-    return _product(inference, expr, selector)
+    try:
+        return _product(inference, expr, selector)
+    except LimitError:
+        if plan is None:
+            raise
+        return selector  # dearer, but it can be made
 
 
 def product_cost(inference: Inference, selector: int) -> int:
@@ -121,18 +128,8 @@ def _product(inference: Inference, expr: RASPExpr, selector: int) -> int:
             keys = _pair_of(inference, part, expr, "keys", fst.keys, snd.keys)
             queries = _pair_of(inference, part, expr, "queries", fst.queries, snd.queries)
             joined = _joined(inference, part.kind, fst, snd, keys, queries)
-        made[part.id] = _literal(inference, part, *joined)
+        made[part.id] = add_literal(inference, Node(inference.fresh_id(), part.label, expr, ()), *joined)
     return made[selector].id
-
-
-def _literal(inference: Inference, part: CompositeNode, keys: int, queries: int, table: Table) -> SelectorNode:
-    number = inference.fresh_id()
-    facts = inference.facts[keys], inference.facts[queries]
-    inference.canonical(number, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
-    inference.widths[number] = found = widths(table, *facts, inference.shape, inference.options.causal)
-    literal = SelectorNode(number, part.label, part.source, part.origin, found.counts, keys, queries, table)
-    inference.selectors[number] = literal
-    return literal
 
 
 def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: str, fst: int, snd: int) -> Sides:
@@ -143,12 +140,17 @@ def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: st
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
     pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
     number = inference.fresh_id()
-    add_pairs(inference, number, f"{part.label}_{side}", expr, _pair, (fst, snd), pairs, keep_none=True)
+    add_pairs(inference, number, f"{part.label}_{side}", expr, _Pair(), (fst, snd), pairs, keep_none=True)
     product = inference.listed(number, expr)
     first = np.array([domains[0].index[pair[0]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     second = np.array([domains[1].index[pair[1]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     return number, (first, second)
 
 
-def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    return (x, y)
+class _Pair:
+    """(x, y), under a name of its own."""
+
+    __name__ = PAIR
+
+    def __call__(self, x: Any, y: Any) -> tuple[Any, Any]:
+        return (x, y)

@@ -8,12 +8,13 @@ import numpy as np
 
 from tracr.compiler.domains import finite
 from tracr.compiler.inference.composites import composite_widths, orders_positions
-from tracr.compiler.inference.facts import SHAPE, Facts, Groups, strict_order
+from tracr.compiler.inference.facts import SHAPE, Groups, strict_order
+from tracr.compiler.inference.literals import add_literal
 from tracr.compiler.inference.products import for_reader, join_literals
 from tracr.compiler.inference.splitting import Block, split_comparison
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import tabulate_predicate
-from tracr.compiler.inference.widths import Table, complement, masks, surely_met, widths
+from tracr.compiler.inference.widths import complement, surely_met
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, CompositeNode, Kind, SelectorNode, Width
 from tracr.rasp.expressions import (
@@ -27,24 +28,6 @@ from tracr.rasp.expressions import (
 )
 
 __all__: list[str] = []
-
-
-def _add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> None:
-    facts = inference.facts[keys], inference.facts[queries]
-    if inference.options.causal and _all_seen_selected(inference, table, *facts):
-        table = np.ones_like(table)
-    inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
-    found = widths(table, *facts, inference.shape, inference.options.causal)
-    inference.widths[node.id] = found
-    inference.selectors[node.id] = SelectorNode(
-        node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table
-    )
-
-
-def _all_seen_selected(inference: Inference, table: Table, keys: Facts, queries: Facts) -> bool:
-    """Whether every key a causal query sees is selected, by its position: `<=` of positions is what the mask does."""
-    by_length = masks(table, keys, queries, inference.shape, causal=True)
-    return by_length is not None and all((mask == np.tril(np.ones_like(mask))).all() for mask in by_length)
 
 
 @infer_node.register
@@ -62,7 +45,7 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
         lambda: surely_met(*facts, (len(domains[1]), len(domains[0])), inference.shape),
         inference.options.max_cells,
     )
-    _add_literal(inference, node, keys, queries, table)
+    add_literal(inference, node, keys, queries, table)
 
 
 def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
@@ -73,11 +56,11 @@ def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
 
     def add_block(target: Node, block: Block) -> int:
         if block.inner is None:
-            _add_literal(inference, target, *block.outer)
+            add_literal(inference, target, *block.outer)
             return target.id
         outer, inner = fresh("outer"), fresh("inner")
-        _add_literal(inference, outer, *block.outer)
-        _add_literal(inference, inner, *block.inner)
+        add_literal(inference, outer, *block.outer)
+        add_literal(inference, inner, *block.inner)
         _add_composite(inference, replace(target, children=(outer.id, inner.id)), "and")
         return target.id
 
@@ -99,14 +82,14 @@ def _(expr: ConstantSelector, inference: Inference, node: Node) -> None:
     table[:longest, :longest] = np.array(expr.value, dtype=np.int8)[:longest, :longest]
     positions = inference.fresh_id()
     infer_node(Indices(), inference, Node(positions, f"{node.label}_indices", Indices(), ()))
-    _add_literal(inference, node, positions, positions, table)
+    add_literal(inference, node, positions, positions, table)
 
 
 @infer_node.register
 def _(expr: SelectorNot, inference: Inference, node: Node) -> None:
     inner = inference.selectors[node.children[0]]
     if isinstance(inner, SelectorNode):
-        _add_literal(inference, node, inner.keys, inner.queries, complement(inner.table))
+        add_literal(inference, node, inner.keys, inner.queries, complement(inner.table))
     else:
         _add_composite(inference, node, "not")
 
@@ -127,7 +110,7 @@ def _add_combination(inference: Inference, node: Node, kind: Kind) -> None:
     if isinstance(fst, SelectorNode) and isinstance(snd, SelectorNode):
         joined = join_literals(inference, kind, fst, snd)
         if joined is not None:
-            _add_literal(inference, node, *joined)
+            add_literal(inference, node, *joined)
             return
     _add_composite(inference, node, kind)
 

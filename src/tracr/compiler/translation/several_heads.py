@@ -99,7 +99,7 @@ def _add_both(
     translation: Translation,
     selector: Selector,
     conjunction: Conjunction,
-    bos_logit: float,
+    logit: float,
     value: LinearMap,
     targets: tuple[Variable, Variable],
     scale: float,
@@ -109,7 +109,7 @@ def _add_both(
     first, second = targets
     both = np.eye(first.size + 1) * scale
     writes = ((first, both[:, : first.size]), (second, both[:, first.size :]))
-    add_head(translation, selector, conjunction, bos_logit, value.beside(present()), writes, what)
+    add_head(translation, selector, conjunction, logit, value.beside(present()), writes, what)
 
 
 def count_weight(longest: int) -> float:

@@ -12,7 +12,7 @@ from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.encode import check_one_hot
 from tracr.compiler.plans import Plan, Reader, choose_plan
 from tracr.compiler.translation.bits import Codebook
-from tracr.compiler.typed import CompositeNode, SOpNode, Typed
+from tracr.compiler.typed import PAIR, CompositeNode, PairLookup, SelectorNode, SOpNode, Typed
 from tracr.craft.linear import NumberRead, read_bits, read_code, read_number
 from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
 from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
@@ -51,9 +51,19 @@ class Translation:
         plan = choose_plan(self.typed.selectors, selector, reader, longest, width, compact=self.optimise)
         if plan is None:
             raise InternalError(f"there are no heads for the selector of {node.label}")
-        if plan.kind != "one head" or isinstance(self.typed.selectors[selector], CompositeNode):
-            self.choices.append(f"{self.typed.selectors[selector].label} for {node.label}: {plan}")
+        chosen = self.typed.selectors[selector]
+        pairs = [] if isinstance(chosen, CompositeNode) else self._pairs_of(chosen)
+        if pairs:
+            cost = plan.cost + 2 * sum(pairs)
+            self.choices.append(f"{chosen.label} for {node.label}: product space of {sum(pairs)} pairs, cost {cost}")
+        elif plan.kind != "one head" or isinstance(chosen, CompositeNode):
+            self.choices.append(f"{chosen.label} for {node.label}: {plan}")
         return plan
+
+    def _pairs_of(self, selector: SelectorNode) -> list[int]:
+        """How many values the keys and queries have that infer made of pairs."""
+        sides = [self.typed.sops[number] for number in dict.fromkeys((selector.keys, selector.queries))]
+        return [side.domain.size for side in sides if isinstance(side.op, PairLookup) and side.op.function == PAIR]
 
     def fresh_label(self, label: str) -> str:
         """A label nothing else has."""

@@ -1,0 +1,31 @@
+"""Recording a selector over two s-ops: its table, and how many keys it selects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracr.compiler.inference.facts import Facts
+from tracr.compiler.inference.state import Inference
+from tracr.compiler.inference.widths import Table, masks, widths
+from tracr.compiler.trace import Node
+from tracr.compiler.typed import SelectorNode
+
+__all__ = ["add_literal"]
+
+
+def add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> SelectorNode:
+    """Record `node`, or a part of it, as the selector of a table."""
+    facts = inference.facts[keys], inference.facts[queries]
+    if inference.options.causal and _all_seen_selected(inference, table, *facts):
+        table = np.ones_like(table)
+    inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
+    inference.widths[node.id] = found = widths(table, *facts, inference.shape, inference.options.causal)
+    literal = SelectorNode(node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table)
+    inference.selectors[node.id] = literal
+    return literal
+
+
+def _all_seen_selected(inference: Inference, table: Table, keys: Facts, queries: Facts) -> bool:
+    """Whether every key a causal query sees is selected, by its position: `<=` of positions is what the mask does."""
+    by_length = masks(table, keys, queries, inference.shape, causal=True)
+    return by_length is not None and all((mask == np.tril(np.ones_like(mask))).all() for mask in by_length)
