@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -360,8 +361,16 @@ class CompiledModel:
         return self.variant.layer_norm if self.variant else None
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
-        """One pass with the given weights."""
-        return np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+        """One pass with the given weights.
+
+        Whether a product of matrices was valid is told by its result: kernels of BLAS work on lanes that belong to
+        no entry, and on some processors what lies there raises the floating-point flag that numpy warns about.
+        """
+        with np.errstate(invalid="ignore"):
+            logits = np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+        if np.isnan(logits).any():
+            warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=2)
+        return logits
 
     def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
         """What readers see of a residual stream: itself, or what a layer norm makes of it."""
