@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.passes import PASSES, Switches
 from tracr.compiler.pipeline import compile_program
 from tracr.compiler.trace import unique_labels
 from tracr.errors import (
@@ -39,6 +40,7 @@ from tracr.rasp.expressions import SOp
 from tracr.rasp.values import Value
 
 __all__ = [
+    "PASSES",
     "CompileError",
     "CompiledModel",
     "CompressedModel",
@@ -107,6 +109,7 @@ def compile(
     max_cells: int = 3_000_000,
     max_parameters: int = 250_000_000,
     gap: float = 256.0,
+    passes: Switches = None,
     verify: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
@@ -128,6 +131,8 @@ def compile(
         gap: how far below selected keys the attention logits of the others are. A smaller one softens the attention,
             for studies of training; the attention that leaks is part of the error bounds, so a program it would make
             wrong is refused.
+        passes: single optimisations switched on or off, as {"fold": False}; or the list of those that are to be on
+            instead of the level's. `tracr.PASSES` says what each does.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
     if isinstance(program, Mapping):
@@ -151,6 +156,7 @@ def compile(
         max_cells,
         max_parameters,
         gap,
+        passes,
     )
     model = compile_program(outputs, options)
     if verify:

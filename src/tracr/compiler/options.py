@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tracr.compiler.passes import Switches, enabled
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, VocabularyError
 from tracr.rasp.values import Value, as_value, sort_values
@@ -48,6 +49,11 @@ class Options:
     max_cells: int = 3_000_000
     max_parameters: int = 250_000_000
     gap: float = GAP
+    passes: Switches = None
+
+    def on(self, name: str) -> bool:
+        """Whether a pass of the optimiser is on."""
+        return name in (self.passes or ())
 
     def __post_init__(self) -> None:
         if not self.vocab:
@@ -62,6 +68,7 @@ class Options:
                 raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if isinstance(self.level, bool) or self.level not in LEVELS:
             raise CompileError(f"there is no optimisation level {self.level!r}", hint=f"levels are {LEVELS}")
+        object.__setattr__(self, "passes", enabled(self.level, self.passes))
         for name, token in (("bos", self.bos), ("pad", self.pad)):
             as_value(token, where=f"the {name.upper()} token")
             if token in self.vocab:

@@ -52,7 +52,7 @@ def tabulated(graph: Graph, options: Options) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
     typed = choose_encodings(drop_unused(inferred))
-    if options.level >= 1:
+    if options.on("share"):
         shared = choose_encodings(drop_unused(share(inferred)))
         if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
             typed = shared
@@ -71,7 +71,7 @@ def _deeper(shared: Typed, apart: Typed) -> bool:
 
 def _depth(typed: Typed) -> int:
     circuit = translate(typed)
-    return len(assign_to_layers(prune(fold(circuit) if typed.options.level >= 2 else circuit)).layers)
+    return len(assign_to_layers(prune(fold(circuit) if typed.options.on("fold") else circuit)).layers)
 
 
 def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
@@ -79,13 +79,13 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
-    if options.level >= 2:
+    if options.on("fold"):
         circuit = fold(circuit)
-    if options.level >= 1:
+    if options.on("prune"):
         circuit = prune(circuit)
         circuit.verify()
     schedule = assign_to_layers(circuit)
-    if options.level >= 1:
+    if options.on("merge_heads"):
         schedule = merge_heads(schedule)
     schedule.verify()
     construction = construct(schedule, options)

@@ -49,9 +49,9 @@ def translate(typed: Typed) -> Circuit:
     translation = Translation(typed)
     for node in typed.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
-        op = Constant() if constant and translation.optimise else node.op
+        op = Constant() if constant and translation.on("constants") else node.op
         _translate(op, translation, node)
-    if not translation.optimise:
+    if typed.options.level == 0:
         translation.embed_inputs()
     outputs = tuple((name, translation.variables[output]) for name, output in typed.outputs)
     for _, output in typed.outputs:
@@ -135,7 +135,7 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)
     else:
-        units = look_up(read_code(source), table, source.noise, merge=translation.optimise)
+        units = look_up(read_code(source), table, source.noise, merge=translation.on("kinks"))
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 

@@ -28,7 +28,7 @@ def many_valued(typed: Typed) -> dict[int, Finite]:
     on bits, and so do those that tell few classes of values apart, through an MLP. What others compare, such as with <,
     stays one-hot.
     """
-    if typed.options.level == 0:
+    if not typed.options.on("bits"):
         return {}
     found = {
         number: node.domain

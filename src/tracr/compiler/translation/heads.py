@@ -147,7 +147,7 @@ def _match_classes(
     selected[query_place[:, None], key_place[None, :]] = literal.selected
     exact = queries.noise == keys.noise == EXACT
     query_map, key_map = selector_logits(
-        selected, translation.typed.options.gap, compact=translation.optimise and exact
+        selected, translation.typed.options.gap, compact=translation.on("rank") and exact
     )
     same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
     always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
@@ -156,17 +156,17 @@ def _match_classes(
 
 
 def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool:
-    """Whether what every query adds for a key may stand in the coordinate of BOS's logit, from level 1 on.
+    """Whether what every query adds for a key may stand in the coordinate of BOS's logit.
 
     Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
     """
     small = float(np.abs(key_map).max(initial=0.0)) <= translation.typed.options.gap
-    return translation.optimise and (small or any(source.variable is keys for source in translation.embedded))
+    return translation.on("rank") and (small or any(source.variable is keys for source in translation.embedded))
 
 
 def _read(translation: Translation, variable: Variable) -> LinearMap:
-    """The code of keys or queries; from level 1 on a constant needs no direction to be read from."""
-    return present() if variable.size == 1 and translation.optimise else read_code(variable)
+    """The code of keys or queries; a constant needs no direction to be read from."""
+    return present() if variable.size == 1 and translation.on("constants") else read_code(variable)
 
 
 def read_numbers(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:

@@ -78,7 +78,7 @@ class FunctionOfNumber:
         label = translation.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.optimise)
+        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.on("kinks"))
         return translation.write_mlp(self.space, values, describe(translation.typed, self.node))
 
 

@@ -27,7 +27,8 @@ MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given
 def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None:
     """The cheapest construction: a function of x + y or x - y if the table is one, else the table of pairs.
 
-    One-hot inputs of moderate size keep the table unless the sum is decoded exactly in one layer; at level 0 always.
+    One-hot inputs of moderate size keep the table unless the sum is decoded exactly in one layer; without the pass
+    `kinks` they always do.
     """
     first, second = (translation.typed.sops[number].domain for number in (op.fst, op.snd))
     assert isinstance(first, Finite) and isinstance(second, Finite)
@@ -35,7 +36,7 @@ def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None
     sides = _pair_classes(translation, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
     numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
-    for sign in (1.0, -1.0) if translation.optimise or numerical or neurons > MANY_PAIRS else ():
+    for sign in (1.0, -1.0) if translation.on("kinks") or numerical or neurons > MANY_PAIRS else ():
         form = _sum_form(op, first, second, sign)
         if form is None or 2 * (len(form[1]) + 1) >= neurons:
             continue
@@ -74,7 +75,7 @@ def _pair_classes(translation: Translation, op: PairLookup, first: Finite, secon
     def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
         if translation.variables[number].numerical:
             return runs(domain, rows)
-        if translation.optimise:
+        if translation.on("kinks"):
             first_of, classes = group_rows(rows)
             return classes, rows[first_of]
         return separate(domain), rows
@@ -113,7 +114,7 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
     space = translation.space(node, exact=all(view.noise == EXACT for view, _ in inputs))
     cells = np.argwhere(merged >= 0)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
-    if translation.optimise:
+    if translation.on("kinks"):
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
     (fst, fst_members), (snd, snd_members) = inputs

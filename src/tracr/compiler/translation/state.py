@@ -29,7 +29,6 @@ class Translation:
 
     def __init__(self, typed: Typed) -> None:
         self.typed = typed
-        self.optimise = typed.options.level >= 1
         self.embedded: list[Embedded] = []
         self.components: list[Component] = []
         self.codebook = Codebook(typed)
@@ -40,6 +39,10 @@ class Translation:
         self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
 
+    def on(self, name: str) -> bool:
+        """Whether a pass of the optimiser is on."""
+        return self.typed.options.on(name)
+
     @property
     def default_logit(self) -> float:
         """BOS's logit where it is attended to only if nothing else is."""
@@ -48,7 +51,7 @@ class Translation:
     def plan(self, node: SOpNode, selector: int, reader: Reader, width: int) -> Plan:
         """The heads of a selector for a reader of it."""
         longest = self.typed.options.max_seq_len
-        plan = choose_plan(self.typed.selectors, selector, reader, longest, width, compact=self.optimise)
+        plan = choose_plan(self.typed.selectors, selector, reader, longest, width, compact=self.on("rank"))
         if plan is None:
             raise InternalError(f"there are no heads for the selector of {node.label}")
         chosen = self.typed.selectors[selector]

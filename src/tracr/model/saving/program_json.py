@@ -66,7 +66,8 @@ def options_json(options: Options) -> dict[str, Any]:
     """Every option under its name."""
     found = {field.name: getattr(options, field.name) for field in fields(Options)}
     vocab = [encode_value(token) for token in found.pop("vocab")]
-    return {"vocab": vocab, **{name: encode_value(value) for name, value in found.items()}}
+    passes = list(found.pop("passes"))
+    return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
 
 
 def read_options(reader: Reader) -> Options:
@@ -75,8 +76,16 @@ def read_options(reader: Reader) -> Options:
     vocab = given["vocab"].values()
     if as_vocabulary(vocab) != vocab:
         given["vocab"].fail("has a token twice")
-    others = {field.name: _read_option(given[field.name], field.default) for field in fields(Options)[1:]}
-    return Options(vocab, **others)
+    passes = tuple(place.text() for place in given["passes"].items())
+    others = {
+        field.name: _read_option(given[field.name], field.default)
+        for field in fields(Options)
+        if field.name not in ("vocab", "passes")
+    }
+    options = Options(vocab, **others, passes=passes)
+    if options.passes != passes:
+        given["passes"].fail("is not in the order of the passes")
+    return options
 
 
 def _read_option(reader: Reader, default: object) -> Any:

@@ -1,0 +1,52 @@
+"""The optimiser's passes: what each does, and the level from which it is on. Every one has its own switch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from tracr.errors import CompileError
+
+__all__ = ["PASSES", "Pass", "Switches", "enabled"]
+
+
+class Pass(NamedTuple):
+    """One optimisation."""
+
+    level: int
+    does: str
+
+
+PASSES = {
+    "share": Pass(1, "equal expressions are computed once"),
+    "constants": Pass(1, "what has one value is a constant, and a constant needs no direction to be read from"),
+    "kinks": Pass(1, "neurons only where tables change: equal rows are one class, sums of inputs one number"),
+    "rank": Pass(1, "heads as narrow as the rank of their selector"),
+    "bits": Pass(1, "many values are stored in bits"),
+    "prune": Pass(1, "what nothing reads is left out"),
+    "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
+    "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
+}
+
+Switches = Mapping[str, bool] | Collection[str] | None
+
+
+def enabled(level: int, switches: Switches) -> tuple[str, ...]:
+    """The passes that are on: those of the level, with some switched on or off; or exactly those listed.
+
+    >>> enabled(1, {"share": False, "fold": True})
+    ('constants', 'kinks', 'rank', 'bits', 'prune', 'merge_heads', 'fold')
+    >>> enabled(0, None), enabled(0, ["share"])
+    ((), ('share',))
+    """
+    if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
+        raise CompileError(
+            f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
+        )
+    for name in switches or ():
+        if name not in PASSES:
+            raise CompileError(f"there is no pass {name!r}", hint=f"there are {', '.join(PASSES)}")
+    if switches is not None and not isinstance(switches, Mapping):
+        return tuple(name for name in PASSES if name in switches)
+    chosen = switches or {}
+    return tuple(name for name, one in PASSES.items() if chosen.get(name, level >= one.level))
