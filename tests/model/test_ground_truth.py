@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +19,7 @@ import tracr
 from tests.agreement import compile_quietly, same, some_inputs
 from tests.strategies import Case, cases
 from tracr.craft.heads import Head
+from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Variable
 from tracr.model.ground_truth.ablations import Ablation, Ablations
 from tracr.model.ground_truth.circuits import MinimalCircuit, Reason
@@ -31,7 +31,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "ground-truth.md"
 Array = NDArray[Any]
 library = pytest.mark.parametrize(
     "model",
-    [pytest.param((name, level), id=f"{name}-{level}") for name in programs.EXAMPLES for level in (0, 1)],
+    [pytest.param((name, level), id=f"{name}-{level}") for name in programs.EXAMPLES for level in (0, 1, 2)],
     indirect=True,
 )
 COMPILED: dict[tuple[str, int], tracr.CompiledModel] = {}
@@ -56,46 +56,65 @@ def inputs(model: tracr.CompiledModel, count: int = 40) -> list[list[Any]]:
 # What it is read off
 
 
-def by_construction(model: tracr.CompiledModel) -> set[tuple[str, str, str, tuple[int, ...]]]:
-    """(writer, reader, input, slots) of every edge, from the maps of the construction instead of the weights."""
+Wire = tuple[str, str, str, tuple[int, ...], bool]
+
+
+def by_construction(model: tracr.CompiledModel) -> set[Wire]:
+    """(writer, reader, input, slots, cancelled) of every edge, from the maps of the construction, not the weights."""
     construction, circuit = model.construction, model.circuit
-    place = construction.slots
-    writers: dict[int, str] = {}
-    readers: list[tuple[str, str, Variable, Iterable[int]]] = []
+    slots_of = construction.slots
+    writers: dict[int, list[tuple[str, Variable, bool]]] = {}  # who adds what to a slot; whether that was cancelled
+    found: set[Wire] = set()
 
     def live(variable: Variable, used: Array) -> list[int]:
-        return [int(s) for s, u in zip(place.get(variable, ()), used, strict=False) if s >= 0 and u]
+        return [int(s) for s, u in zip(slots_of.get(variable, ()), used, strict=False) if s >= 0 and u]
 
-    from tracr.craft.linear import BOS, ONE, PAD
+    def write(name: str, variable: Variable, used: Array) -> None:
+        for slot in live(variable, used):
+            assert all(cancelled for _, _, cancelled in writers.setdefault(slot, []))
+            writers[slot].append((name, variable, False))
+
+    def clear(name: str, variable: Variable, used: Array) -> None:
+        for slot in live(variable, used):
+            writers[slot] = [*((*earlier[:2], True) for earlier in writers[slot]), (name, variable, True)]
+
+    def read(name: str, into: str, linear: LinearMap) -> None:
+        slots = {slot for variable, block in linear.blocks.items() for slot in live(variable, block.any(axis=1))}
+        carried: dict[tuple[str, Variable, bool], list[int]] = {}
+        for slot in sorted(slots):
+            for one in writers.get(slot, ()):
+                carried.setdefault(one, []).append(slot)
+        found.update((writer, name, into, tuple(held), gone) for (writer, _, gone), held in carried.items())
 
     for source in circuit.embedded:
-        name = "embed" if source.by_token is not None else "pos_embed"
         table = source.by_token if source.by_token is not None else source.by_position
-        writers.update(dict.fromkeys(live(source.variable, table.any(axis=0)), name))
+        assert table is not None
+        write("embed" if source.by_token is not None else "pos_embed", source.variable, table.any(axis=0))
     for variable in (BOS, PAD, ONE):
-        writers.update(dict.fromkeys(live(variable, np.ones(1)), "embed"))
+        write("embed", variable, np.ones(1))
     for number, layer in enumerate(construction.layers):
         for kind, components in (("attn", layer.heads), ("mlp", layer.mlps)):
-            for index, component in enumerate(components):
-                name = f"blocks.{number}.{kind}.{index}"
-                for variable, matrix in component.writes:
-                    writers.update(dict.fromkeys(live(variable, matrix.any(axis=0)), name))
+            named = [(f"blocks.{number}.{kind}.{index}", component) for index, component in enumerate(components)]
+            for name, component in named:
                 names = ("q", "k", "v") if isinstance(component, Head) else ("in",)
                 for into, linear in zip(names, component.maps, strict=True):
-                    for variable, block in linear.blocks.items():
-                        readers.append((name, into, variable, live(variable, block.any(axis=1))))
-    for variable in dict.fromkeys(variable for _, variable in circuit.outputs):
-        readers.append(("unembed", "in", variable, live(variable, np.ones(variable.size))))
-    found = set()
-    for reader, into, _, slots in readers:
-        for writer in {writers[slot] for slot in slots if slot in writers}:
-            found.add((writer, reader, into, tuple(slot for slot in slots if writers.get(slot) == writer)))
+                    read(name, into, linear)
+            for name, component in named:
+                for variable, matrix in () if isinstance(component, Head) else component.clears:
+                    clear(name, variable, matrix.any(axis=0))
+            for name, component in named:
+                for variable, matrix in component.writes:
+                    write(name, variable, matrix.any(axis=0))
+    total = LinearMap({}, 0)
+    for linear in circuit.unembedded:
+        total = total.beside(linear)
+    read("unembed", "in", total)
     return found
 
 
 def check_edges(model: tracr.CompiledModel) -> None:
     edges = model.ground_truth.edges()
-    found = [(edge.source, edge.target, edge.input, edge.slots) for edge in edges]
+    found = [(edge.source, edge.target, edge.input, edge.slots, edge.cancelled) for edge in edges]
     assert len(set(found)) == len(found)
     assert set(found) == by_construction(model)
     names = [(edge.source, edge.target, edge.input, edge.variable) for edge in edges]
@@ -133,7 +152,11 @@ def test_nodes_are_all_parts_and_say_what_they_compute(model: tracr.CompiledMode
         for written in node.writes:
             assert written.expression
             for slot in written.slots:
-                assert node.id.startswith(model.residual[slot].writer)
+                turns = [dimension for dimension in model.residual if dimension.index == slot]
+                if node.clears:
+                    assert any(node.id.startswith(f"blocks.{(one.until - 1) / 2:g}.mlp") for one in turns)
+                else:
+                    assert any(one.writer and node.id.startswith(one.writer) for one in turns)
     for edge in truth.edges():
         assert edge.variable in nodes[edge.source].variables
         assert dict(nodes[edge.target].inputs)[edge.input] == edge.target_place
@@ -249,7 +272,7 @@ def reference(model: tracr.CompiledModel, ablated: set[Edge], data: list[list[An
 
 
 @pytest.mark.parametrize("name", ["hist2", "reverse", "sort_freq", "induction", "pair_balance", "shuffle_dyck"])
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", [0, 1, 2])
 def test_ablated_edges_are_invisible_to_their_reader_alone(name: str, level: int) -> None:
     """Random edges ablated in the forward pass, and in a transformer that adds up what each reader is shown."""
     model = compiled(name, level)
@@ -308,7 +331,7 @@ def test_the_minimal_circuit_is_enough_and_all_of_it_is_needed(model: tracr.Comp
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case) -> None:
     """Edges and minimal circuits of random programs."""
-    for level in (0, 1):
+    for level in (0, 1, 2):
         try:
             model = compile_quietly(
                 case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level

@@ -89,6 +89,7 @@ def summary(model: CompiledModel, name: str) -> dict[str, Any]:
         "residual": [
             {
                 "label": dimension.label,
+                "index": dimension.index,
                 "variable": dimension.variable,
                 "writer": dimension.writer,
                 "readers": list(dimension.readers),

@@ -189,7 +189,7 @@ def _step_tables(
     for dimension in model.residual:
         groups.setdefault(dimension.variable, []).append(dimension)
     if not everything:
-        groups = {name: group for name, group in groups.items() if step.changed[:, [d.index for d in group]].any()}
+        groups = {name: group for name, group in groups.items() if step.changed[:, [d.number for d in group]].any()}
     if not groups:
         return
     header = [short(model.options.bos), *map(short, tokens)]
@@ -226,7 +226,7 @@ def _group_rows(
         title = ""
     hidden = 0
     for dimension in group:
-        column, changed = step.stream[:, dimension.index], step.changed[:, dimension.index]
+        column, changed = step.stream[:, dimension.number], step.changed[:, dimension.number]
         if not everything and len(group) > MANY and not changed.any() and all(cell(x) == "." for x in column):
             hidden += 1
             continue

@@ -14,62 +14,42 @@ import numpy as np
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer
+from tracr.compiler.size import count_parameters, layer_sizes
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Array, Variable
 from tracr.errors import LimitError
 from tracr.model.parameters import LayerParameters, Parameters
 
-__all__ = ["assemble", "count_parameters"]
+__all__ = ["assemble"]
 
 
 def assemble(construction: Construction, options: Options) -> Parameters:
     """The weights of the transformer."""
     check_budget(construction, options)
-    width = len(construction.directions)
+    width = construction.width
     assembler = _Assembler(construction, width)
     w_e, w_pos = assembler.embedding(options)
     outputs = construction.schedule.circuit.outputs
     w_u = np.zeros((width, sum(len(variable.values) for _, variable in outputs)))
     start = 0
-    for _, variable in outputs:
-        whole = LinearMap.of(variable, np.eye(variable.size))
-        linear = construction.schedule.circuit.folded.get(variable, whole)
-        if variable.codebook is not None:
-            linear = linear.then(variable.codebook.T)
+    for (_, variable), code in zip(outputs, construction.schedule.circuit.unembedded, strict=True):
+        linear = code if variable.codebook is None else code.then(variable.codebook.T)
         assembler.read(linear, w_u[:, start : start + linear.width], np.zeros(0))
         start += linear.width
     layers = tuple(assembler.layer(layer) for layer in construction.layers)
     return Parameters(w_e, w_pos, layers, w_u)
 
 
-def layer_sizes(layer: Layer) -> tuple[int, int, int]:
-    """Heads, d_head and d_mlp of a layer."""
-    d_head = max((head.rank for head in layer.heads), default=0)
-    return len(layer.heads), d_head, sum(part.read.width for part in layer.mlps)
-
-
-def count_parameters(construction: Construction, options: Options) -> dict[str, int]:
-    """How many weights each part of the model will have."""
-    width = len(construction.directions)
-    outputs = sum(len(variable.values) for _, variable in construction.schedule.circuit.outputs)
-    counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
-    for number, layer in enumerate(construction.layers):
-        heads, d_head, d_mlp = layer_sizes(layer)
-        counts[f"attention {number + 1}"] = heads * d_head * (4 * width + 3) + width
-        counts[f"mlp {number + 1}"] = d_mlp * (2 * width + 1) + width
-    return counts
-
-
 def check_budget(construction: Construction, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
-    counts = count_parameters(construction, options)
+    counts = count_parameters(construction.schedule, construction.width)
     total = sum(counts.values())
     if total > options.max_parameters:
         largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
         parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
         raise LimitError(
             f"the model would have about {total:,} parameters ({total * 12 / 2**30:.1f} GiB while compiling) in "
-            f"{len(construction.directions):,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
+            f"{construction.width:,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
@@ -128,7 +108,7 @@ class _Assembler:
         for part in layer.mlps:
             stop = start + part.read.width
             self.read(part.read, w_in[:, start:stop], b_in[start:stop])
-            for variable, matrix in part.writes:
+            for variable, matrix in (*part.writes, *part.clears):
                 self.put(w_out[start:stop], variable, matrix)
             start = stop
         zeros = np.zeros(self.width)

@@ -45,6 +45,14 @@ class Circuit:
     choices: tuple[str, ...] = ()
     """How selectors that are not simply one head were translated, and what that costs."""
 
+    @property
+    def unembedded(self) -> tuple[LinearMap, ...]:
+        """What each output is read off."""
+        whole = (LinearMap.of(variable, np.eye(variable.size)) for _, variable in self.outputs)
+        return tuple(
+            self.folded.get(variable, linear) for (_, variable), linear in zip(self.outputs, whole, strict=True)
+        )
+
     def keeps(self, variable: Variable, place: int) -> bool:
         """Whether a direction of a variable is part of the model."""
         return self.read is None or (variable in self.read and bool(self.read[variable][place]))

@@ -2,7 +2,8 @@
 
 Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written. At level 0 all of
 them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
-nothing reads (`prune.py`) are left out.
+nothing reads (`prune.py`) are left out. At level 2 directions that are not there at the same time share a dimension
+(`reuse.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.options import Options
+from tracr.compiler.reuse import ALWAYS, always, reuse
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
@@ -26,12 +28,23 @@ __all__ = ["Construction", "Direction", "construct"]
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """One dimension of the residual stream: the variable it belongs to, and the value it stands for."""
+    """One direction of the residual stream: the variable it belongs to, and the value it stands for.
+
+    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`reuse.py` numbers
+    them).
+    """
 
     label: str
     variable: Variable
     value: Value | Number | Bit
     place: int
+    slot: int
+    since: int = -1
+    until: int = ALWAYS
+
+    def held(self, time: int) -> bool:
+        """Whether it is there after a sub-layer."""
+        return self.since <= time < self.until
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +60,21 @@ class Construction:
         return self.schedule.layers
 
     @cached_property
+    def width(self) -> int:
+        """How many dimensions the residual stream has."""
+        return max((direction.slot for direction in self.directions), default=-1) + 1
+
+    @cached_property
     def slots(self) -> dict[Variable, NDArray[np.intp]]:
         """For each variable, the dimension of each of its directions (-1 where it was dropped)."""
         found: dict[Variable, NDArray[np.intp]] = {}
-        for number, direction in enumerate(self.directions):
+        for direction in self.directions:
             places = found.setdefault(direction.variable, np.full(direction.variable.size, -1))
-            places[direction.place] = number
+            places[direction.place] = direction.slot
         return found
 
     def verify(self) -> None:
-        """Raise if two directions share a label or a place."""
+        """Raise if two directions share a label or a place, or a dimension at the same time."""
         labels = [direction.label for direction in self.directions]
         if len(set(labels)) != len(labels):
             double = sorted({label for label in labels if labels.count(label) > 1})
@@ -64,6 +82,11 @@ class Construction:
         places = {(direction.variable, direction.place) for direction in self.directions}
         if len(places) != len(labels):
             raise InternalError("one direction of a variable stands at two places")
+        ends: dict[int, int] = {}
+        for direction in sorted(self.directions, key=lambda one: one.since):
+            if ends.get(direction.slot, -1) > direction.since:
+                raise InternalError(f"{direction.label} is written where another direction still is")
+            ends[direction.slot] = direction.until
 
     def show(self) -> str:
         """The labels of the residual stream, then the layers."""
@@ -82,9 +105,14 @@ def construct(schedule: Schedule, options: Options) -> Construction:
         (variable, place) for variable in order for place in range(variable.size) if circuit.keeps(variable, place)
     ]
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
+    if options.on("reuse"):
+        schedule, layout = reuse(schedule, places)
+    else:
+        layout = always(schedule, places)
+    spans = zip(layout.slots, layout.since, layout.until, strict=True)
     directions = tuple(
-        Direction(label, variable, variable.held(place), place)
-        for label, (variable, place) in zip(labels, places, strict=True)
+        Direction(label, variable, variable.held(place), place, *span)
+        for label, (variable, place), span in zip(labels, places, spans, strict=True)
     )
     return Construction(schedule, directions)
 

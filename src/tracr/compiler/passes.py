@@ -26,6 +26,7 @@ PASSES = {
     "prune": Pass(1, "what nothing reads is left out"),
     "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
     "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
+    "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
 }
 
 Switches = Mapping[str, bool] | Collection[str] | None

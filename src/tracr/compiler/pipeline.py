@@ -91,4 +91,4 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     construction = construct(schedule, options)
     construction.verify()
     parameters = assemble(construction, options)
-    return CompiledModel(options, graph, typed, circuit, schedule, construction, parameters, source)
+    return CompiledModel(options, graph, typed, circuit, construction.schedule, construction, parameters, source)

@@ -22,11 +22,8 @@ def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
     zero = {variable for part in circuit.components for variable, matrix in part.writes if not matrix.any()}
     read: Read = {}
-    for _, variable in circuit.outputs:
-        if variable in circuit.folded:
-            _mark(read, circuit.folded[variable])
-        else:
-            read[variable] = np.ones(variable.size, dtype=bool)
+    for linear in circuit.unembedded:
+        _mark(read, linear)
     kept: list[Component] = []
     for component in reversed(circuit.components):
         trimmed = _trim(component, read, zero)

@@ -58,6 +58,7 @@ class Schedule:
         for number, layer in enumerate(self.layers, start=1):
             for kind, components in (("attn", layer.heads), ("mlp", layer.mlps)):
                 parts = [variable.label for component in components for variable, _ in component.writes]
+                parts += [component.label for component in components if not component.writes]
                 lines.append(f"{kind} {number}: {', '.join(parts) or 'no-op'}")
         return "\n".join(lines) or "no layers"
 

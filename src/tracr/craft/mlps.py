@@ -43,6 +43,8 @@ class MLP:
     what: str
     linear: LinearMap | None = None
     """What is written, where that is a linear function of what is read."""
+    clears: tuple[tuple[Variable, Array], ...] = ()
+    """Variables whose slots are cleared, and how (`compiler/reuse.py`)."""
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:
@@ -116,7 +118,7 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
         return Units(code.then(members), rows, Noise(error=error), code.then(members @ rows))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
-    return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=4 * U * scale))
+    return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
 
 
 def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
@@ -142,6 +144,14 @@ def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
     return join(units, Units(present(), base[None, :], Noise())) if base.any() else units
 
 
+def _lookup_error(scale: float) -> float:
+    """Error of a + b - c where the first two are 1 or 0 times a number up to `scale`.
+
+    Room for a neuron that clears what the slot held before, up to 1, and for adding to it (`compiler/reuse.py`).
+    """
+    return max(4 * scale, 16.0) * U
+
+
 def _inexact(rows: Array) -> float:
     """1 if float32 rounds some of the numbers, else 0."""
     return float((rows.astype(np.float32) != rows).any())
@@ -163,7 +173,7 @@ def look_up_pairs(
         return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
     twice = np.concatenate([np.eye(both.width)] * 2, axis=1)
     read = both.then(twice) + _bias(np.repeat([-2.5, -3.5], both.width))
-    return Units(read, np.concatenate([written, -written]), Noise(error=4 * U * scale))
+    return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
 
 
 def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array) -> LinearMap:
@@ -203,11 +213,12 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
     """Error of the sums over neurons of weights [neuron, output] times hidden values.
 
     A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. A sum
-    of k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes.
+    of k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes. One of
+    the products may clear what the slot held before, up to 1, to which the sum is added (`compiler/reuse.py`).
     """
-    count = (weights != 0).sum(axis=0)
+    count = (weights != 0).sum(axis=0) + 1
     total = weights.sum(axis=0)
-    return np.asarray(2 * U * total * largest + (6 + count / 16) * U * total * span)
+    return np.asarray(2 * U * total * largest + (7 + count / 16) * U * (total * span + 1))
 
 
 def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> Units:

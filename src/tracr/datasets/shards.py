@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import tracr
 from tracr.compiler.domains import Finite
 from tracr.compiler.pipeline import compile_program
+from tracr.compiler.reuse import ALWAYS
 from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.records import Record, Refusal
 from tracr.errors import FormatError, TracrError, TracrWarning
@@ -155,10 +156,13 @@ def _output(output: Output) -> dict[str, Any]:
 def _dimension(dimension: Dimension) -> dict[str, Any]:
     return {
         "label": dimension.label,
+        "index": dimension.index,
         "variable": dimension.variable,
         "encoding": dimension.encoding.value,
         "value": encode_value(dimension.value),
         "is_number": dimension.is_number,
         "writer": dimension.writer,
         "readers": list(dimension.readers),
+        "since": dimension.since,
+        "until": dimension.until if dimension.until < ALWAYS else None,
     }

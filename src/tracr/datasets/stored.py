@@ -49,8 +49,11 @@ class StoredModel:
 
     @property
     def labels(self) -> list[str]:
-        """The label of each dimension of the residual stream."""
-        return [dimension["label"] for dimension in self.entry["residual"]]
+        """The label of each dimension of the residual stream; of those that take turns in one, all their labels."""
+        turns: dict[int, list[str]] = {}
+        for dimension in sorted(self.entry["residual"], key=lambda one: one["since"]):
+            turns.setdefault(dimension["index"], []).append(dimension["label"])
+        return [" | ".join(turns[index]) for index in sorted(turns)]
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

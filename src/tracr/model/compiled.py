@@ -135,7 +135,7 @@ class CompiledModel:
     @cached_property
     def basis(self) -> Basis:
         """Where the labelled coordinates lie: on the axes of the residual stream, or along directions of a variant."""
-        return self.variant.basis if self.variant else Axes(len(self.construction.directions))
+        return self.variant.basis if self.variant else Axes(self.construction.width)
 
     @property
     def directions(self) -> NDArray[Any]:
@@ -144,7 +144,7 @@ class CompiledModel:
 
     def coordinates(self, stream: NDArray[Any]) -> NDArray[Any]:
         """What a residual stream [..., d_model] holds under each label of `residual`."""
-        return self.basis.get(stream, range(len(self.construction.directions)))
+        return self.basis.get(stream, range(self.construction.width))
 
     @cached_property
     def plain(self) -> CompiledModel:

@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
+from tracr.compiler.reuse import ALWAYS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Bit, Number, Variable
-from tracr.errors import TracrError
+from tracr.errors import TracrError, UnknownName
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
-__all__ = ["Dimension", "Residual", "residual_of"]
+__all__ = ["Dimension", "Residual", "residual_of", "time_of"]
+
+AFTER = {"hook_resid_pre": -1, "hook_resid_mid": 0, "hook_resid_post": 1}
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One dimension: label, variable, the value it stands for (`None` also for a number or a bit), writer and readers.
+    """What a dimension holds: label, variable, the value it stands for (`None` also for a number or a bit), writer and
+    readers.
 
-    `bit`, if not `None`, says which bit of the number of the value it holds: +1 for 0, -1 for 1.
+    `bit`, if not `None`, says which bit of the number of the value it holds: +1 for 0, -1 for 1. At level 2 several may
+    take turns in one dimension: each is there from sub-layer `since` on and before sub-layer `until` (the embedding is
+    -1, attention of layer l is 2l, its MLP 2l + 1). `number` is its place in `Residual.dimensions`.
     """
 
     index: int
@@ -35,21 +39,59 @@ class Dimension:
     writer: str
     readers: tuple[str, ...]
     bit: int | None = None
+    since: int = -1
+    until: int = ALWAYS
+    number: int = 0
+
+    def held(self, time: int) -> bool:
+        """Whether it is there after a sub-layer."""
+        return self.since <= time < self.until
+
+
+def time_of(hook: str) -> int:
+    """The sub-layer after which an activation of the residual stream is.
+
+    >>> time_of("hook_embed"), time_of("blocks.1.hook_resid_pre"), time_of("blocks.1.hook_resid_post")
+    (-1, 1, 3)
+    """
+    if hook in ("hook_embed", "hook_pos_embed"):
+        return -1
+    parts = hook.split(".")
+    if len(parts) == 3 and parts[0] == "blocks" and parts[1].isdecimal() and parts[2] in AFTER:
+        return 2 * int(parts[1]) + AFTER[parts[2]]
+    raise UnknownName(f"{hook!r} is no activation of the residual stream", hint="such as 'blocks.0.hook_resid_post'")
 
 
 @dataclass(frozen=True)
 class Residual:
-    """The labelled residual stream: look a dimension up by index or label, a variable with `of`."""
+    """The labelled residual stream: look a dimension up by index or label, a variable with `of`.
+
+    At level 2 a dimension may hold one thing after the other: `dimensions` lists all of them, `at` those that are there
+    at some place of the model.
+    """
 
     dimensions: tuple[Dimension, ...]
 
     @property
     def labels(self) -> list[str]:
-        """The label of each dimension."""
-        return [dimension.label for dimension in self.dimensions]
+        """The label of each dimension; of those that take turns in one, all labels in their order."""
+        found: list[list[Dimension]] = [[] for _ in range(len(self))]
+        for dimension in self.dimensions:
+            found[dimension.index].append(dimension)
+        ordered = (sorted(turns, key=lambda dimension: dimension.since) for turns in found)
+        return [" | ".join(dimension.label for dimension in turns) for turns in ordered]
 
     def __len__(self) -> int:
-        return len(self.dimensions)
+        return max((dimension.index for dimension in self.dimensions), default=-1) + 1
+
+    def at(self, hook: str) -> list[Dimension | None]:
+        """What each dimension holds in an activation, such as "blocks.0.hook_resid_post"; `None` if nothing."""
+        time = time_of(hook)
+        found: list[Dimension | None] = [None] * len(self)
+        for dimension in self.dimensions:
+            if dimension.held(time):
+                found[dimension.index] = dimension
+        return found
 
     def __iter__(self) -> Iterator[Dimension]:
         return iter(self.dimensions)
@@ -60,7 +102,13 @@ class Residual:
                 if dimension.label == key:
                     return dimension
             raise TracrError(f"the residual stream has no dimension {key!r}", hint=f"it has {', '.join(self.labels)}")
-        return self.dimensions[key]
+        turns = [dimension for dimension in self.dimensions if dimension.index == range(len(self))[key]]
+        if len(turns) > 1:
+            raise TracrError(
+                f"dimension {key} holds {', then '.join(dimension.label for dimension in turns)}",
+                hint="ask for one of them by label, or for what is there at some place: residual.at(hook)",
+            )
+        return turns[0]
 
     def of(self, variable: str) -> tuple[Dimension, ...]:
         """The dimensions of one variable."""
@@ -79,10 +127,11 @@ class Residual:
 
     def show(self) -> str:
         """One line per dimension."""
-        width = max((len(label) for label in self.labels), default=0)
+        width = max((len(dimension.label) for dimension in self.dimensions), default=0)
         return "\n".join(
             f"{dimension.index:4d}  {dimension.label:<{width}}  written by {dimension.writer or '-'}, "
             f"read by {', '.join(dimension.readers) or '-'}"
+            + (f", cleared by blocks.{dimension.until // 2}.mlp" if dimension.until < ALWAYS else "")
             for dimension in self.dimensions
         )
 
@@ -108,7 +157,7 @@ def residual_of(construction: Construction) -> Residual:
         if isinstance(component, Head):
             for part, linear in (("q", component.query), ("k", component.key), ("v", component.value)):
                 note_reads(f"{name}.{part}", linear)
-        else:
+        elif not component.clears:
             note_reads(name, component.read)
 
     for source in circuit.embedded:
@@ -119,12 +168,12 @@ def residual_of(construction: Construction) -> Residual:
             note(f"blocks.{number}.attn.{place}", head)
         for part in layer.mlps:
             note(f"blocks.{number}.mlp", part)
-    for _, variable in circuit.outputs:
-        note_reads("unembed", circuit.folded.get(variable, LinearMap.of(variable, np.eye(variable.size))))
+    for linear in circuit.unembedded:
+        note_reads("unembed", linear)
     options = circuit.typed.options
     special = {BOS: options.bos, PAD: options.pad}
     dimensions = []
-    for index, direction in enumerate(construction.directions):
+    for number, direction in enumerate(construction.directions):
         key = (direction.variable, direction.place)
         variable, value = direction.variable, direction.value
         label, encoding, writer = variable.label, variable.encoding, writers.get(key, "")
@@ -132,7 +181,7 @@ def residual_of(construction: Construction) -> Residual:
             label, encoding, writer, value = "tokens", Encoding.CATEGORICAL, "embed", special[variable]
         dimensions.append(
             Dimension(
-                index,
+                direction.slot,
                 direction.label,
                 label,
                 encoding,
@@ -141,6 +190,9 @@ def residual_of(construction: Construction) -> Residual:
                 "embed" if variable is ONE else writer,
                 tuple(readers.get(key, ())),
                 value.place if isinstance(value, Bit) else None,
+                direction.since,
+                direction.until,
+                number,
             )
         )
     return Residual(tuple(dimensions))

@@ -18,7 +18,10 @@ __all__ = ["Step", "cell", "steps", "variable_values"]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The residual stream [position, dimension] after a sub-layer, and which cells the sub-layer changed."""
+    """The residual stream [position, direction] after a sub-layer, and which cells the sub-layer changed.
+
+    Directions are those of `Residual.dimensions`; one that takes turns in a dimension is 0 where it is not its turn.
+    """
 
     name: str
     computes: tuple[str, ...]
@@ -46,15 +49,23 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
 
     A cell counts as changed if it reads differently, to three decimals.
     """
-    stream = model.coordinates(run["hook_embed"] + run["hook_pos_embed"])[row]
+    stream = _labelled(model, run["hook_embed"] + run["hook_pos_embed"], -1)[row]
     found = [Step("embed", (), stream, np.round(stream, 3) != 0)]
     for number, layer in enumerate(model.construction.layers):
         for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
-            after = model.coordinates(run[f"blocks.{number}.hook_resid_{hook}"])[row]
+            time = 2 * number + (kind == "mlp")
+            after = _labelled(model, run[f"blocks.{number}.hook_resid_{hook}"], time)[row]
             computes = tuple(component.what for component in components)
             found.append(Step(f"{kind} {number + 1}", computes, after, np.round(after, 3) != np.round(stream, 3)))
             stream = after
     return found
+
+
+def _labelled(model: CompiledModel, stream: NDArray[Any], time: int) -> NDArray[Any]:
+    """What a residual stream holds in each direction."""
+    dimensions = model.residual.dimensions
+    held = [dimension.held(time) for dimension in dimensions]
+    return np.where(held, model.coordinates(stream)[..., [dimension.index for dimension in dimensions]], 0.0)
 
 
 def variable_values(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:

@@ -64,14 +64,16 @@ def grouped(
 
 
 def _group(name: str, held: list[Dimension], largest: NDArray[Any], hide: bool, output: bool) -> Group:
-    zero = [dimension for dimension in held if largest[dimension.index] < 5e-4]
+    zero = [dimension for dimension in held if largest[dimension.number] < 5e-4]
     hidden = zero if hide and len(zero) > 1 else []
     rows = [
-        Row(row_label(dimension), dimension.index, dimension.is_number) for dimension in held if dimension not in hidden
+        Row(row_label(dimension), dimension.number, dimension.is_number)
+        for dimension in held
+        if dimension not in hidden
     ]
     if hidden:
         rows.append(Row(f"{len(hidden)} more: 0" if rows else f"all {len(hidden)}: 0", None))
-    return Group(visible(name), tuple(rows), max(1.0, *(float(largest[d.index]) for d in held)), output)
+    return Group(visible(name), tuple(rows), max(1.0, *(float(largest[d.number]) for d in held)), output)
 
 
 def row_label(dimension: Dimension) -> str:

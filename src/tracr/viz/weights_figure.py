@@ -24,6 +24,7 @@ from tracr.viz.rows import row_label
 
 if TYPE_CHECKING:
     from tracr.compiler.circuit import Component
+    from tracr.craft.mlps import MLP
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["weight_matrices"]
@@ -33,6 +34,7 @@ NEURON = 0.03  # the narrowest column
 NUMBERED = 12  # columns up to which weights are written into the cells
 
 Array = NDArray[Any]
+Names = list[tuple[str, str]]
 
 
 def weight_matrices(
@@ -71,37 +73,50 @@ class _Basis:
     """What the dimensions of the residual stream, and the bias after them, are called: (variable, value) pairs."""
 
     def __init__(self, model: CompiledModel) -> None:
-        self.names = [(visible(d.variable), "" if d.is_number else row_label(d)) for d in model.residual]
-        self.names.append(("1 (bias)", ""))
+        self.residual = model.residual
+
+    def names(self, time: int) -> list[tuple[str, str]]:
+        """The names after a sub-layer."""
+        found = [("", "")] * len(self.residual) + [("1 (bias)", "")]
+        for dimension in self.residual:
+            if dimension.held(time):
+                found[dimension.index] = (
+                    visible(dimension.variable),
+                    "" if dimension.is_number else row_label(dimension),
+                )
+        return found
 
     def head(self, layer: int, place: int, head: Component, weights: Any) -> Block:
         queries, keys, values = (
             np.concatenate([getattr(weights, f"W_{side}")[place], getattr(weights, f"b_{side}")[place][None]])
             for side in "QKV"
         )
-        logits = self._matrix("W_QK", queries @ keys.T)
-        moved = self._matrix("W_OV", values @ weights.W_O[place])
+        read, written = self.names(2 * layer - 1), self.names(2 * layer)
+        logits = self._matrix("W_QK", queries @ keys.T, read, read)
+        moved = self._matrix("W_OV", values @ weights.W_O[place], read, written)
         return titled(f"Attn {layer + 1}, head {place + 1}", _writes(head), beside([logits, moved], 0.3))
 
-    def mlp(self, layer: int, group: Component, weights: Any, part: slice) -> Block:
+    def mlp(self, layer: int, group: MLP, weights: Any, part: slice) -> Block:
         read = np.concatenate([weights.W_in[:, part], weights.b_in[None, part]])
         written = weights.W_out[part].T
         count = read.shape[1]
         neurons = evenly(count, min(CELL, max(NEURON, NEURONS / count)))
         kept = [np.flatnonzero(weight.any(axis=1)) for weight in (read, written)]
-        rows = [labels([self.names[row] for row in some]) for some in kept]
+        names = self.names(2 * layer), self.names(2 * layer + (not group.clears))
+        rows = [labels([side[row] for row in some]) for side, some in zip(names, kept, strict=True)]
         left = max(row.widest for row in rows) + 0.06
         both = [
             matrix("W_in", read[kept[0]], rows[0], neurons, left=left),
             matrix("W_out", written[kept[1]], rows[1], neurons, left=left),
         ]
         size = f"{count} neuron{'s' if count != 1 else ''}"
-        return titled(f"MLP {layer + 1}", f"{_writes(group)}, {size}", stacked(both, 0.1))
+        what = group.what if group.clears else _writes(group)
+        return titled(f"MLP {layer + 1}", f"{what}, {size}", stacked(both, 0.1))
 
-    def _matrix(self, title: str, values: Array) -> Block:
+    def _matrix(self, title: str, values: Array, across: Names, down: Names) -> Block:
         kept = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
         values = values[np.ix_(*kept)]
-        rows, columns = ([self.names[place] for place in some] for some in kept)
+        rows, columns = ([side[place] for place in some] for side, some in zip((across, down), kept, strict=True))
         widest = max((text_width(number_label(number), SMALL) for number in values.flat), default=0.0)
         numbers = len(columns) <= NUMBERED and widest < NUMBERS - 0.02
         return matrix(title, values, labels(rows), labels(columns, NUMBERS if numbers else CELL))

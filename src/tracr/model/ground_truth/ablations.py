@@ -3,11 +3,14 @@
 An ablated edge is invisible to one input of one reader only: it sees, in the slots of the edge, the ablated values in
 place of what the writer wrote; all other readers see the truth. Hooks on the one forward pass do that, by computing
 those queries, keys, values, neurons or logits again from the changed residual stream.
+
+Where slots are cleared and used again (level 2), several writers add up in them. Then the reader sees what they hold
+plus the difference between the ablated values and what the edge's own source wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -35,22 +38,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A forward pass: the residual stream before each layer and after the last, and the logits."""
+    """A forward pass: the residual stream before each layer and after the last, the logits, and what parts computed.
+
+    `hidden` are the results of all heads and neurons of a layer, under the names of their hooks, before they are
+    written.
+    """
 
     before: tuple[Array, ...]
+    hidden: Mapping[str, Array]
     logits: Array
-
-    @property
-    def last(self) -> Array:
-        """The residual stream after the last layer, where every slot holds what its one writer wrote."""
-        return self.before[-1]
 
 
 class Ablations:
     """The model on one batch of data, with any edges ablated.
 
-    Inputs on which the program raises are left out; `kept` says which stay. `clean` is the whole model's pass,
-    `ablated` holds what takes the place of each slot.
+    Inputs on which the program raises are left out; `kept` says which stay. `clean` is the whole model's pass.
     """
 
     def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
@@ -70,7 +72,9 @@ class Ablations:
         self.token = (places >= 1) & (places <= np.array(self.real)[:, None])
         """Which positions hold a token, BOS and PAD left out."""
         self.clean = self._clean()
-        self.ablated = self._ablated(ablation, seed)
+        self.ablation, self.partner = ablation, self._partners(seed) if ablation == "resample" else None
+        self.turns = any(edge.cancelled for edge in self.edges)
+        self._replaced: dict[int, Array] = {}
         self.expected = self._codes(self.clean)
 
     def _encode(self, data: Sequence[Sequence[Value]]) -> tuple[list[int], NDArray[np.int64], list[int], list[int]]:
@@ -84,7 +88,7 @@ class Ablations:
         kept = np.flatnonzero(~evaluate_batch(self.model.typed, tokens).errors).tolist()
         if not kept:
             raise InputError("the program raises on every input of the data")
-        held = len(kept) * ids.shape[1] * self.model.d_model * (self.model.n_layers + 3)
+        held = len(kept) * ids.shape[1] * self.model.d_model * (4 * self.model.n_layers + 3)
         if held > HELD:
             raise InputError(
                 f"{len(kept):,} inputs are too many to hold the residual stream of",
@@ -94,28 +98,59 @@ class Ablations:
 
     def _clean(self) -> Stream:
         embedding = self.parameters.W_E[self.ids] + self.parameters.W_pos[: self.ids.shape[1]]
-        return self.run(frozenset(), Stream((embedding,), embedding))
+        return self.run(frozenset(), Stream((embedding,), {}, embedding))
 
-    def _ablated(self, ablation: Ablation, seed: int) -> Array:
-        """What takes the place of each slot: [input, position, slot]."""
-        stream = self.clean.last
-        if ablation == "zero":
-            return np.zeros_like(stream)
-        if ablation == "mean":
-            counted = self.token.copy()
-            counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that only hold PAD
-            means = np.where(counted[..., None], stream, 0).sum(axis=0, dtype=np.float64)
-            means /= counted.sum(axis=0)[:, None]
-            return np.broadcast_to(means.astype(stream.dtype), stream.shape)
+    def _partners(self, seed: int) -> NDArray[np.intp]:
+        """For each input another one of its length."""
         rng = np.random.default_rng(seed)
-        partner = np.arange(len(stream))
+        partner = np.arange(len(self.ids))
         lengths = np.array(self.real)
         for length in np.unique(lengths):
             cycle = rng.permutation(np.flatnonzero(lengths == length))
             partner[cycle] = np.roll(cycle, 1)
-        if (partner == np.arange(len(stream))).all():
+        if (partner == np.arange(len(self.ids))).all():
             raise InputError("no two inputs of the data have the same length, so none can be resampled")
-        return np.asarray(stream[partner])
+        return partner
+
+    def instead(self, number: int) -> Array:
+        """What takes the place of what an edge carries, [input, position, slot], when it is ablated."""
+        if number not in self._replaced:
+            held = self.carried(self.clean, number)
+            if self.ablation == "zero":
+                held = np.zeros_like(held)
+            elif self.partner is not None:
+                held = held[self.partner]
+            else:
+                counted = self.token.copy()
+                counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that only hold PAD
+                means = np.where(counted[..., None], held, 0).sum(axis=0, dtype=np.float64)
+                means /= counted.sum(axis=0)[:, None]
+                held = np.broadcast_to(means.astype(held.dtype), held.shape)
+            self._replaced[number] = held
+        return self._replaced[number]
+
+    def carried(self, stream: Stream, number: int) -> Array:
+        """What the source of an edge wrote into its slots."""
+        edge = self.edges[number]
+        return self.model.basis.get(self._output(stream, self.nodes[edge.source]), edge.slots)
+
+    def written(self, stream: Stream, node: Node) -> Array:
+        """What a node writes."""
+        slots = [slot for one in node.writes for slot in one.slots]
+        return self.model.basis.get(self._output(stream, node), slots)
+
+    def _output(self, stream: Stream, node: Node) -> Array:
+        """What a node added to the residual stream."""
+        if node.layer is None:
+            return stream.before[0]
+        weights = self.parameters.layers[node.layer]
+        if node.head is not None:
+            return np.asarray(
+                stream.hidden[f"blocks.{node.layer}.attn.hook_z"][:, :, node.head] @ weights.W_O[node.head]
+            )
+        assert node.neurons is not None
+        neurons = slice(*node.neurons)
+        return np.asarray(stream.hidden[f"blocks.{node.layer}.mlp.hook_post"][..., neurons] @ weights.W_out[neurons])
 
     def layer(self, edge: Edge) -> int:
         """The layer an edge leads into."""
@@ -142,8 +177,9 @@ class Ablations:
         for number in sorted(ablated):
             name, layer, part = self._readers[number]
             key = (part.start, part.stop) if isinstance(part, slice) else part
-            changes.setdefault((name, layer), {}).setdefault(key, []).extend(self.edges[number].slots)
+            changes.setdefault((name, layer), {}).setdefault(key, []).append(number)
         streams = [known.before[start]]
+        hidden = {name: known.hidden[name] for name in known.hidden if int(name.split(".")[1]) < start}
 
         def hook(name: str, tensor: Array) -> Array | None:
             if name == "hook_embed":
@@ -156,19 +192,22 @@ class Ablations:
                 layer = int(number) + start
             if name in ("hook_resid_mid", "hook_resid_post"):
                 streams.append(tensor)
+            if name in ("attn.hook_z", "mlp.hook_post"):
+                hidden[f"blocks.{layer}.{name}"] = tensor
             parts = changes.get((name, layer))
-            return self._again(name, layer, tensor, streams[-1], parts) if parts else None
+            if not parts:
+                return None
+            return self._again(name, layer, tensor, Stream((known.before[0], streams[-1]), hidden, tensor), parts)
 
         shortened = replace(self.parameters, layers=self.parameters.layers[start:])
         logits = self.model.forward(shortened, self.ids, hook)
-        return Stream((*known.before[:start], *streams[::2]), logits)
+        return Stream((*known.before[:start], *streams[::2]), hidden, logits)
 
-    def _again(self, name: str, layer: int, tensor: Array, stream: Array, parts: dict[Any, list[int]]) -> Array:
-        """An activation with some heads or neurons computed from a residual stream in which slots are replaced."""
+    def _again(self, name: str, layer: int, tensor: Array, stream: Stream, parts: dict[Any, list[int]]) -> Array:
+        """An activation with some heads or neurons computed from a residual stream in which edges are ablated."""
         changed = tensor.copy()
-        for part, slots in parts.items():
-            basis = self.model.basis
-            seen = self.model.normalised(basis.put(stream, slots, basis.get(self.ablated, slots)))
+        for part, numbers in parts.items():
+            seen = self.model.normalised(self._without(stream, numbers))
             if name == "logits":
                 return np.asarray(seen @ self.parameters.W_U)
             weights: LayerParameters = self.parameters.layers[layer]
@@ -200,6 +239,12 @@ class Ablations:
             for output, expected, got in zip(self.model.outputs, self.expected, self._codes(stream), strict=True)
         )
 
-    def values(self, stream: Array, edge: Edge) -> Array:
-        """What the slots of an edge hold."""
-        return self.model.basis.get(stream, edge.slots)
+    def _without(self, stream: Stream, numbers: list[int]) -> Array:
+        """The residual stream that a reader sees with edges ablated."""
+        seen, basis = stream.before[-1], self.model.basis
+        for number in numbers:
+            slots, value = self.edges[number].slots, self.instead(number)
+            if self.turns:
+                value = basis.get(seen, slots) + (value - self.carried(stream, number))
+            seen = basis.put(seen, slots, value)
+        return seen

@@ -129,7 +129,7 @@ def _remove(runs: Ablations) -> frozenset[int]:
                 continue
             edge = runs.edges[number]
             unheard = edge.target != "unembed" and leaving[edge.target] == 0
-            if not unheard and not np.array_equal(runs.values(stream.last, edge), runs.values(runs.ablated, edge)):
+            if not unheard and not np.array_equal(runs.carried(stream, number), runs.instead(number)):
                 trial = runs.run(outside | {number}, stream, runs.layer(edge))
                 if runs.changed(trial):
                     continue
@@ -142,7 +142,7 @@ def _remove(runs: Ablations) -> frozenset[int]:
 def _reason(runs: Ablations, number: int) -> Reason | None:
     """Why ablating one edge alone changes no output; `None` if it does change one."""
     edge = runs.edges[number]
-    held, put = runs.values(runs.clean.last, edge), runs.values(runs.ablated, edge)
+    held, put = runs.carried(runs.clean, number), runs.instead(number)
     if np.array_equal(held, put):
         return "constant"
     alone = runs.run(frozenset({number}), runs.clean, runs.layer(edge))
@@ -153,9 +153,8 @@ def _reason(runs: Ablations, number: int) -> Reason | None:
         return "constant"
     if not (apart & runs.token).any():
         return "bos_or_pad"
-    slots = [slot for written in runs.nodes[edge.target].writes for slot in written.slots]
-    basis = runs.model.basis
-    written = _apart(basis.get(alone.last, slots), basis.get(runs.clean.last, slots))
+    reader = runs.nodes[edge.target]
+    written = _apart(runs.written(alone, reader), runs.written(runs.clean, reader))
     return "absorbed" if (written & runs.token).any() else "saturated"
 
 

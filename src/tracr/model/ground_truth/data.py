@@ -65,7 +65,10 @@ class Attends:
 
 @dataclass(frozen=True)
 class Node:
-    """A part of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp where several merge)."""
+    """A part of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp where several merge).
+
+    Neurons that clear (at level 2) take the variables they "write" out of the residual stream.
+    """
 
     id: str
     kind: str
@@ -77,6 +80,7 @@ class Node:
     output: Place
     inputs: tuple[tuple[str, Place], ...]
     attends: Attends | None = None
+    clears: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -89,7 +93,8 @@ class Edge:
     """A variable that flows from the node that writes it into an input (q, k, v; else in) of a node that reads it.
 
     `slots` are the dimensions that carry it. `positions` are the (source, target) positions of a head's values where
-    they are the same for every input of the longest length; else `None`.
+    they are the same for every input of the longest length; else `None`. `cancelled`: the reader's slots held the
+    variable once, and were cleared since; what the writer wrote and what the clearing neurons took away add up to 0.
     """
 
     source: str
@@ -100,10 +105,11 @@ class Edge:
     source_place: Place
     target_place: Place
     positions: tuple[tuple[int, int], ...] | None = None
+    cancelled: bool = False
 
     def __str__(self) -> str:
         name = self.target if self.input == "in" else f"{self.target}.{self.input}"
-        return f"{self.source} -> {name}: {self.variable}"
+        return f"{self.source} -> {name}: {self.variable}{' (cancelled)' if self.cancelled else ''}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +155,7 @@ class GroundTruth:
                 source_place=coarse[source].output,
                 target_place=dict(coarse[reader].inputs)[into],
                 positions=group[0].positions if len({edge.positions for edge in group}) == 1 else None,
+                cancelled=all(edge.cancelled for edge in group),
             )
             for (source, reader, into, _), group in groups.items()
         )

@@ -150,7 +150,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
     content = {
         "options": options_json(model.options),
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
-        "residual": [encode_value(label) for label in model.residual.labels],
+        "residual": [encode_value(dimension.label) for dimension in model.residual],
         "program": typed_json(model.typed),
         "graph": graph_json(saved_graph(model.graph)),
         "source": encode_value(model.source),
@@ -277,7 +277,7 @@ def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> No
     """That dimensions and logits mean what was saved."""
     found = [(output.name, output.start, output.stop) for output in model.outputs]
     given = [(name.text(), start.integer(), stop.integer()) for name, start, stop in _triples(outputs)]
-    labels, directions = [place.text() for place in residual.items()], model.construction.directions
+    labels, directions = [place.text() for place in residual.items()], model.residual.dimensions
     wrong = [
         label for label, d in zip(labels, directions, strict=False) if label != d.label and not _unordered(d.value)
     ]

@@ -78,5 +78,5 @@ def largest_square(model: CompiledModel) -> float:
     for variable in model.construction.slots:
         number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
         at_bos = float(variable.bos_code() @ variable.bos_code())
-        largest += max(1.0, number**2, at_bos)
+        largest += max(float(variable.size) if variable.compact else 1.0, number**2, at_bos)
     return largest

@@ -1,0 +1,211 @@
+"""Slot reuse by liveness: a dimension that nobody reads any more is cleared, and holds another variable.
+
+Sub-layers are numbered by time: the embedding is -1, attention of layer l is 2l, its MLP 2l + 1. A variable is live
+from the time it is written to the time it is last read. BOS, PAD and one are always live.
+
+Clearing. Neurons read what the slot holds, x, and write -x: relu(x) where x is never negative, relu(x) and relu(-x)
+where it may be. Nothing is rounded, so what is left is 0 at every position, BOS and PAD included, and the new variable
+is there what it would be in a slot of its own. Only MLPs clear: at the first one that does not come before the last
+reader.
+
+In place. If that MLP also writes the new variable, a - x is what it adds to x, and both roundings of a - x + x count:
+
+- Codes of 0, 1 and -1 leave such codes exact. A staircase's hidden values are multiples of h >=
+  2**-23 up to 2**23 h (`staircase`), so with an integer x up to 1 partial sums still need no more than 24 bits.
+- Where a is known to an error of `ROUGH` or more, and |a| and |x| are at most 1, the roundings are part of that
+  (`mlps._sum_error`). Coordinates that are exactly 0 stay so: there -x is all that is added to x.
+
+Otherwise the slot can be taken from the next sub-layer on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracr.compiler.schedule import Layer, Schedule
+from tracr.compiler.size import count_parameters
+from tracr.craft.linear import BOS, ONE, PAD, LinearMap
+from tracr.craft.mlps import MLP
+from tracr.craft.numerics import U
+from tracr.craft.variables import Variable
+
+__all__ = ["Layout", "Place", "always", "reuse"]
+
+Place = tuple[Variable, int]
+"""A direction: the variable and which of its coordinates."""
+
+ALWAYS = 2**31
+ROUGH = 16 * U
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which slot every direction takes, and the times from which and before which it is there."""
+
+    slots: tuple[int, ...]
+    since: tuple[int, ...]
+    until: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """How many slots there are."""
+        return max(self.slots, default=-1) + 1
+
+
+def always(schedule: Schedule, places: Sequence[Place]) -> Layout:
+    """A slot for every direction."""
+    written = _written(schedule)
+    since = tuple(written.get(variable, -1) for variable, _ in places)
+    return Layout(tuple(range(len(places))), since, (ALWAYS,) * len(places))
+
+
+def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Layout]:
+    """The narrowest layout, and the schedule with the neurons that clear slots; unless that takes more parameters."""
+    apart = always(schedule, places)
+    narrowest = _Allocation(schedule, places, apart, width=0).layout()
+    layout = _Allocation(schedule, places, apart, width=narrowest.width).layout()
+    if layout.width > narrowest.width:
+        layout = narrowest
+    cleared = _with_clearing(schedule, places, layout)
+    before, after = (
+        sum(count_parameters(part, width).values())
+        for part, width in ((schedule, apart.width), (cleared, layout.width))
+    )
+    return (cleared, layout) if layout.width < apart.width and after <= before else (schedule, apart)
+
+
+def _written(schedule: Schedule) -> dict[Variable, int]:
+    times = dict.fromkeys((source.variable for source in schedule.circuit.embedded), -1)
+    for number, layer in enumerate(schedule.layers):
+        for time, components in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
+            times.update({variable: time for component in components for variable, _ in component.writes})
+    return times
+
+
+def _last_reads(schedule: Schedule) -> dict[Variable, int]:
+    last: dict[Variable, int] = {}
+
+    def note(linear: LinearMap, time: int) -> None:
+        last.update(dict.fromkeys(linear.blocks, time))
+
+    for number, layer in enumerate(schedule.layers):
+        for time, components in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
+            for component in components:
+                for linear in component.maps:
+                    note(linear, time)
+    for linear in schedule.circuit.unembedded:
+        note(linear, ALWAYS)
+    return last | dict.fromkeys((BOS, PAD, ONE), ALWAYS)
+
+
+class _Allocation:
+    """Slots are given out in the order of time; up to `width` of them fresh ones, then those that can be cleared."""
+
+    def __init__(self, schedule: Schedule, places: Sequence[Place], apart: Layout, width: int) -> None:
+        self.places, self.since, self.width = places, apart.since, width
+        last = _last_reads(schedule)
+        ends = (last.get(variable, -1) for variable, _ in places)
+        self.last = [max(end, since) for end, since in zip(ends, self.since, strict=True)]
+        self.slots = [-1] * len(places)
+        self.until = [ALWAYS] * len(places)
+        self.dead: dict[int, None] = {}  # directions whose slots may be taken, in the order of their ends
+        self.count = 0
+
+    def layout(self) -> Layout:
+        """Give every direction a slot."""
+        for time in sorted(set(self.since)):
+            new = [number for number, since in enumerate(self.since) if since == time]
+            for number, last in enumerate(self.last):
+                if last <= time and self.since[number] < time and self.until[number] == ALWAYS:
+                    self.dead[number] = None
+            for number in sorted(new, key=lambda number: _is_rough(self.places[number][0])):
+                self._place(number, time)
+        return Layout(tuple(self.slots), tuple(self.since), tuple(self.until))
+
+    def _place(self, number: int, time: int) -> None:
+        old = None if self.count < self.width else self._old(number, time)
+        if old is None:
+            self.slots[number] = self.count
+            self.count += 1
+            return
+        del self.dead[old]
+        self.slots[number] = self.slots[old]
+        self.until[old] = _cleared_at(self.last[old])
+
+    def _old(self, number: int, time: int) -> int | None:
+        """A direction whose slot can be taken: a cleared one, else one that can be overwritten."""
+        for old in self.dead:
+            if _cleared_at(self.last[old]) < time:
+                return old
+        for old in self.dead:
+            if _cleared_at(self.last[old]) == time and _in_place(self.places[old][0], self.places[number][0]):
+                return old
+        return None
+
+
+def _cleared_at(last: int) -> int:
+    """The first MLP at or after a time."""
+    return last if last % 2 else last + 1
+
+
+def _is_rough(variable: Variable) -> bool:
+    return variable.noise.error >= ROUGH
+
+
+def _is_integer(variable: Variable) -> bool:
+    """Whether what is stored are integers, exactly."""
+    if not variable.numerical:
+        return variable.noise.error == variable.noise.cold == 0.0
+    return variable.noise.error == 0.0 and variable.noise.grid >= 1.0
+
+
+def _largest(variable: Variable) -> float:
+    number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
+    return max(number, float(np.abs(variable.bos_code()).max(initial=0.0)))
+
+
+def _in_place(old: Variable, new: Variable) -> bool:
+    """Whether one MLP can clear the one and write the other."""
+    if _is_rough(new):
+        return _largest(old) <= 1.0 and _largest(new) <= 1.0
+    return _is_integer(old) and _is_integer(new) and _largest(old) <= 1.0 and not new.numerical
+
+
+def _with_clearing(schedule: Schedule, places: Sequence[Place], layout: Layout) -> Schedule:
+    """The schedule with a group of neurons for every variable that an MLP clears."""
+    signed = _signed(schedule)
+    jobs: dict[int, dict[Variable, list[int]]] = {}
+    for (variable, place), until in zip(places, layout.until, strict=True):
+        if until < ALWAYS:
+            jobs.setdefault(until, {}).setdefault(variable, []).append(place)
+    layers = list(schedule.layers)
+    for time, cleared in jobs.items():
+        groups = tuple(_clearing(variable, rows, variable in signed) for variable, rows in cleared.items())
+        layer = layers[time // 2]
+        layers[time // 2] = Layer(layer.heads, layer.mlps + groups)
+    return replace(schedule, layers=tuple(layers))
+
+
+def _signed(schedule: Schedule) -> set[Variable]:
+    """Variables that may be negative somewhere: bits, negative numbers, and what is written with an error."""
+    by_neurons = {variable for layer in schedule.layers for part in layer.mlps for variable, _ in part.writes}
+
+    def may_be_negative(variable: Variable) -> bool:
+        if variable.compact or variable.noise.cold or (variable.bos_code() < 0).any():
+            return True
+        rounded = variable in by_neurons and variable.noise.error > 0
+        return rounded or (variable.numerical and variable.low < 0)
+
+    return {variable for variable in _written(schedule) if may_be_negative(variable)}
+
+
+def _clearing(variable: Variable, rows: list[int], signed: bool) -> MLP:
+    """Neurons that take these coordinates of a variable away."""
+    pick = np.zeros((variable.size, len(rows)))
+    pick[rows, range(len(rows))] = 1.0
+    read = np.concatenate([pick, -pick], axis=1) if signed else pick
+    what, clears = f"clears {variable.label}", ((variable, -read.T),)
+    return MLP(f"-{variable.label}", LinearMap.of(variable, read), (), what, clears=clears)

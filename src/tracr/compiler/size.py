@@ -1,0 +1,25 @@
+"""How many weights a model has, before any is made."""
+
+from __future__ import annotations
+
+from tracr.compiler.schedule import Layer, Schedule
+
+__all__ = ["count_parameters", "layer_sizes"]
+
+
+def layer_sizes(layer: Layer) -> tuple[int, int, int]:
+    """Heads, d_head and d_mlp of a layer."""
+    d_head = max((head.rank for head in layer.heads), default=0)
+    return len(layer.heads), d_head, sum(part.read.width for part in layer.mlps)
+
+
+def count_parameters(schedule: Schedule, width: int) -> dict[str, int]:
+    """How many weights each part of a model with so many dimensions has."""
+    options = schedule.circuit.typed.options
+    outputs = sum(len(variable.values) for _, variable in schedule.circuit.outputs)
+    counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
+    for number, layer in enumerate(schedule.layers):
+        heads, d_head, d_mlp = layer_sizes(layer)
+        counts[f"attention {number + 1}"] = heads * d_head * (4 * width + 3) + width
+        counts[f"mlp {number + 1}"] = d_mlp * (2 * width + 1) + width
+    return counts
