@@ -461,6 +461,11 @@ def validate(truth: GroundTruth, circuit: MinimalCircuit) -> None:
         check_place(edge["target_place"])
 
     whole = check("truth", json.loads(truth.to_json()))
+    for one in whole["folded"]:
+        check("folded", one)
+        assert {reader.rpartition(".")[0] if reader[-1] in "qkv" else reader for reader in one["readers"]} <= {
+            node.id for node in truth.nodes()
+        }
     assert set(whole["granularities"]) == set(GRANULARITIES)
     for part in whole["granularities"].values():
         assert set(part) == {"nodes", "edges"}
@@ -485,7 +490,7 @@ def validate(truth: GroundTruth, circuit: MinimalCircuit) -> None:
 
 
 @pytest.mark.parametrize("name", ["hist2", "shift_by", "shuffle_dyck"])
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", [0, 1, 2])
 def test_the_json_has_the_documented_keys(name: str, level: int) -> None:
     """No more, no less, in every object."""
     model = compiled(name, level)

@@ -16,7 +16,7 @@ from tests.strategies import Case, cases
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import Batch, evaluate_batch
-from tracr.model.interventions import locations
+from tracr.model.interventions import Folded, folded, locations
 from tracr.rasp import programs, rasp
 
 
@@ -93,18 +93,29 @@ def test_compile_can_verify() -> None:
     assert tracr.compile(programs.make_hist(), "abc", 4, verify=True)("aab") == [2, 2, 1]
 
 
+def settable(model: tracr.CompiledModel, one: Folded) -> bool:
+    try:
+        one.check(model.construction)
+    except tracr.InputError:
+        return False
+    return True
+
+
 def interventions_agree(model: tracr.CompiledModel, inputs: list[list[object]], seed: int) -> int:
     """Set each variable in turn to random values; the interpreter with it replaced says what must come out."""
     rng = np.random.default_rng(seed)
     batch = Batch.of(inputs, model.options.vocab)
     compared = 0
-    for label, location in locations(model.construction).items():
+    known = {**locations(model.construction), **folded(model.construction)}
+    for label, location in known.items():
         node = model.typed.sops[location.variable.node]
         if not isinstance(node.domain, Finite):
             continue
         codes = np.where(batch.valid, rng.integers(len(node.domain), size=batch.codes.shape), -1).astype(np.int32)
         expected = evaluate_batch(model.typed, batch, {node.id: codes})
         values = [[node.domain.values[c] for c in row[:n]] for row, n in zip(codes, batch.lengths, strict=True)]
+        if isinstance(location, Folded) and not settable(model, location):
+            continue
         decoded = model.run(inputs, set={label: values}).decoded
         (outputs,) = expected.outputs().values()
         for row, failed in enumerate(expected.errors):
@@ -156,11 +167,14 @@ def test_the_reference_interpreter_says_the_same(name: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_setting_variables_of_random_programs(case: Case) -> None:
     """The same on random programs."""
-    try:
-        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>")
-    except tracr.CompileError:
-        return
-    interventions_agree(model, case.inputs(8), case.seed)
+    for level in (1, 2):
+        try:
+            model = compile_quietly(
+                case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
+            )
+        except tracr.CompileError:
+            return
+        interventions_agree(model, case.inputs(8), case.seed)
 
 
 def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
@@ -181,6 +195,44 @@ def test_setting_needs_a_known_variable_and_its_values() -> None:
         model.run("aa", set={"is_x": [7, 1]})
     with pytest.raises(tracr.InputError, match="every token"):
         model.run("aa", set={"is_x": [True]})
+
+
+def test_setting_a_folded_variable() -> None:
+    """In what its readers compute; several at once, one of which is read through the other."""
+    is_x, is_a = (rasp.numerical(rasp.tokens == token).named(f"is_{token}") for token in "xa")
+    weighted = rasp.LinearSequenceMap(is_x, is_a, 2, -1).named("weighted")
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
+    model = tracr.compile(rasp.Aggregate(before, weighted).named("mean"), "abx", 4, level=2)
+    assert set(folded(model.construction)) == {"is_x", "is_a", "weighted"}
+    assert model("xa") == [2.0, 0.5]
+    assert model.run("xa", set={"is_x": [0, 1]}).decoded == [0.0, 0.5]
+    assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]
+    assert model.run("xa", set={"weighted": [0, 2]}).decoded == [0.0, 1.0]
+    assert model.run("xa", set={"is_x": [1, 1], "weighted": [0, 2]}).decoded == [0.0, 1.0]
+    assert model.run(["xa", "bbb"], set={"is_x": [[1, 1], [1, 0, 0]]}).decoded == [[2.0, 1.5], [2.0, 1.0, 2 / 3]]
+    assert tracr.compile(is_x, "abx", 4, level=2).run("ax", set={"is_x": [1, 0]}).decoded == [1, 0]
+
+
+def test_setting_a_folded_variable_that_is_not_all_there() -> None:
+    """3x - 1.5 (2x - y) is 1.5y: the x that the variable is made of is nowhere."""
+    x, y = rasp.numerical(rasp.tokens), rasp.numerical(rasp.indices)
+    inner = rasp.LinearSequenceMap(x, y, 2, -1).named("inner")
+    model = tracr.compile(rasp.LinearSequenceMap(x, inner, 3, -1.5), (1, 2), 3, level=2)
+    with pytest.raises(tracr.InputError, match=r"tokens is not there[\s\S]*level 1"):
+        model.run([1, 2], set={"inner": [2, 1]})
+
+
+def test_setting_a_folded_variable_that_a_merged_head_blurs() -> None:
+    """A head with the same weights reads the same from tokens themselves: setting the variable is refused."""
+    same = rasp.Map(lambda x: x, rasp.tokens).named("same")
+    one = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("one")
+    other = rasp.SelectorWidth(rasp.Select(same, rasp.tokens, rasp.Comparison.EQ)).named("other")
+    program = rasp.SequenceMap(lambda x, y: (x, y), one, other)
+    merged = tracr.compile(program, "ab", 3, level=2, passes={"share": False})
+    with pytest.raises(tracr.InputError, match=r"merged with one that does not[\s\S]*merge_heads"):
+        merged.run("ab", set={"same": ["a", "a"]})
+    apart = tracr.compile(program, "ab", 3, level=2, passes={"share": False, "merge_heads": False})
+    assert apart.run("ab", set={"same": ["a", "a"]}).decoded == [(1, 2), (1, 0)]
 
 
 def test_a_budget_holds_for_large_vocabularies() -> None:

@@ -48,10 +48,14 @@ class Circuit:
     @property
     def unembedded(self) -> tuple[LinearMap, ...]:
         """What each output is read off."""
-        whole = (LinearMap.of(variable, np.eye(variable.size)) for _, variable in self.outputs)
-        return tuple(
-            self.folded.get(variable, linear) for (_, variable), linear in zip(self.outputs, whole, strict=True)
-        )
+        found = []
+        for _, variable in self.outputs:
+            code = np.eye(variable.size)
+            linear = LinearMap.of(variable, code)
+            if variable in self.folded:
+                linear = self.folded[variable] + LinearMap({}, variable.size, {variable: code})
+            found.append(linear)
+        return tuple(found)
 
     def keeps(self, variable: Variable, place: int) -> bool:
         """Whether a direction of a variable is part of the model."""
@@ -90,7 +94,10 @@ class Circuit:
             lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
         for variable, linear in self.folded.items():
             made_of = ", ".join(part.label for part in linear.blocks if part not in (ONE, BOS, PAD))
-            lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}")
+            readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
+            readers += [f"output {name}" for name, output in self.outputs if output is variable]
+            by = f" by {', '.join(readers)}" if readers else ""
+            lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}{by}")
         lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)

@@ -2,7 +2,8 @@
 
 A table of a one-hot code is linear (relu(x) = x for 0 and 1), and so is a weighted sum of numbers that are never
 `None`. Whoever reads the result can read what it is made of instead, through the product of the two matrices: queries,
-keys and values of heads, neurons, and the unembedding, which has no bias, unless a constant is added.
+keys and values of heads, neurons, and the unembedding, which has no bias, unless a constant is added. The maps remember
+what they read folded variables with (`LinearMap.through`), so that these can be set as if they were there.
 """
 
 from __future__ import annotations
@@ -44,10 +45,9 @@ def fold(circuit: Circuit) -> Circuit:
 
 def _through(linear: LinearMap, folded: Folded) -> LinearMap:
     """The same map, reading what folded variables are made of."""
-    total = LinearMap(
-        {variable: block for variable, block in linear.blocks.items() if variable not in folded}, linear.width
-    )
+    kept = {variable: block for variable, block in linear.blocks.items() if variable not in folded}
+    total = LinearMap(kept, linear.width, linear.through)
     for variable, block in linear.blocks.items():
         if variable in folded:
-            total = total + folded[variable].then(block)
+            total = total + folded[variable].then(block) + LinearMap({}, linear.width, {variable: block})
     return total

@@ -113,4 +113,16 @@ def _merged(group: list[Head]) -> Head:
             writes.append((variable, padded))
         start += head.value.width
     label, what = ", ".join(head.label for head in group), "; ".join(head.what for head in group)
-    return replace(first, label=label, value=value, writes=tuple(writes), what=what)
+    return replace(first, label=label, value=value, writes=tuple(writes), what=what, blurred=_blurred(group))
+
+
+def _blurred(group: list[Head]) -> tuple[Variable, ...]:
+    """The folded variables that heads with the same queries and keys do not all read in the same way."""
+    found: dict[Variable, None] = {}
+    for side in ("query", "key"):
+        maps: list[LinearMap] = [getattr(head, side) for head in group]
+        for variable in dict.fromkeys(variable for linear in maps for variable in linear.through):
+            blocks = [linear.through[variable] for linear in maps if variable in linear.through]
+            if len(blocks) < len(maps) or any((block != blocks[0]).any() for block in blocks):
+                found[variable] = None
+    return tuple(found)

@@ -66,6 +66,8 @@ class Head:
     writes: tuple[tuple[Variable, Array], ...]
     selector: str
     what: str
+    blurred: tuple[Variable, ...] = ()
+    """Folded variables that some, and not all, of the heads it was merged from read in their queries or keys."""
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,19 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 """1 at PAD positions only."""
 
 
+Blocks = Mapping[Variable, Array]
+
+
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x -> the sum over variables v of x[v] @ blocks[v]."""
+    """x -> the sum over variables v of x[v] @ blocks[v].
 
-    blocks: Mapping[Variable, Array]
+    `through` has a matrix, too, for every variable that was folded: what it is made of is read in its place.
+    """
+
+    blocks: Blocks
     width: int
+    through: Blocks = field(default_factory=dict)
 
     @staticmethod
     def of(variable: Variable, matrix: Array) -> LinearMap:
@@ -50,28 +58,46 @@ class LinearMap:
 
     def then(self, matrix: Array) -> LinearMap:
         """This map followed by a matrix."""
-        return LinearMap({variable: block @ matrix for variable, block in self.blocks.items()}, matrix.shape[1])
+        blocks, through = (
+            {variable: block @ matrix for variable, block in part.items()} for part in (self.blocks, self.through)
+        )
+        return LinearMap(blocks, matrix.shape[1], through)
 
     def __add__(self, other: LinearMap) -> LinearMap:
-        blocks = dict(self.blocks)
-        for variable, block in other.blocks.items():
-            blocks[variable] = blocks[variable] + block if variable in blocks else block
-        return LinearMap(blocks, self.width)
+        return LinearMap(_sum(self.blocks, other.blocks), self.width, _sum(self.through, other.through))
 
     def columns(self, used: NDArray[np.bool_], zero: Set[Variable]) -> LinearMap:
         """Only these outputs, reading only what they depend on, and not what is always `zero`."""
-        blocks = {variable: block[:, used] for variable, block in self.blocks.items() if variable not in zero}
-        return LinearMap({variable: block for variable, block in blocks.items() if block.any()}, int(used.sum()))
+        blocks, through = (
+            {variable: block[:, used] for variable, block in part.items() if variable not in zero}
+            for part in (self.blocks, self.through)
+        )
+        return LinearMap(_nonzero(blocks), int(used.sum()), _nonzero(through))
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""
-        width = self.width + other.width
-        blocks: dict[Variable, Array] = {}
-        for source, start in ((self, 0), (other, self.width)):
-            for variable, block in source.blocks.items():
-                target = blocks.setdefault(variable, np.zeros((variable.size, width)))
-                target[:, start : start + source.width] += block
-        return LinearMap(blocks, width)
+        blocks, through = _side_by_side(self, other, "blocks"), _side_by_side(self, other, "through")
+        return LinearMap(blocks, self.width + other.width, through)
+
+
+def _side_by_side(first: LinearMap, second: LinearMap, part: Literal["blocks", "through"]) -> Blocks:
+    found: dict[Variable, Array] = {}
+    for source, start in ((first, 0), (second, first.width)):
+        for variable, block in getattr(source, part).items():
+            target = found.setdefault(variable, np.zeros((variable.size, first.width + second.width)))
+            target[:, start : start + source.width] += block
+    return found
+
+
+def _sum(first: Blocks, second: Blocks) -> Blocks:
+    total = dict(first)
+    for variable, block in second.items():
+        total[variable] = total[variable] + block if variable in total else block
+    return total
+
+
+def _nonzero(blocks: Blocks) -> Blocks:
+    return {variable: block for variable, block in blocks.items() if block.any()}
 
 
 def _row(variable: Variable, *weights: float) -> LinearMap:

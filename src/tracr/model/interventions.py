@@ -1,6 +1,7 @@
 """Setting a variable: write the code of another value where the variable lives, and run on from there.
 
-What must come out is what the interpreter computes with the same variable replaced.
+What must come out is what the interpreter computes with the same variable replaced. A variable that was folded lives
+nowhere; it is set in what its readers compute with it, through the maps that they read it with.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
+from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
 from tracr.rasp.values import Value, is_number
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.forward import Hook
 
-__all__ = ["Location", "locations", "setting_hook"]
+__all__ = ["Folded", "Location", "folded", "locations", "setting_hook"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,43 +51,181 @@ def locations(construction: Construction) -> dict[str, Location]:
     }
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One input of a reader: the activation it computes (a head or neurons of it), and how a folded variable is in."""
+
+    hook: str
+    place: tuple[Any, ...]
+    matrix: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """A variable without directions: what it is read from, and all that read it."""
+
+    variable: Variable
+    linear: LinearMap
+    readings: tuple[Reading, ...]
+
+    def check(self, construction: Construction) -> None:
+        """Refuse to set what cannot be set for each of its readers, and for them alone."""
+        for head in (head for layer in construction.layers for head in layer.heads):
+            if self.variable in head.blurred:
+                raise InputError(
+                    f"{self.variable.label} was folded, and a head that reads it was merged with one that does not "
+                    f"({head.label}), so it cannot be set",
+                    hint='compile with passes={"merge_heads": False}',
+                )
+        used = np.any([reading.matrix.any(axis=1) for reading in self.readings], axis=0) if self.readings else False
+        for variable, block in self.linear.blocks.items():
+            if variable is ONE:
+                continue
+            slots = construction.slots.get(variable, np.full(variable.size, -1))
+            if (block[slots < 0] * used).any():
+                raise InputError(
+                    f"{self.variable.label} was folded, and not all that it is made of is left: it cancels in what "
+                    f"reads it ({variable.label} is not there)",
+                    hint='compile with passes={"fold": False}, or at level 1',
+                )
+
+
+def folded(construction: Construction) -> dict[str, Folded]:
+    """Every s-op that was folded, by its label."""
+    circuit = construction.schedule.circuit
+    readings: dict[Variable, list[Reading]] = {variable: [] for variable in circuit.folded}
+
+    def note(linear: LinearMap, hook: str, *place: Any) -> None:
+        for variable, block in linear.through.items():
+            readings[variable].append(Reading(hook, place, block))
+
+    for number, layer in enumerate(construction.layers):
+        for place, head in enumerate(layer.heads):
+            for name, linear in zip("qkv", head.maps, strict=True):
+                note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
+        start = 0
+        for part in layer.mlps:
+            note(part.read, f"blocks.{number}.mlp.hook_pre", slice(start, start + part.read.width))
+            start += part.read.width
+    start = 0
+    for (_, variable), linear in zip(circuit.outputs, circuit.unembedded, strict=True):
+        logits = linear if variable.codebook is None else linear.then(variable.codebook.T)
+        note(logits, "logits", slice(start, start + logits.width))
+        start += logits.width
+    return {
+        variable.label: Folded(variable, linear, tuple(readings[variable]))
+        for variable, linear in circuit.folded.items()
+        if variable.node is not None and variable.label == circuit.typed.sops[variable.node].label
+    }
+
+
 def setting_hook(
     model: CompiledModel, changes: Mapping[str, Sequence[Any]], lengths: Sequence[int], single: bool
 ) -> Hook:
     """A hook that writes the given values; `changes` maps a variable to a value per token (of each input)."""
-    known = locations(model.construction)
+    known, without = locations(model.construction), folded(model.construction)
     writes: dict[str, list[tuple[Location, NDArray[Any]]]] = {}
+    through: dict[Variable, tuple[Folded, NDArray[Any]]] = {}
     for label, values in changes.items():
-        if label not in known:
-            raise InputError(
-                f"no variable {label!r} with directions of its own", hint=f"there are {', '.join(known) or 'none'}"
-            )
+        if label not in known and label not in without:
+            names = ", ".join([*known, *without])
+            raise InputError(f"no variable {label!r} that could be set", hint=f"there are {names or 'none'}")
         rows = [values] if single else values
-        codes = _codes(known[label], model, rows, lengths)
-        writes.setdefault(known[label].hook, []).append((known[label], codes))
+        if label in known:
+            codes = _codes(known[label].variable, model, rows, lengths)
+            writes.setdefault(known[label].hook, []).append((known[label], codes))
+        else:
+            one = without[label]
+            one.check(model.construction)
+            through[one.variable] = one, _codes(one.variable, model, rows, lengths)
+    there = _Writes(model, writes)
+    elsewhere = _Through(model, through) if through else None
 
     def hook(name: str, tensor: NDArray[Any]) -> NDArray[Any] | None:
-        embedded = writes.get("hook_embed", ()) if name == "hook_pos_embed" else ()
-        if name not in writes and not embedded:
+        changed = there.at(name, tensor)
+        if elsewhere is not None:
+            changed = elsewhere.at(name, tensor if changed is None else changed)
+        return changed
+
+    return hook
+
+
+class _Writes:
+    """Setting variables that have directions: right after whatever writes them."""
+
+    def __init__(self, model: CompiledModel, writes: Mapping[str, list[tuple[Location, NDArray[Any]]]]) -> None:
+        self.basis, self.writes = model.basis, writes
+
+    def at(self, name: str, tensor: NDArray[Any]) -> NDArray[Any] | None:
+        """The activation with what is to be set in it, if there is something."""
+        embedded = self.writes.get("hook_embed", ()) if name == "hook_pos_embed" else ()
+        if name not in self.writes and not embedded:
             return None
-        changed, basis = np.array(tensor), model.basis
+        changed, basis = np.array(tensor), self.basis
         for location, _ in embedded:  # positions are added to tokens: what the one writes the other leaves alone
             changed[:, 1:] = basis.put(changed[:, 1:], location.slots[location.slots >= 0], 0.0)
-        for location, codes in writes.get(name, ()):
+        for location, codes in self.writes.get(name, ()):
             live = location.slots >= 0
             held = basis.get(changed[:, 1:], location.slots[live])
             wanted = np.where(np.isnan(codes[..., live]), held, codes[..., live])
             changed[:, 1:] = basis.put(changed[:, 1:], location.slots[live], wanted)
         return changed
 
-    return hook
+
+class _Through:
+    """Setting variables that were folded: each reader gets the difference to what it reads in their place."""
+
+    def __init__(self, model: CompiledModel, through: Mapping[Variable, tuple[Folded, NDArray[Any]]]) -> None:
+        self.model, self.through = model, through
+        self.readings: dict[str, list[tuple[Variable, Reading]]] = {}
+        for variable, (one, _) in through.items():
+            for reading in one.readings:
+                self.readings.setdefault(reading.hook, []).append((variable, reading))
+        self.stream: NDArray[Any] = np.zeros(0)
+
+    def at(self, name: str, tensor: NDArray[Any]) -> NDArray[Any] | None:
+        """The activation of a reader with the differences in it."""
+        if name == "hook_pos_embed":
+            self.stream = self.stream + tensor
+        elif name == "hook_embed" or name.rpartition(".")[2].startswith("hook_resid_"):
+            self.stream = tensor
+        if name not in self.readings:
+            return None
+        changed = np.array(tensor)
+        differences = self._differences()
+        for variable, reading in self.readings[name]:
+            changed[(slice(None), slice(1, None), *reading.place)] += differences[variable] @ reading.matrix
+        return changed
+
+    def _differences(self) -> dict[Variable, NDArray[Any]]:
+        """What the set variables are more than what is read in their place; one may be read through another."""
+        found: dict[Variable, NDArray[Any]] = {}
+        for variable in self.model.circuit.folded:
+            if variable in self.through:
+                one, codes = self.through[variable]
+                held = self._read(one.linear)
+                for earlier, block in one.linear.through.items():
+                    if earlier in found:
+                        held = held + found[earlier] @ block
+                found[variable] = np.where(np.isnan(codes), 0.0, codes - held)
+        return found
+
+    def _read(self, linear: LinearMap) -> NDArray[Any]:
+        slots_of, basis = self.model.construction.slots, self.model.basis
+        total: NDArray[Any] = np.zeros((*self.stream[:, 1:].shape[:2], linear.width))
+        for variable, block in linear.blocks.items():
+            if variable in slots_of:
+                slots = slots_of[variable]
+                total = total + basis.get(self.stream[:, 1:], slots[slots >= 0]) @ block[slots >= 0]
+            elif variable is ONE:
+                total = total + block[0]
+        return total
 
 
 def _codes(
-    location: Location, model: CompiledModel, rows: Sequence[Sequence[Value]], lengths: Sequence[int]
+    variable: Variable, model: CompiledModel, rows: Sequence[Sequence[Value]], lengths: Sequence[int]
 ) -> NDArray[Any]:
     """Coordinates [input, position, direction] of the values; NaN at padding, which is left as it is."""
-    variable = location.variable
     assert variable.node is not None
     domain = model.typed.sops[variable.node].domain
     codes = np.full((len(lengths), max(lengths, default=0), variable.size), np.nan)

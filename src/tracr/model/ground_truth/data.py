@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from tracr.model.ground_truth.ablations import Ablation
     from tracr.model.ground_truth.circuits import MinimalCircuit
 
-__all__ = ["GRANULARITIES", "Attends", "Edge", "Granularity", "GroundTruth", "Node", "Place", "Written"]
+__all__ = [
+    "GRANULARITIES",
+    "Attends",
+    "Edge",
+    "FoldedVariable",
+    "Granularity",
+    "GroundTruth",
+    "Node",
+    "Place",
+    "Written",
+]
 
 FORMAT, VERSION = "tracr ground truth", 1
 Granularity = Literal["component", "head", "qkv", "neuron_group"]
@@ -112,6 +122,17 @@ class Edge:
         return f"{self.source} -> {name}: {self.variable}{' (cancelled)' if self.cancelled else ''}"
 
 
+@dataclass(frozen=True)
+class FoldedVariable:
+    """A variable of the program without dimensions (level 2): what is read in its place, and which inputs read it."""
+
+    variable: str
+    expression: str
+    line: str
+    made_of: tuple[str, ...]
+    readers: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
     """The nodes and edges of a compiled model, at four granularities, and what of them an ablation cannot miss."""
@@ -119,6 +140,7 @@ class GroundTruth:
     model: CompiledModel = field(repr=False)
     _nodes: tuple[Node, ...] = field(repr=False)
     _edges: tuple[Edge, ...] = field(repr=False)
+    folded: tuple[FoldedVariable, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return f"GroundTruth({len(self._nodes)} nodes, {len(self._edges)} edges)"
@@ -161,8 +183,13 @@ class GroundTruth:
         )
 
     def show(self) -> str:
-        """What every node computes, then one line per edge."""
-        return "\n".join([*(f"{node.id}: {node.computes}" for node in self._nodes), *map(str, self._edges)])
+        """What every node computes, then one line per edge, then what was folded."""
+        nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
+        folded = [
+            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
+            for one in self.folded
+        ]
+        return "\n".join([*nodes, *map(str, self._edges), *folded])
 
     def to_dict(self) -> dict[str, Any]:
         """What `to_json` writes."""
@@ -176,6 +203,7 @@ class GroundTruth:
             "n_layers": self.model.n_layers,
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
+            "folded": [asdict(one) for one in self.folded],
             **self._directions(),
             "granularities": {
                 granularity: {

@@ -23,7 +23,17 @@ from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
-from tracr.model.ground_truth.data import FINEST, Attends, Edge, GroundTruth, Node, Place, Written, places
+from tracr.model.ground_truth.data import (
+    FINEST,
+    Attends,
+    Edge,
+    FoldedVariable,
+    GroundTruth,
+    Node,
+    Place,
+    Written,
+    places,
+)
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -64,7 +74,7 @@ class _Carried:
 def ground_truth_of(model: CompiledModel) -> GroundTruth:
     """Nodes and edges of a model; those of a variant are the compiled model's, along other directions."""
     wiring = _Wiring(model.plain)
-    return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()))
+    return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()), wiring.folded())
 
 
 class _Wiring:
@@ -210,6 +220,31 @@ class _Wiring:
                     positions,
                     one.cancelled,
                 )
+
+    def folded(self) -> tuple[FoldedVariable, ...]:
+        """The variables that are read from others, and by whom."""
+        circuit, layers = self.model.circuit, self.model.construction.layers
+        inputs = [
+            (f"blocks.{number}.attn.{place}.{name}", linear)
+            for number, layer in enumerate(layers)
+            for place, head in enumerate(layer.heads)
+            for name, linear in zip("qkv", head.maps, strict=True)
+        ]
+        inputs += [
+            (f"blocks.{number}.mlp.{place}", group.read)
+            for number, layer in enumerate(layers)
+            for place, group in enumerate(layer.mlps)
+        ]
+        inputs += [("unembed", linear) for linear in circuit.unembedded]
+        return tuple(
+            FoldedVariable(
+                variable.label,
+                *self._expression(variable),
+                tuple(self.names[part] for part in linear.blocks if part in self.names and part not in SPECIAL),
+                tuple(dict.fromkeys(name for name, read in inputs if variable in read.through)),
+            )
+            for variable, linear in circuit.folded.items()
+        )
 
     def _positions(self, attends: Attends | None) -> tuple[tuple[int, int], ...] | None:
         """From which position to which a head with a fixed pattern moves values, on the longest input."""
