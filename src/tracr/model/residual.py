@@ -104,8 +104,9 @@ class Residual:
             raise TracrError(f"the residual stream has no dimension {key!r}", hint=f"it has {', '.join(self.labels)}")
         turns = [dimension for dimension in self.dimensions if dimension.index == range(len(self))[key]]
         if len(turns) > 1:
+            order = sorted(turns, key=lambda dimension: dimension.since)
             raise TracrError(
-                f"dimension {key} holds {', then '.join(dimension.label for dimension in turns)}",
+                f"dimension {key} holds {', then '.join(dimension.label for dimension in order)}",
                 hint="ask for one of them by label, or for what is there at some place: residual.at(hook)",
             )
         return turns[0]
