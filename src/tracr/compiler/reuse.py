@@ -32,7 +32,7 @@ from tracr.craft.mlps import MLP
 from tracr.craft.numerics import U
 from tracr.craft.variables import Variable
 
-__all__ = ["Layout", "Place", "always", "reuse"]
+__all__ = ["ALWAYS", "Layout", "Place", "always", "last_reads", "reuse"]
 
 Place = tuple[Variable, int]
 """A direction: the variable and which of its coordinates."""
@@ -85,7 +85,8 @@ def _written(schedule: Schedule) -> dict[Variable, int]:
     return times
 
 
-def _last_reads(schedule: Schedule) -> dict[Variable, int]:
+def last_reads(schedule: Schedule) -> dict[Variable, int]:
+    """When each variable is read for the last time; outputs, and what is always live, `ALWAYS`."""
     last: dict[Variable, int] = {}
 
     def note(linear: LinearMap, time: int) -> None:
@@ -106,7 +107,7 @@ class _Allocation:
 
     def __init__(self, schedule: Schedule, places: Sequence[Place], apart: Layout, width: int) -> None:
         self.places, self.since, self.width = places, apart.since, width
-        last = _last_reads(schedule)
+        last = last_reads(schedule)
         ends = (last.get(variable, -1) for variable, _ in places)
         self.last = [max(end, since) for end, since in zip(ends, self.since, strict=True)]
         self.slots = [-1] * len(places)

@@ -219,7 +219,8 @@ class CompiledModel:
 
         Args:
             kind: "stream", the residual stream for an input; "attention", its attention beside the selectors; "graph",
-                the program; "weights", in their labelled bases; "layers", which component is where.
+                the program; "weights", in their labelled bases; "layers", which component is where; "slots", which
+                variable is in which dimension, from sub-layer to sub-layer.
             tokens: the input, or a run of one, for "stream" and "attention".
             options: `ax`, an axes to draw in; `width`; and what the figure's own function takes.
         """

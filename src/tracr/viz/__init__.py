@@ -6,6 +6,7 @@ attention_figure.py   attention beside the selector the program asks for, which 
                       compares the two
 weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, in their labelled bases
 layers_figure.py      which component sits in which layer
+slots_figure.py       which variable is in which dimension, from sub-layer to sub-layer
 canvas.py             what all of them draw on; blocks.py: pieces of known size; choosing.py: which parts are asked for
 labels.py, rows.py    what is written beside
 notebook.py           models, runs and verifications as HTML
@@ -26,6 +27,7 @@ __all__ = [
     "KINDS",
     "attention_patterns",
     "computational_graph",
+    "dimension_use",
     "figure",
     "layer_allocation",
     "residual_stream",
@@ -38,6 +40,7 @@ KINDS = {
     "attention": "attention_patterns",
     "weights": "weight_matrices",
     "layers": "layer_allocation",
+    "slots": "dimension_use",
 }
 """The short names of the figures: those of `model.figure` and `tracr figure`."""
 
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from tracr.viz.attention_figure import attention_patterns
     from tracr.viz.graph_figure import computational_graph
     from tracr.viz.layers_figure import layer_allocation
+    from tracr.viz.slots_figure import dimension_use
     from tracr.viz.stream_figure import residual_stream
     from tracr.viz.weights_figure import weight_matrices
 else:

@@ -1,0 +1,92 @@
+"""Which variable is in which dimension of the residual stream, from the embedding to the last sub-layer.
+
+A variable's box is filled for as long as somebody reads it. After that it is pale, up to the sub-layer that clears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tracr.compiler.reuse import last_reads
+from tracr.viz.blocks import LABEL, Block, figure_of
+from tracr.viz.canvas import BLUE, GREY, INK, LINE, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SMALL, Canvas, text_width
+from tracr.viz.labels import shortened, visible
+
+if TYPE_CHECKING:
+    from tracr.compiler.construct import Direction
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["dimension_use"]
+
+ROW = 0.13
+COLUMN = 0.62
+
+
+def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+    """The dimensions as rows, the sub-layers as columns, a box for each variable while it is there.
+
+    Args:
+        model: a compiled model.
+        width: how many inches wide it may be.
+        ax: draw in this axes instead of a figure of its own.
+    """
+    return figure_of([slots_block(model, width)], width, ax)
+
+
+def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> Block:
+    """The picture as a block, perhaps under a title."""
+    columns = 2 * model.n_layers + 1
+    column = min(COLUMN, (width - 0.6) / columns)
+    head = LINE * (2 if title else 1)
+    last = last_reads(model.schedule)
+
+    def draw(canvas: Canvas, x: float, y: float) -> None:
+        if title:
+            canvas.text(x, y + LINE / 2, title, weight="bold")
+        for place, name in enumerate(_names(model)):
+            canvas.text(x + (place + 0.5) * column, y + head - LINE / 2, name, size=SMALL, color=GREY, ha="center")
+        for group in _groups(model):
+            _box(canvas, x, y + head, column, columns, group, last.get(group[0].variable, -1))
+
+    size = max(columns * column, text_width(title, weight="bold") if title else 0.0)
+    return Block(size, head + ROW * model.construction.width, draw)
+
+
+def _names(model: CompiledModel) -> Iterator[str]:
+    yield "embed"
+    for number in range(1, model.n_layers + 1):
+        yield f"Attn {number}"
+        yield f"MLP {number}"
+
+
+def _groups(model: CompiledModel) -> Iterator[list[Direction]]:
+    """Neighbouring dimensions that hold one variable in the same sub-layers."""
+    group: list[Direction] = []
+    for one in sorted(model.construction.directions, key=lambda one: (one.since, one.variable.label, one.slot)):
+        if group:
+            before = group[-1]
+            together = (before.variable, before.since, before.until) == (one.variable, one.since, one.until)
+            if not together or one.slot != before.slot + 1:
+                yield group
+                group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def _box(canvas: Canvas, x: float, y: float, column: float, columns: int, group: list[Direction], last: int) -> None:
+    first = group[0]
+    start, stop = first.since + 1, min(first.until + 1, columns)
+    read = max(start + 1, min(last + 1, stop))
+    edge, face = [(GREY, PALE), (ORANGE, PALE_ORANGE), (BLUE, PALE_BLUE)][0 if start == 0 else 2 - start % 2]
+    top, height = y + ROW * first.slot, ROW * len(group)
+    canvas.box(x + start * column, top, (stop - start) * column, height, edge=edge, face="white", line=0.4)
+    canvas.box(x + start * column, top, (read - start) * column, height, edge=edge, face=face, line=0.6)
+    room, name, limit = (stop - start) * column - 0.06, visible(first.variable.label), LABEL
+    while limit > 2 and text_width(shortened(name, limit), SMALL) > room:
+        limit -= 1
+    canvas.text(x + start * column + 0.03, top + height / 2, shortened(name, limit), size=SMALL, color=INK)
