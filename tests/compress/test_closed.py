@@ -10,7 +10,9 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tracr.compress import all_inputs, exact_dim, samples, score
-from tracr.compress.closed import exact_projection
+from tracr.compress.closed import exact_projection, unmet
+from tracr.compress.compressing import measured
+from tracr.compress.model import Training
 from tracr.compress.network import network_of
 from tracr.compress.paper import study
 from tracr.compress.projection import SHARING, Projection, fold, sites_of
@@ -50,6 +52,20 @@ def test_the_exact_dimension_is_the_least() -> None:
     wider = tracr.compress(model, 12, "exact")
     assert wider.d_model == 12
     assert wider.verify()
+
+
+@pytest.mark.parametrize("name", [name for name in SOME if name in programs.EXAMPLES])
+def test_sub_layers_alone_need_fewer_dimensions(name: str) -> None:
+    """Without the outputs' reads fewer columns do, and what is added where no sub-layer looks changes none of them."""
+    model = compiled(name, level=0)
+    task = task_of(model)
+    W = exact_projection(task, outputs=False)
+    assert W.shape[1] <= exact_projection(task).shape[1]
+    noise = unmet(task) @ np.random.default_rng(0).normal(size=W.shape)
+    sites = sites_of(task.network, "one")
+    for matrix in (W, W + noise):
+        made = measured(model, task, Projection(matrix[None], sites), Training("none"))
+        assert made.training.layer_loss < 1e-18
 
 
 @pytest.mark.parametrize("sharing", SHARING)

@@ -21,12 +21,13 @@ from tracr.rasp import programs
 jax = pytest.importorskip("jax")
 pytest.importorskip("optax")
 
+from tracr.compress.fast import fast  # noqa: E402
 from tracr.compress.objective import Objective  # noqa: E402
 from tracr.compress.sgd import starts, train  # noqa: E402
 
 pytestmark = pytest.mark.slow
 SHORT = Recipe(steps=60, chunk=20, batch=32)
-QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1)
+QUICK = FastRecipe(starts=4, steps=100, polish=10, kept=1, shrink=10)
 
 
 @pytest.mark.parametrize("name", ["frac_prevs", "sort_unique", "hist", "hist2"])
@@ -86,15 +87,38 @@ def test_columns_of_zeros_stay_zeros() -> None:
 
 
 def test_fast_is_reproducible_and_good() -> None:
-    """Few starts at 9 dimensions, where nothing need be lost, get close to that; twice the same."""
+    """Few starts at 5 dimensions, fewer than sub-layers need to read exactly, get close; twice the same."""
     model, inputs = study("frac_prevs")
     some = inputs[::8]
-    recipe = FastRecipe(starts=8, steps=500, polish=40)
-    first, second = (tracr.compress(model, 9, "fast", 1, inputs=some, recipe=recipe) for _ in range(2))
+    recipe = FastRecipe(starts=8, steps=500, polish=40, shrink=20)
+    first, second = (tracr.compress(model, 5, "fast", 1, inputs=some, recipe=recipe) for _ in range(2))
     assert np.array_equal(first.W, second.W)
-    assert first.training.loss < 1e-3
+    assert first.training.loss < 2e-2
     assert first.training.loss <= min(first.training.starts) * (1 + 1e-6)
-    assert len(first.training.starts) == 8
+    assert len(first.training.starts) == recipe.starts + recipe.kept
+
+
+@pytest.mark.parametrize("options", [{}, {"sharing": "read-write"}])
+def test_fast_loses_nothing_where_sub_layers_can_read_exactly(options: dict[str, Any]) -> None:
+    """In 12 dimensions sort_unique works as programmed, where the paper's recipe ends at a loss of 0.61."""
+    model, inputs = study("sort_unique")
+    recipe = FastRecipe(starts=2, steps=5, polish=40)
+    small = tracr.compress(model, 12, "fast", inputs=inputs, recipe=recipe, **options)
+    assert small.training.loss < 1e-8
+    assert min(small.report(inputs).cosine.values()) > 0.999
+
+
+def test_surplus_columns_are_pulled_to_zero() -> None:
+    """From the 8 columns with which sub-layers of frac_prevs read exactly to 7, before other starts are tried."""
+    model, inputs = study("frac_prevs")
+    task = task_of(model, inputs[::8])
+    objective = Objective(task, sites_of(task.network, "one"))
+    stages: list[str] = []
+    recipe = FastRecipe(starts=2, steps=5, polish=40, shrink=100)
+    found = fast(objective, 7, 0, recipe, model.options.gap, progress=lambda stage, done, loss: stages.append(stage))
+    assert found.params["W"].shape == (recipe.kept, 1, 14, 7)
+    assert found.losses[0] < 1e-6
+    assert set(stages) == {"exact", "shrink"}
 
 
 @pytest.mark.parametrize("method", ["sgd", "fast"])
@@ -137,8 +161,8 @@ def test_interrupting_keeps_the_best_so_far() -> None:
     def stop(stage: str, done: int, loss: float) -> None:
         raise KeyboardInterrupt
 
-    for method, recipe in (("sgd", SHORT), ("fast", QUICK)):
-        small = tracr.compress(model, 6, method, inputs=inputs, recipe=recipe, progress=stop)
+    for method, dim, recipe in (("sgd", 6, SHORT), ("fast", 6, QUICK), ("fast", 9, QUICK)):
+        small = tracr.compress(model, dim, method, inputs=inputs, recipe=recipe, progress=stop)
         assert small.training.interrupted
         assert np.isfinite(small.training.loss)
 

@@ -5,7 +5,7 @@ task.py          inputs, and what the compiled model computes on them
 projection.py    the projection, and folding it into weights
 objective.py     the loss, in JAX
 sgd.py           the paper's recipe, any number of runs in one program
-fast.py          many starts, softened attention, second-order polish
+fast.py          our optimiser: exact and random starts, softened attention; polish.py its second-order steps
 closed.py        PCA, and the smallest projection that loses nothing
 compressing.py   `compress`
 model.py         CompressedModel; saving.py its folders

@@ -203,8 +203,8 @@ class _reporting:
         self._progress = progress
         self._bar: Any = None
         chosen = _as(recipe, Recipe if method == "sgd" else FastRecipe)
-        self._total = chosen.steps if method == "sgd" else 2 * chosen.steps + chosen.polish
-        self._offset = {"soft descent": chosen.steps, "polish": 2 * chosen.steps} if method == "fast" else {}
+        self._totals = {"shrink": chosen.shrink, "polish": chosen.polish} if method == "fast" else {}
+        self._steps = chosen.steps
 
     def __enter__(self) -> Progress:
         if callable(self._progress):
@@ -213,11 +213,14 @@ class _reporting:
             return lambda stage, done, loss: None
         from tqdm import tqdm
 
-        bar = self._bar = tqdm(total=self._total, unit="step", leave=False, disable=None)
+        bar = self._bar = tqdm(total=self._steps, unit="step", leave=False, disable=None)
 
         def tell(stage: str, done: int, loss: float) -> None:
+            if done < bar.n:
+                bar.reset()
+            bar.total = self._totals.get(stage, self._steps)
             bar.set_postfix(stage=stage, loss=f"{loss:.3g}", refresh=False)
-            bar.update(self._offset.get(stage, 0) + done - bar.n)
+            bar.update(done - bar.n)
 
         return tell
 

@@ -1,22 +1,27 @@
-"""Our optimiser of the same objective: many starts at once, full batches, softened attention, second-order polish.
+"""Our optimiser of the same objective: starts that lose little, many random ones, second-order steps.
 
-Three things make it fast. Targets and inputs are fixed, so a few inputs in full batch say as much as an endless stream
-of batches. Sharp attention makes plateaus: half of the starts begin with scores multiplied by a small number (and the
-targets of the compiled model softened alike), which then grows to 1. And near a minimum Levenberg-Marquardt steps
-converge in tens of iterations where first-order steps take 10⁵.
+Four things make it fast. Sub-layers can be made to read exactly in closed form: from such a start only the outputs are
+left to be found, and where it has too many dimensions, the surplus ones are pulled to zero while the loss stays low.
+Targets and inputs are fixed, so a few inputs in full batch say as much as an endless stream of batches. Sharp attention
+makes plateaus: half of the random starts begin with scores multiplied by a small number (and the targets of the
+compiled model softened alike), which then grows to 1. And near a minimum Levenberg-Marquardt steps converge in tens of
+iterations where first-order steps take 10⁵.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compress.closed import exact_projection, unmet
 from tracr.compress.objective import Objective, Params
+from tracr.compress.polish import BLOCK, Polish
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -26,11 +31,16 @@ __all__ = ["FastRecipe", "fast"]
 Array = NDArray[Any]
 PIECES = 5  # of a descent, between which the user hears of it
 LARGEST = 1500  # trained numbers beyond which the curvature matrix is not worth its time
+PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, at first and at last
 
 
 @dataclass(frozen=True)
 class FastRecipe:
-    """How to search: `starts` in all, `steps` of Adam, then `polish` second-order iterations of the best `kept`."""
+    """How to search: `starts` random ones, `steps` of Adam each, `polish` second-order iterations of the `kept` best.
+
+    As many start from exact reads; if these are too wide, `shrink` iterations make them narrower. A loss of `enough`
+    ends the search.
+    """
 
     starts: int = 48
     steps: int = 3000
@@ -40,12 +50,13 @@ class FastRecipe:
     inputs: int = 128
     kept: int = 4
     polish: int = 120
-    enough: float = 0.0
+    shrink: int = 200
+    enough: float = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """The runs that were polished, best first, the losses of every start when it ended, and losses over time."""
+    """The best runs, best first, the losses of every start when it ended, and losses over time."""
 
     params: Params
     losses: Array
@@ -65,71 +76,126 @@ def fast(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> Searched:
     """Search for the projection with the lowest loss. Stops early at a loss of `recipe.enough`, and at Ctrl-C."""
-    search = _Search(objective, dim, recipe, gap, progress)
-    search.run(seed, train_weights)
+    search = _Search(objective, dim, seed, recipe, gap, train_weights, progress)
+    search.run()
     return search.result()
 
 
 class _Search:
-    def __init__(self, objective: Objective, dim: int, recipe: FastRecipe, gap: float, progress: Any) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        dim: int,
+        seed: int,
+        recipe: FastRecipe,
+        gap: float,
+        train_weights: bool,
+        progress: Any,
+    ) -> None:
         self.jax, self.jnp = objective.jax, objective.jnp
-        self.whole, self.dim, self.recipe, self.progress = objective, dim, recipe, progress
+        self.objective, self.dim, self.seed, self.recipe = objective, dim, seed, recipe
+        self.train_weights, self.progress = train_weights, progress
         self.part = _on(objective, objective.task.sample(recipe.inputs))
+        self.fine = _on(objective, objective.task.sample(2 * recipe.inputs), np.float64)
         self.softest = min(1.0, recipe.softest / gap)
-        self.evaluate = self.jax.jit(self.jax.vmap(objective.loss))
+        self.evaluate = self.jax.jit(_on(objective, objective.task, np.float64).loss)
+        self.polishes: dict[int, Polish] = {}
         self.ended: list[tuple[float, Params]] = []
         self.started: list[float] = []
         self.clock = time.perf_counter()
         self.times: list[tuple[float, float]] = []
         self.interrupted = False
 
-    def run(self, seed: int, train_weights: bool) -> None:
-        """One search; before it a small one, which may be enough, where that is said."""
-        whole = self.recipe
-        small = replace(whole, starts=min(whole.starts, 8), steps=min(whole.steps, 600))
+    def run(self) -> None:
+        """From exact starts and from random ones. A few of these go before all; before them exact ones that fit."""
+        recipe, exact = self.recipe, exact_projection(self.fine.task, outputs=False)
+        few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
+        searches = [partial(self.exact, exact), partial(self.random, recipe)]
+        if few != recipe and recipe.enough > 0:
+            searches.insert(int(exact.shape[1] <= self.dim), partial(self.random, few))
         try:
-            for recipe in (small, whole) if whole.enough > 0 else (whole,):
-                self.recipe = recipe
-                self.search(seed, train_weights)
-                if self.best() <= recipe.enough:
+            for search in searches:
+                search()
+                if self.done():
                     return
         except KeyboardInterrupt:
             self.interrupted = True
 
-    def search(self, seed: int, train_weights: bool) -> None:
-        recipe = self.recipe
-        count = max(1, recipe.starts // 2)
-        drawn = np.random.SeedSequence(seed).generate_state(2 * count).tolist()
-        advance = self.descent()
-        for seeds, softest in ((drawn[:count], 1.0), (drawn[count:], self.softest)):
-            self.descend(advance, starts(self.part, self.dim, seeds, recipe.scale, train_weights), softest)
-            if self.best() <= recipe.enough:
-                return
-        self.second_order()
-
     def best(self) -> float:
         return min((loss for loss, _ in self.ended), default=np.inf)
 
-    def keep(self, params: Params, stage: str, done: int) -> Array:
-        """Note runs with their losses on all inputs."""
-        losses = np.asarray(self.evaluate(params), dtype=np.float64)
-        losses = np.where(np.isfinite(losses), losses, np.inf)
-        for number, loss in enumerate(losses.tolist()):
-            self.ended.append((loss, self.jax.tree.map(lambda array, n=number: np.asarray(array[n]), params)))
-        self.note(stage, done)
-        return losses
+    def done(self) -> bool:
+        return self.best() <= self.recipe.enough
 
-    def note(self, stage: str, done: int) -> None:
+    def keep(self, params: Params, stage: str, step: int) -> list[float]:
+        """Note runs with their losses on all inputs."""
+        losses = []
+        for number in range(len(params["W"])):
+            one = self.jax.tree.map(lambda array, n=number: np.asarray(array[n]), params)
+            losses.append(self.measure(one))
+            self.ended.append((losses[-1], one))
         best = self.best()
         self.times.append((time.perf_counter() - self.clock, best))
+        self.tell(stage, step, best)
+        return losses
+
+    def measure(self, params: Params) -> float:
+        """The loss of a run on all inputs."""
+        with self.jax.enable_x64(True):
+            loss = float(self.evaluate(self.jax.tree.map(lambda array: np.asarray(array, dtype=np.float64), params)))
+        return loss if np.isfinite(loss) else np.inf
+
+    def tell(self, stage: str, step: int, loss: float) -> None:
         if self.progress is not None:
-            self.progress(stage, done, best)
+            self.progress(stage, step, loss)
 
-    # First order
+    # Starts that read exactly
 
-    def descent(self) -> Any:
-        """A jitted function: some steps of Adam for runs, from step `start` on."""
-        jax, jnp, recipe = self.jax, self.jnp, self.recipe
+    def exact(self, exact: Array) -> None:
+        """Starts with which sub-layers read exactly and outputs at random, made narrower if they are too wide."""
+        width, count = exact.shape[0], self.recipe.kept
+        columns = max(self.dim, exact.shape[1])
+        rng, free = np.random.default_rng(self.seed), unmet(self.fine.task)
+        W = []
+        for scale in np.geomspace(width**-0.5, 1.0, count):
+            turn = np.linalg.qr(rng.normal(size=(columns, columns)))[0][: exact.shape[1]]
+            W.append(exact @ turn + free @ rng.normal(scale=scale, size=(width, columns)))
+        params = starts(self.objective, columns, [0] * count, None, self.train_weights)
+        params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
+        if _size(params) // count > LARGEST:
+            return
+        self.keep(self.cut(params), "exact", 0)
+        if columns > self.dim:
+            self.shrink(params, columns - self.dim)
+        if not self.done():
+            self.second_order(self.ended[-count:])
+        self.started += [loss for loss, _ in self.ended[-count:]]
+
+    def shrink(self, params: Params, surplus: int) -> None:
+        """Pull the smallest columns to zero, ever harder."""
+        pulls = np.geomspace(*PULLS, max(1, self.recipe.shrink // BLOCK))
+        self.keep(self.cut(self.improve(params, surplus, pulls)), "shrink", self.recipe.shrink)
+
+    def cut(self, params: Params) -> Params:
+        return params | {"W": params["W"][..., : self.dim]}
+
+    # Random starts: first order
+
+    def random(self, recipe: FastRecipe) -> None:
+        """Descents from random starts, half of them soft, and second order from the best."""
+        count = max(1, recipe.starts // 2)
+        drawn = np.random.SeedSequence(self.seed).generate_state(2 * count).tolist()
+        advance = self.descent(recipe)
+        for seeds, softest in ((drawn[:count], 1.0), (drawn[count:], self.softest)):
+            params = starts(self.part, self.dim, seeds, recipe.scale, self.train_weights)
+            self.descend(advance, recipe.steps, params, softest)
+            if self.done():
+                return
+        self.second_order(self.ended)
+
+    def descent(self, recipe: FastRecipe) -> Any:
+        """Adam, and a jitted function: some of its steps for runs, from step `start` on."""
+        jax, jnp = self.jax, self.jnp
         optax = need("optax", "jax")
         update = optax.adam(optax.cosine_decay_schedule(recipe.learning_rate, recipe.steps, 1e-2), b1=0.9, b2=0.99)
         gradient = jax.vmap(jax.grad(self.part.loss), (0, None, None, None))
@@ -148,56 +214,59 @@ class _Search:
 
         return update, jax.jit(advance, static_argnums=4)
 
-    def descend(self, advance: Any, params: Params, softest: float) -> None:
+    def descend(self, advance: Any, steps: int, params: Params, softest: float) -> None:
         """Adam; what is sharp already is looked at on the way."""
         update, run = advance
-        state, size = update.init(params), -(-self.recipe.steps // PIECES)
-        for piece in range(PIECES):
-            params, state = run(params, state, piece * size, softest, size)
-            last = piece == PIECES - 1
-            if last or softest == 1.0:
-                losses = self.keep(params, "descent" if softest == 1.0 else "soft descent", (piece + 1) * size)
-                if last:
-                    self.started += losses.tolist()
-                if self.best() <= self.recipe.enough:
+        stage = "descent" if softest == 1.0 else "soft descent"
+        state, size = update.init(params), -(-steps // PIECES)
+        for piece in range(1, PIECES + 1):
+            params, state = run(params, state, (piece - 1) * size, softest, size)
+            if piece == PIECES:
+                self.started += self.keep(params, stage, piece * size)
+            elif softest == 1.0:
+                self.keep(params, stage, piece * size)
+                if self.done():
                     return
-            elif self.progress is not None:
-                self.progress("soft descent", (piece + 1) * size, self.best())
+            else:
+                self.tell(stage, piece * size, self.best())
 
     # Second order
 
-    def second_order(self) -> None:
-        """Levenberg-Marquardt from the best runs."""
-        jax, recipe = self.jax, self.recipe
-        best = sorted(self.ended, key=lambda found: found[0])[: 4 * recipe.kept]
-        chosen = _different(best, recipe.kept)
-        size = sum(np.size(array) for array in jax.tree.leaves(chosen[0]))
-        if size > LARGEST or not np.isfinite(best[0][0]):
+    def second_order(self, found: list[tuple[float, Params]]) -> None:
+        """Levenberg-Marquardt from the best runs found."""
+        best = sorted(found, key=lambda one: one[0])[: 4 * self.recipe.kept]
+        chosen = _different(best, self.recipe.kept)
+        if _size(chosen[0]) > LARGEST or not np.isfinite(best[0][0]):
             return
+        again = [chosen[number % len(chosen)] for number in range(self.recipe.kept)]  # one size: compiled once
+        params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *again)
+        self.keep(self.improve(params, 0, [0.0] * -(-self.recipe.polish // BLOCK)), "polish", self.recipe.polish)
+
+    def improve(self, params: Params, surplus: int, pulls: Sequence[float] | Array) -> Params:
+        """Second-order steps, the surplus columns pulled so hard, until nothing moves or the loss is small enough."""
+        jax, jnp = self.jax, self.jnp
+        stage, enough, still = "shrink" if surplus else "polish", self.recipe.enough, 0
         with jax.enable_x64(True):
-            fine = _on(self.whole, self.whole.task.sample(2 * recipe.inputs), np.float64)
-            polish = _Polish(fine)
-            params = jax.tree.map(lambda *arrays: self.jnp.asarray(np.stack(arrays), dtype=np.float64), *chosen)
-            stack, back = polish.flat(params)
-            carry = polish.begin(stack)
-            still = 0
-            for number in range(0, recipe.polish, 5):
-                before = np.asarray(carry[2])
-                carry = polish.iterate(carry)
-                after = np.asarray(carry[2])
-                still = still + 1 if (before - after <= 1e-4 * before).all() else 0
-                self.times.append((time.perf_counter() - self.clock, min(self.best(), float(after.min()))))
-                if self.progress is not None:
-                    self.progress("polish", number + 5, float(after.min()))
-                if still >= 2 or after.min() < max(1e-20, recipe.enough / 4):
+            params = jax.tree.map(lambda array: jnp.asarray(array, dtype=np.float64), params)
+            polish = self.polishes.get(surplus)
+            if polish is None:
+                example = jax.tree.map(lambda array: array[0], params)
+                polish = self.polishes[surplus] = Polish(self.fine, example, surplus)
+            rows = polish.rows(params)
+            damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.inf)
+            for number, pull in enumerate(pulls):
+                rows, damping, losses = polish.iterate(rows, damping, pull)
+                after = np.asarray(losses)
+                still = still + 1 if not surplus and (before - after <= 1e-4 * before).all() else 0
+                best = int(after.argmin())
+                self.tell(stage, (number + 1) * BLOCK, float(after[best]))
+                if still >= 2 or (
+                    after[best] <= enough and self.measure(self.cut(polish.params(rows[best]))) <= enough
+                ):
                     break
-            polished = [jax.tree.map(np.asarray, back(row)) for row in carry[0]]
-        count = max(1, recipe.starts // 2)  # as many as before, some several times: nothing is compiled again
-        again = [polished[number % len(polished)] for number in range(count)]
-        stacked = jax.tree.map(lambda *arrays: self.jnp.asarray(np.stack(arrays), dtype=self.whole.dtype), *again)
-        losses = np.asarray(self.evaluate(stacked), dtype=np.float64)
-        self.ended += [(loss, one) for loss, one in zip(losses.tolist(), polished, strict=False) if np.isfinite(loss)]
-        self.note("polish", recipe.polish)
+                before = after
+            found: Params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
+        return found
 
     def result(self) -> Searched:
         """The runs, best first."""
@@ -206,79 +275,6 @@ class _Search:
         params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *[params for _, params in order]) if order else {}
         losses = np.array([loss for loss, _ in order])
         return Searched(params, losses, np.array(self.started), times[:, 0], times[:, 1], self.interrupted)
-
-
-class _Polish:
-    """Levenberg-Marquardt on runs side by side.
-
-    The loss is a sum of squares c r² (of sub-layers and numbers) and of cross-entropies of logits z with p = softmax z,
-    weighted by c. Let J be the Jacobian of r or z. For the squares slope and curvature are Aᵀb and AᵀA, where
-    A = √(2c) J and b = √(2c) r. For cross-entropy with the one-hot target y they are c Jᵀ(p − y) and (Gauss-Newton)
-    c Jᵀ(diag p − p pᵀ)J: again Aᵀb and AᵀA, with A = √c diag(√p) (J − 1 pᵀJ) and b = √c (√p − y/√p), as Σp = Σy.
-    """
-
-    def __init__(self, objective: Objective) -> None:
-        self.objective, self.jax, self.jnp = objective, objective.jax, objective.jnp
-        self.iterate = self.jax.jit(self.jax.vmap(self._iterations))
-        self._back: Any = None
-
-    def flat(self, params: Params) -> tuple[Any, Any]:
-        """Runs as rows of numbers, and the way back."""
-        ravel = need("jax.flatten_util", "jax").ravel_pytree
-        self._back = ravel(self.jax.tree.map(lambda array: array[0], params))[1]
-        return self.jax.vmap(lambda one: ravel(one)[0])(params), self._back
-
-    def begin(self, rows: Any) -> Any:
-        """The state before the first iteration."""
-        value = self.jax.jit(self.jax.vmap(lambda row: self.objective.loss(self._back(row))))(rows)
-        return rows, self.jnp.full(len(rows), 1e-2), value
-
-    def _iterations(self, carry: Any) -> Any:
-        return self.jax.lax.fori_loop(0, 5, lambda _, carry: self._iteration(*carry), carry)
-
-    def _iteration(self, row: Any, damping: Any, value: Any) -> Any:
-        jnp = self.jnp
-        J, residuals = self._system(row)
-        curvature, slope = J.T @ J, J.T @ residuals
-        diagonal = jnp.diag(curvature)
-        floor = 1e-6 * diagonal.max() + 1e-12
-        step = jnp.linalg.solve(curvature + damping * jnp.diag(diagonal + floor), -slope)
-        new = self.objective.loss(self._back(row + step))
-        better = new < value
-        damping = jnp.clip(jnp.where(better, damping * 0.3, damping * 4), 1e-12, 1e8)
-        return jnp.where(better, row + step, row), damping, jnp.where(better, new, value)
-
-    def _system(self, row: Any) -> tuple[Any, Any]:
-        """The rows A and b of the class's docstring, one under the other."""
-        jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
-
-        def run(row: Any) -> Any:
-            found = objective.forward(self._back(row))
-            return found, found
-
-        (slopes, logit_slopes), (outs, logits) = jax.jacfwd(run, has_aux=True)(row)
-        real = objective.array(task.real)
-        tokens = real.at[:, 0].set(0.0)
-        weight = jnp.sqrt(2 * objective.layer_weight * real / real.sum())[..., None]
-        targets = [objective.array(target) for target in task.targets]
-        A = [weight[..., None] * slope for slope in slopes]
-        b = [weight * (out - target) for out, target in zip(outs, targets, strict=True)]
-        share = jnp.sqrt(objective.output_weight * tokens / tokens.sum())[..., None]
-        for output in task.outputs:
-            z, slope = logits[..., output.start : output.stop], logit_slopes[..., output.start : output.stop, :]
-            if output.categorical:
-                p = jnp.maximum(jax.nn.softmax(z), 1e-12)
-                y = jax.nn.one_hot(output.wanted, z.shape[-1], dtype=objective.dtype)
-                mean = (p[..., None] * slope).sum(axis=-2, keepdims=True)
-                A.append((share * jnp.sqrt(p))[..., None] * (slope - mean))
-                b.append(share * (jnp.sqrt(p) - y / jnp.sqrt(p)))
-            else:
-                A.append(jnp.sqrt(2.0) * share[..., None] * slope)
-                b.append(jnp.sqrt(2.0) * share * (z - objective.array(output.wanted)))
-        return (
-            jnp.concatenate([block.reshape(-1, row.size) for block in A]),
-            jnp.concatenate([block.reshape(-1) for block in b]),
-        )
 
 
 def _on(objective: Objective, task: Task, dtype: Any = None) -> Objective:
@@ -290,6 +286,11 @@ def _on(objective: Objective, task: Task, dtype: Any = None) -> Objective:
         layer_weight=objective.layer_weight,
         dtype=objective.dtype if dtype is None else dtype,
     )
+
+
+def _size(params: Params) -> int:
+    """How many numbers there are."""
+    return sum(np.size(array) for array in need("jax", "jax").tree.leaves(params))
 
 
 def _different(found: list[tuple[float, Params]], count: int) -> list[Params]:
