@@ -253,16 +253,14 @@ class _Search:
                 example = jax.tree.map(lambda array: array[0], params)
                 polish = self.polishes[surplus] = Polish(self.fine, example, surplus)
             rows = polish.rows(params)
-            damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.inf)
+            damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.nan)
             for number, pull in enumerate(pulls):
                 rows, damping, losses = polish.iterate(rows, damping, pull)
                 after = np.asarray(losses)
                 still = still + 1 if not surplus and (before - after <= 1e-4 * before).all() else 0
-                best = int(after.argmin())
-                self.tell(stage, (number + 1) * BLOCK, float(after[best]))
-                if still >= 2 or (
-                    after[best] <= enough and self.measure(self.cut(polish.params(rows[best]))) <= enough
-                ):
+                self.tell(stage, (number + 1) * BLOCK, float(after.min()))
+                best = self.cut(polish.params(rows[int(after.argmin())]))
+                if still >= 2 or (after.min() <= enough and self.measure(best) <= enough):
                     break
                 before = after
             found: Params = jax.tree.map(np.asarray, jax.vmap(polish.params)(rows))
