@@ -92,7 +92,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 # torch first, and pinned: left to itself pip takes a build several times the size.
 $(VENV)/.installed-slow: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install -q torch==2.13.0
-	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,sweep,torch]' nnsight
+	$(BIN)/python -m pip install -q -e '.[dev,hf,jax,lab,lens,onnx,opt,sweep,torch]' nnsight
 	touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(BARE)/.installed:

@@ -110,6 +110,7 @@ def compile(
     max_parameters: int = 250_000_000,
     gap: float = 256.0,
     passes: Switches = None,
+    solve_seconds: float = 10.0,
     verify: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
@@ -133,6 +134,8 @@ def compile(
             wrong is refused.
         passes: single optimisations switched on or off, as {"fold": False}; or the list of those that are to be on
             instead of the level's. `tracr.PASSES` says what each does.
+        solve_seconds: how long the solver may look for the best schedule, with passes={"solve": True}: about seconds,
+            but counted in its steps, so that the result is the same on every machine.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
     if isinstance(program, Mapping):
@@ -157,6 +160,7 @@ def compile(
         max_parameters,
         gap,
         passes,
+        solve_seconds,
     )
     model = compile_program(outputs, options)
     if verify:

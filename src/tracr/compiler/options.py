@@ -50,6 +50,7 @@ class Options:
     max_parameters: int = 250_000_000
     gap: float = GAP
     passes: Switches = None
+    solve_seconds: float = 10.0
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
@@ -79,6 +80,10 @@ class Options:
         if isinstance(self.gap, bool) or not isinstance(self.gap, int | float) or not 0 < self.gap <= GAP * 256:
             raise CompileError(f"gap must be a positive number up to {GAP * 256:g}, not {self.gap!r}")
         object.__setattr__(self, "gap", float(self.gap))
+        seconds = self.solve_seconds
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise CompileError(f"solve_seconds must be a positive number, not {seconds!r}")
+        object.__setattr__(self, "solve_seconds", float(seconds))
         if leak(self.gap, self.max_seq_len) > MOST_ASTRAY:
             raise CompileError(
                 f"with a gap of {self.gap:g} up to {leak(self.gap, self.max_seq_len):.0%} of the attention goes astray",

@@ -17,6 +17,8 @@ class Pass(NamedTuple):
     does: str
 
 
+OPT_IN = 9  # a level there is not
+
 PASSES = {
     "share": Pass(1, "equal expressions are computed once"),
     "constants": Pass(1, "what has one value is a constant, and a constant needs no direction to be read from"),
@@ -26,6 +28,8 @@ PASSES = {
     "prune": Pass(1, "what nothing reads is left out"),
     "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
     "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
+    "schedule": Pass(2, "components that can wait stand where the residual stream is narrowest"),
+    "solve": Pass(OPT_IN, "a constraint solver looks for the best schedule (extra `opt`)"),
     "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
 }
 

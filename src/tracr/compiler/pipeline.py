@@ -12,6 +12,8 @@
         fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
     4 assign to layers       Circuit       Schedule       schedule.py
+        narrow               Circuit       Schedule       narrow.py      level 2: a narrower stream, as deep
+        solve                Circuit       Schedule       solve.py       if asked for: the best schedule
         merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
@@ -21,16 +23,21 @@ Every intermediate value has `verify()`, run here at each border, and `show()`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tracr.compiler.assemble import assemble
+from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import construct
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.fold import fold
 from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
+from tracr.compiler.narrow import narrow
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
-from tracr.compiler.schedule import assign_to_layers, merge_heads
+from tracr.compiler.schedule import Schedule, assign_to_layers, merge_heads
 from tracr.compiler.share import drop_unused, share
+from tracr.compiler.solve import solve
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
@@ -74,8 +81,10 @@ def _depth(typed: Typed) -> int:
     return len(assign_to_layers(prune(fold(circuit) if typed.options.on("fold") else circuit)).layers)
 
 
-def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
-    """Steps 3 to 6: also how a saved model is rebuilt from its tables."""
+def compile_typed(
+    graph: Graph | SavedGraph, typed: Typed, source: str = "", schedule_of: Callable[[Circuit], Schedule] | None = None
+) -> CompiledModel:
+    """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
@@ -84,7 +93,7 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     if options.on("prune"):
         circuit = prune(circuit)
         circuit.verify()
-    schedule = assign_to_layers(circuit)
+    schedule = (schedule_of or scheduled)(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
     schedule.verify()
@@ -92,3 +101,11 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     construction.verify()
     parameters = assemble(construction, options)
     return CompiledModel(options, graph, typed, circuit, construction.schedule, construction, parameters, source)
+
+
+def scheduled(circuit: Circuit) -> Schedule:
+    """Step 4, as the passes say."""
+    options = circuit.typed.options
+    if options.on("solve"):
+        return solve(circuit, options.solve_seconds)
+    return narrow(circuit) if options.on("schedule") else assign_to_layers(circuit)

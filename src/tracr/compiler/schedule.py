@@ -2,23 +2,25 @@
 
 Sub-layers alternate: attention 1, MLP 1, attention 2, ... Every component goes into the earliest sub-layer of its kind
 after everything it reads. Since a sub-layer may hold any number of components this is depth-optimal: by induction no
-schedule can place a component earlier.
+schedule can place a component earlier. Which of the components that can wait do so, `narrow.py` and `solve.py` choose.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tracr.compiler.circuit import Circuit, Component
+from tracr.compiler.widths import live_widths
 from tracr.craft.heads import Head
 from tracr.craft.linear import LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
 from tracr.errors import InternalError
 
-__all__ = ["Layer", "Schedule", "assign_to_layers", "merge_heads"]
+__all__ = ["Layer", "Schedule", "assign_to_layers", "earliest", "in_sublayers", "merge_heads", "pattern"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +33,15 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The circuit's components in layers."""
+    """The circuit's components in layers: `sublayers` has the number of each one's sub-layer."""
 
     circuit: Circuit
     layers: tuple[Layer, ...]
+    sublayers: tuple[int, ...]
+    status: str = ""
+    """What the solver did, where components that can wait were not simply put first."""
+    fewest: int = 0
+    """So many directions are live somewhere in every schedule of this depth."""
 
     def verify(self) -> None:
         """Raise if a component reads what is written in its own sub-layer or later."""
@@ -60,27 +67,48 @@ class Schedule:
                 parts = [variable.label for component in components for variable, _ in component.writes]
                 parts += [component.label for component in components if not component.writes]
                 lines.append(f"{kind} {number}: {', '.join(parts) or 'no-op'}")
+        if self.status:
+            lines.append(f"solver: {self.status}; {self.peak} directions live at most, no schedule has < {self.fewest}")
         return "\n".join(lines) or "no layers"
 
+    @property
+    def peak(self) -> int:
+        """The largest number of directions live after a sub-layer."""
+        return max(live_widths(self))
 
-def assign_to_layers(circuit: Circuit) -> Schedule:
+
+def earliest(circuit: Circuit) -> list[int]:
     """The earliest sub-layer for every component."""
     written: dict[Variable, int] = {}
-    sublayers: dict[int, list[Component]] = {}
+    times = []
     for component in circuit.components:
         parity = 0 if isinstance(component, Head) else 1
         time = max((written.get(variable, -1) for variable in component.reads), default=-1) + 1
         time += (time - parity) % 2
-        sublayers.setdefault(time, []).append(component)
+        times.append(time)
         for variable, _ in component.writes:
             written[variable] = time
-    depth = max(sublayers, default=-1) // 2 + 1
+    return times
+
+
+def in_sublayers(circuit: Circuit, times: Sequence[int]) -> Schedule:
+    """The schedule with each component in the sub-layer of the given number."""
+    sublayers: dict[int, list[Component]] = {}
+    for component, time in zip(circuit.components, times, strict=True):
+        if time % 2 != (0 if isinstance(component, Head) else 1) or time < 0:
+            raise InternalError(f"{component.label} cannot stand in sub-layer {time}")
+        sublayers.setdefault(time, []).append(component)
     layers = []
-    for number in range(depth):
+    for number in range(max(sublayers, default=-1) // 2 + 1):
         heads = tuple(part for part in sublayers.get(2 * number, []) if isinstance(part, Head))
         mlps = tuple(part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP))
         layers.append(Layer(heads, mlps))
-    return Schedule(circuit, tuple(layers))
+    return Schedule(circuit, tuple(layers), tuple(times))
+
+
+def assign_to_layers(circuit: Circuit) -> Schedule:
+    """Every component in its earliest sub-layer."""
+    return in_sublayers(circuit, earliest(circuit))
 
 
 def merge_heads(schedule: Schedule) -> Schedule:
@@ -89,9 +117,14 @@ def merge_heads(schedule: Schedule) -> Schedule:
     for layer in schedule.layers:
         groups: dict[object, list[Head]] = {}
         for head in layer.heads:
-            groups.setdefault((_fingerprint(head.query), _fingerprint(head.key)), []).append(head)
+            groups.setdefault(pattern(head), []).append(head)
         layers.append(Layer(tuple(_merged(group) for group in groups.values()), layer.mlps))
     return replace(schedule, layers=tuple(layers))
+
+
+def pattern(head: Head) -> object:
+    """Equal for heads with the same queries and keys."""
+    return _fingerprint(head.query), _fingerprint(head.key)
 
 
 def _fingerprint(linear: LinearMap) -> object:

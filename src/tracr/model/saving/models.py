@@ -24,7 +24,7 @@ from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
 from tracr.compiler.translation.bits import many_valued
 from tracr.compiler.typed import Typed
-from tracr.errors import FormatError, TracrError
+from tracr.errors import FormatError, MissingExtra, TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.model.parameters import Parameters
 from tracr.model.saving.folders import read_file, write_folder
@@ -39,6 +39,7 @@ from tracr.model.saving.program_json import (
     typed_tables,
 )
 from tracr.model.saving.saved_graph import saved_graph
+from tracr.model.saving.schedule_json import read_schedule, schedule_json
 from tracr.model.saving.values_json import encode_value
 from tracr.model.saving.variant_json import basis_tensors, read_variant, variant_json
 from tracr.model.variants.variant import Variant, in_basis
@@ -154,6 +155,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "program": typed_json(model.typed),
         "graph": graph_json(saved_graph(model.graph)),
         "source": encode_value(model.source),
+        **({"schedule": schedule_json(model.schedule)} if model.options.on("solve") else {}),
         **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
     return content if model.certified else {**content, "certified": False}
@@ -184,17 +186,20 @@ def read_program(
 ) -> tuple[CompiledModel, bool]:
     """What the saved program compiles to, in the saved variant's basis, and whether the weights are said to be that."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
-    given = parse(model_json, MODEL).object(keys, optional=("certified", "variant"))
+    given = parse(model_json, MODEL).object(keys, optional=("certified", "schedule", "variant"))
     certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
+        if options.on("solve") != ("schedule" in given):
+            raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the other way round")
         _check_sizes(options, weights)
         arrays = tensors(tables, TABLES)
         variant = read_variant(given["variant"], arrays) if "variant" in given else None
         typed = read_typed(given["program"], arrays, options)
         _check_budget(typed, max_parameters)
-        model = compile_typed(read_graph(given["graph"]), typed, given["source"].text())
-    except FormatError:
+        schedule_of = read_schedule(given["schedule"]) if "schedule" in given and not recompile else None
+        model = compile_typed(read_graph(given["graph"]), typed, given["source"].text(), schedule_of)
+    except (FormatError, MissingExtra):
         raise
     except TracrError as error:
         raise FormatError(f"its program is not one the compiler makes: {error}") from None

@@ -1,0 +1,122 @@
+"""How wide the residual stream must be: which directions are live after each sub-layer.
+
+Sub-layers are numbered as they come, 0 attention, 1 MLP, 2 attention, ...; the embedding is -1, the unembedding comes
+after the last. A direction is live from the sub-layer that writes it to the last one that reads it. What is dead stays
+in the stream until neurons subtract it, so an MLP sub-layer frees it: the one that reads it last, whose writes may then
+take its place already, or the first one after the head that reads it last.
+
+The largest of the widths is what the residual stream needs if dead directions are overwritten, and all it needs: spans
+of time are an interval graph, which takes as many colours as there are spans at any one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.circuit import Circuit, Component
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.variables import Variable
+
+if TYPE_CHECKING:
+    from tracr.compiler.schedule import Schedule
+
+__all__ = ["Flows", "flows_of", "live_widths"]
+
+Times = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """For each variable of the residual stream: its directions, the component that writes it, those that read it.
+
+    Components have their numbers; two more stand for the embedding and the unembedding.
+    """
+
+    variables: tuple[Variable, ...]
+    sizes: NDArray[np.intp]
+    writer: tuple[int, ...]
+    readers: tuple[tuple[int, ...], ...]
+    components: int
+
+    @property
+    def embedding(self) -> int:
+        """The number that stands for the embedding."""
+        return self.components
+
+    @property
+    def unembedding(self) -> int:
+        """The number that stands for the unembedding."""
+        return self.components + 1
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Writers [variable], and readers [variable, n], each list filled up with its writer."""
+        most = max(map(len, self.readers), default=0)
+        rows = [
+            (*readers, *[writer] * (most - len(readers)))
+            for writer, readers in zip(self.writer, self.readers, strict=True)
+        ]
+        return np.array(self.writer, dtype=np.intp), np.array(rows, dtype=np.intp).reshape(len(rows), most)
+
+    def spans(self, times: Sequence[int] | Times, depth: int) -> tuple[Times, Times]:
+        """When each variable is written, and the sub-layer that frees it, for components in these sub-layers."""
+        writer, readers = self._arrays
+        extended = np.array([*times, -1, 2 * depth], dtype=np.intp)
+        born = extended[writer]
+        last = np.maximum(extended[readers].max(axis=1, initial=-1), born + 1)
+        return born, last | 1
+
+    def widths(self, times: Sequence[int] | Times, depth: int) -> Times:
+        """The live directions after the embedding and after each sub-layer."""
+        born, freed = self.spans(times, depth)
+        steps = np.bincount(born + 1, self.sizes, minlength=2 * depth + 3)
+        steps = steps - np.bincount(freed + 1, self.sizes, minlength=2 * depth + 3)
+        return np.cumsum(steps)[: 2 * depth + 1].astype(np.intp)
+
+
+def flows_of(circuit: Circuit, components: Sequence[Component]) -> Flows:
+    """What flows between components that compute the circuit: its own, or its own merged."""
+    embedding, unembedding = len(components), len(components) + 1
+    special = (BOS, PAD, ONE) if circuit.typed.options.level == 0 else (BOS, PAD)
+    writer = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), embedding)
+    readers: dict[Variable, list[int]] = {}
+    for number, component in enumerate(components):
+        for variable, _ in component.writes:
+            writer[variable] = number
+        for variable in component.reads:
+            readers.setdefault(variable, []).append(number)
+    for _, output in circuit.outputs:
+        for variable in circuit.folded[output].blocks if output in circuit.folded else (output,):
+            readers.setdefault(variable, []).append(unembedding)
+    sizes = {variable: sum(circuit.keeps(variable, place) for place in range(variable.size)) for variable in writer}
+    kept = tuple(variable for variable, size in sizes.items() if size)
+    return Flows(
+        kept,
+        np.array([sizes[variable] for variable in kept], dtype=np.intp),
+        tuple(writer[variable] for variable in kept),
+        tuple(tuple(dict.fromkeys(readers.get(variable, ()))) for variable in kept),
+        len(components),
+    )
+
+
+def live_widths(schedule: Schedule) -> tuple[int, ...]:
+    """The live directions after the embedding, attention 1, MLP 1, attention 2, ...
+
+    >>> import tracr
+    >>> from tracr.rasp import programs
+    >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
+    (4, 5, 3)
+    """
+    components: list[Component] = []
+    times: list[int] = []
+    for time, parts in enumerate(part for layer in schedule.layers for part in (layer.heads, layer.mlps)):
+        components += parts
+        times += [time] * len(parts)
+    found = flows_of(schedule.circuit, components).widths(times, len(schedule.layers))
+    return tuple(int(width) for width in found)
