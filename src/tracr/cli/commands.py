@@ -141,6 +141,11 @@ def compile_program(
         bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
     ] = False,
     show: Annotated[Stage | None, typer.Option(help="Print a stage of the compilation.", show_default=False)] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Print what its sizes cannot go below.")] = False,
+    solve: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Let a solver look for the best schedule so long.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compile PROGRAM, save it, print its stages.
@@ -150,21 +155,25 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict)
+    choice = Choice(vocab, max_len, level, causal, strict, solve)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
+        limits = model.bounds() if bounds else None
         if output is not None:
             model.save(output, overwrite=overwrite)
     if as_json:
         stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
+        proven = {"bounds": limits.as_json()} if limits else {}
         saved = {"saved": str(output)} if output else {}
-        _print_json({**summary(model, found.name), **stage, **saved})
+        _print_json({**summary(model, found.name), **stage, **proven, **saved})
         return
     if show:
         typer.echo(model.show(show.value))
     else:
         typer.echo(f"{found.name}: {in_short(model)}")
+    if limits:
+        typer.echo(limits)
     if output is not None:
         typer.echo(f"saved in {output}", err=show is not None)
 

@@ -33,6 +33,7 @@ class Choice:
     level: int | None = None
     causal: bool | None = None
     strict: bool | None = None
+    solve: float | None = None
 
     @property
     def given(self) -> list[str]:
@@ -107,6 +108,8 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         causal=bool(choice.causal),
         level=1 if choice.level is None else choice.level,
         strict=bool(choice.strict),
+        passes=None if choice.solve is None else {"solve": True},
+        solve_seconds=10.0 if choice.solve is None else choice.solve,
     )
     return replace(model, source=found.source)
 

@@ -35,6 +35,7 @@ from tracr.threads import blas_threads
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from tracr.compiler.bounds import Bounds
     from tracr.model.ground_truth.data import GroundTruth
     from tracr.model.variants.layer_norm import LayerNorm
     from tracr.model.variants.variant import Variant
@@ -244,6 +245,12 @@ class CompiledModel:
         if stage not in stages:
             raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
         return str(stages[stage].show())
+
+    def bounds(self) -> Bounds:
+        """What the sizes of a model of these components cannot go below, beside what was reached; prints as a table."""
+        from tracr.compiler.bounds import bounds_of  # only who asks for it needs it
+
+        return bounds_of(self)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
