@@ -48,7 +48,7 @@ from tracr.craft.variables import Array, Variable
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Bound", "Bounds", "bounds_of", "kinks", "product_rank"]
+__all__ = ["Bound", "Bounds", "Stream", "bounds_of", "kinks", "product_rank"]
 
 TINY = 1e-9  # a singular value below this part of the largest counts as rounding
 
@@ -106,7 +106,7 @@ def bounds_of(model: CompiledModel) -> Bounds:
     model = model.plain
     schedule, placing = model.schedule, placing_of(model.circuit)
     depth, width = len(schedule.layers), model.d_model
-    stream = _Stream(model.circuit)
+    stream = Stream(model.circuit)
     here, at = stream.widest_cut(schedule.sublayers, schedule.sublayers, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
     fewest = max(schedule.fewest, placing.fewest())
@@ -155,7 +155,7 @@ def _compact(rows: Array) -> Array:
     return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows
 
 
-class _Stream:
+class Stream:
     """What the embedding and the components write, and what they and the unembedding read, over all directions."""
 
     def __init__(self, circuit: Circuit) -> None:
@@ -192,8 +192,10 @@ class _Stream:
         return np.concatenate([self._rows(by_token), self._rows(by_position), *special])
 
     def widest_cut(self, written: Sequence[int], read: Sequence[int], depth: int) -> tuple[int, int]:
-        """The largest rank of later reads × earlier writes, and after which sub-layer it is, for components that have
-        written by the sub-layers `written` and read in the sub-layers `read`."""
+        """The largest rank of later reads × earlier writes, and after which sub-layer it is.
+
+        A component counts as earlier from the sub-layer `written` on, and as later before the sub-layer `read`.
+        """
         ranks = []
         for time in range(-1, 2 * depth):
             before = [self.embedded, *(rows for rows, at in zip(self.writes, written, strict=True) if at <= time)]
@@ -255,6 +257,8 @@ def kinks(read: Array, bias: Array, write: Array) -> tuple[int, int]:
     """
     sizes = np.linalg.norm(read, axis=0)
     some = sizes > 0  # the others are constants
+    if not some.any():
+        return 0, 0
     planes = (np.concatenate([read, bias[None, :]])[:, some] / sizes[some]).T
     signs = np.sign(planes[np.arange(len(planes)), np.argmax(np.abs(planes[:, :-1]) > TINY, axis=1)])
     planes *= signs[:, None]
