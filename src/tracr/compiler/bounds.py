@@ -238,8 +238,9 @@ def _neurons(what: str, reached: int, layer: Layer) -> Bound:
             rows = written.setdefault(variable, np.zeros((read.width, variable.size)))
             rows[start : start + part.read.width] += matrix
         start += part.read.width
+    outputs = np.concatenate([np.zeros((read.width, 0)), *written.values()], axis=1)
     bias = read.blocks.get(ONE, np.zeros((1, read.width)))[0]
-    turns, linear = kinks(_matrix(read, constants=False), bias, np.concatenate([*written.values()], axis=1))
+    turns, linear = kinks(_matrix(read, constants=False), bias, outputs)
     more = f", and a linear part of rank {linear} beside them" if linear else ""
     return Bound(what, reached, turns + 2 * linear, f"{turns} kink{'s' if turns != 1 else ''}{more}")
 

@@ -20,7 +20,7 @@ from tracr.compiler.schedule import Schedule, in_sublayers
 __all__ = ["HEURISTIC", "narrow", "narrowest"]
 
 HEURISTIC = "not run: heuristic"
-TRIES = 4000
+WORK = 100_000  # components times tries
 
 Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to, whether only those later than it do
 
@@ -31,14 +31,14 @@ def narrow(circuit: Circuit) -> Schedule:
     return replace(in_sublayers(circuit, narrowest(placing)), status=HEURISTIC, fewest=placing.fewest())
 
 
-def narrowest(placing: Placing, tries: int = TRIES) -> list[int]:
+def narrowest(placing: Placing) -> list[int]:
     """The best sub-layers that the search finds."""
     found = []
     for start in (placing.first, placing.last):
         times = list(start)
         if placing.cost(times)[0] > placing.fewest():
-            times = _descend(placing, times, lambda times: _profile(placing, times), tries)
-        found.append(_descend(placing, times, placing.cost, tries))
+            times = _descend(placing, times, lambda times: _profile(placing, times))
+        found.append(_descend(placing, times, placing.cost))
     return min(found, key=placing.cost)
 
 
@@ -47,9 +47,10 @@ def _profile(placing: Placing, times: list[int]) -> list[int]:
     return sorted(placing.flows.widths(times, placing.depth).tolist(), reverse=True)
 
 
-def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any], tries: int) -> list[int]:
+def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any]) -> list[int]:
     """Steps that lower the cost, until none does."""
     best, steps = cost(times), _steps(placing)
+    tries = 1 + WORK // max(1, len(times))
     improved = True
     while improved:
         improved = False

@@ -121,7 +121,7 @@ def placing_of(circuit: Circuit) -> Placing:
         tuple(last),
         before,
         tuple(map(tuple, after)),
-        flows_of(circuit, circuit.components),
+        flows_of(circuit),
         tuple(map(tuple, patterns.values())),
         tuple(query for query, _ in widths),
         tuple(value for _, value in widths),

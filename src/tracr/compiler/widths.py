@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.circuit import Circuit, Component
+from tracr.compiler.circuit import Circuit
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 
@@ -80,13 +80,13 @@ class Flows:
         return np.cumsum(steps)[: 2 * depth + 1].astype(np.intp)
 
 
-def flows_of(circuit: Circuit, components: Sequence[Component]) -> Flows:
-    """What flows between components that compute the circuit: its own, or its own merged."""
-    embedding, unembedding = len(components), len(components) + 1
+def flows_of(circuit: Circuit) -> Flows:
+    """What flows between the components of a circuit."""
+    embedding, unembedding = len(circuit.components), len(circuit.components) + 1
     special = (BOS, PAD, ONE) if circuit.typed.options.level == 0 else (BOS, PAD)
     writer = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), embedding)
     readers: dict[Variable, list[int]] = {}
-    for number, component in enumerate(components):
+    for number, component in enumerate(circuit.components):
         for variable, _ in component.writes:
             writer[variable] = number
         for variable in component.reads:
@@ -101,7 +101,7 @@ def flows_of(circuit: Circuit, components: Sequence[Component]) -> Flows:
         np.array([sizes[variable] for variable in kept], dtype=np.intp),
         tuple(writer[variable] for variable in kept),
         tuple(tuple(dict.fromkeys(readers.get(variable, ()))) for variable in kept),
-        len(components),
+        len(circuit.components),
     )
 
 
@@ -113,10 +113,5 @@ def live_widths(schedule: Schedule) -> tuple[int, ...]:
     >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
     (4, 5, 3)
     """
-    components: list[Component] = []
-    times: list[int] = []
-    for time, parts in enumerate(part for layer in schedule.layers for part in (layer.heads, layer.mlps)):
-        components += parts
-        times += [time] * len(parts)
-    found = flows_of(schedule.circuit, components).widths(times, len(schedule.layers))
+    found = flows_of(schedule.circuit).widths(schedule.sublayers, len(schedule.layers))
     return tuple(int(width) for width in found)
