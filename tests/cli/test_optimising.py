@@ -1,0 +1,51 @@
+"""`tracr compile` with a solver, and with bounds."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import tracr
+from tracr.cli import app
+from tracr.rasp.programs import EXAMPLES
+
+
+def invoke(*words: str) -> str:
+    """Run `tracr` in this process; it must succeed."""
+    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return str(result.output)
+
+
+def test_bounds() -> None:
+    """The table below the model's line, or its rows as JSON."""
+    example = EXAMPLES["hist"]
+    bounds = tracr.compile(example.program, example.vocab, example.max_seq_len, level=2).bounds()
+    lines = invoke("compile", "hist", "--level", "2", "--bounds").splitlines()
+    assert lines[0].startswith("hist: ")
+    assert lines[1:] == str(bounds).splitlines()
+    data = json.loads(invoke("compile", "hist", "--level", "2", "--bounds", "--json"))
+    assert data["bounds"] == bounds.as_json()
+    assert data["bounds"]["sizes"][0]["optimal"] is True
+    assert "bounds" not in json.loads(invoke("compile", "hist", "--json"))
+
+
+def test_solve_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    with pytest.raises(tracr.MissingExtra, match="ortools") as error:
+        CliRunner().invoke(app, ["compile", "hist", "--solve", "1"], catch_exceptions=False)
+    assert "pip install 'tracr[opt]'" in str(error.value)
+
+
+@pytest.mark.slow
+def test_solve() -> None:
+    """The schedule says what was proven; a limit that is none is refused."""
+    pytest.importorskip("ortools")
+    text = invoke("compile", "shuffle_dyck2", "--level", "2", "--solve", "5", "--show", "schedule")
+    assert text.splitlines()[-1].startswith("solver: optimal; ")
+    with pytest.raises(tracr.CompileError, match="solve_seconds"):
+        CliRunner().invoke(app, ["compile", "hist", "--solve", "0"], catch_exceptions=False)
