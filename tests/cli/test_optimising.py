@@ -35,6 +35,8 @@ def test_bounds() -> None:
 
 def test_solve_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to install."""
+    for module in [name for name in sys.modules if name.partition(".")[0] == "ortools"]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "ortools", None)
     with pytest.raises(tracr.MissingExtra, match="ortools") as error:
         CliRunner().invoke(app, ["compile", "hist", "--solve", "1"], catch_exceptions=False)

@@ -171,7 +171,7 @@ class Stream:
             np.concatenate([self._rows(linear.blocks.items()) for linear in component.maps])
             for component in circuit.components
         ]
-        self.output = np.concatenate([self._rows(linear.blocks.items()) for linear in _unembedding(circuit)])
+        self.output = np.concatenate([self._rows(linear.blocks.items()) for linear in circuit.unembedded])
 
     def _rows(self, blocks: Iterable[tuple[Variable, Array]]) -> Array:
         """Blocks [variable, n] as rows [n, directions]."""
@@ -207,12 +207,6 @@ class Stream:
         return rank, -time
 
 
-def _unembedding(circuit: Circuit) -> Iterator[LinearMap]:
-    for _, variable in circuit.outputs:
-        linear = circuit.folded.get(variable, LinearMap.of(variable, np.eye(variable.size)))
-        yield linear if variable.codebook is None else linear.then(variable.codebook.T)
-
-
 def _head(what: str, head: Head) -> Bound:
     scores = product_rank(_matrix(head.query, constants=True), _matrix(head.key, constants=False))
     written = np.concatenate([matrix.T for _, matrix in head.writes])
@@ -227,14 +221,14 @@ def _matrix(linear: LinearMap, *, constants: bool) -> Array:
 
 
 def _neurons(what: str, reached: int, layer: Layer) -> Bound:
-    """The neurons of all MLPs of a layer, as one function."""
+    """The neurons of all MLPs of a layer, those that clear slots included, as one function."""
     read = LinearMap({}, 0)
     for part in layer.mlps:
         read = read.beside(part.read)
     written: dict[Variable, Array] = {}
     start = 0
     for part in layer.mlps:
-        for variable, matrix in part.writes:
+        for variable, matrix in (*part.writes, *part.clears):
             rows = written.setdefault(variable, np.zeros((read.width, variable.size)))
             rows[start : start + part.read.width] += matrix
         start += part.read.width

@@ -176,7 +176,7 @@ class _Program:
         model.clear_hints()
         for own, time in zip(self.by_then, start, strict=True):
             for then, literal in own.items():
-                model.add_hint(literal, time <= then)
+                model.add_hint(literal, int(time <= then))
         solver = self.cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 0

@@ -91,8 +91,8 @@ def flows_of(circuit: Circuit) -> Flows:
             writer[variable] = number
         for variable in component.reads:
             readers.setdefault(variable, []).append(number)
-    for _, output in circuit.outputs:
-        for variable in circuit.folded[output].blocks if output in circuit.folded else (output,):
+    for linear in circuit.unembedded:
+        for variable in linear.blocks:
             readers.setdefault(variable, []).append(unembedding)
     sizes = {variable: sum(circuit.keeps(variable, place) for place in range(variable.size)) for variable in writer}
     kept = tuple(variable for variable, size in sizes.items() if size)
