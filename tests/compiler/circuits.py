@@ -19,12 +19,15 @@ from tracr.compiler.typed import Typed
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, PAD, LinearMap
 from tracr.craft.mlps import MLP
+from tracr.craft.numerics import EXACT, Noise
 from tracr.craft.variables import Variable
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
 
 DYCK3 = (programs.make_shuffle_dyck(["()", "{}", "[]"]), "(){}[]", 6)
 DYCK2 = (programs.make_shuffle_dyck(["()", "{}"]), "(){}", 5)
+
+KINDS = ((EXACT, ()), (EXACT, ()), (Noise(error=0.1), ()), (EXACT, (2.0,)))  # what can be overwritten, and by what
 
 
 @cache
@@ -47,7 +50,9 @@ def random_circuit(seed: int, components: int) -> Circuit:
     shared = reading([indices], 2), reading([indices, BOS, PAD], 2)
     for number in range(components):
         read = rng.sample(found, min(len(found), rng.randint(1, 3)))
-        new = Variable(f"v{number}", Encoding.CATEGORICAL, tuple(range(rng.randint(1, 6))))
+        values = tuple(range(rng.randint(1, 6)))
+        noise, at_bos = rng.choice(KINDS)
+        new = Variable(f"v{number}", Encoding.CATEGORICAL, values, noise, at_bos * len(values))
         if rng.random() < 0.5:
             parts.append(MLP(new.label, reading(read, 3), ((new, numbers.normal(size=(3, new.size))),), ""))
         else:

@@ -11,39 +11,64 @@ import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, random_circuit, random_models
 from tracr.compiler.circuit import Circuit, Component
+from tracr.compiler.in_place import in_place
 from tracr.compiler.narrow import narrow, narrowest
 from tracr.compiler.placing import placing_of
 from tracr.compiler.schedule import assign_to_layers, in_sublayers, merge_heads
 from tracr.compiler.widths import live_widths
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
-from tracr.rasp import rasp
+from tracr.rasp import programs, rasp
 
 # Live widths
 
 
 def widths_by_definition(circuit: Circuit, sublayers: Sequence[Sequence[Component]]) -> list[int]:
-    """Direction by direction and sub-layer by sub-layer: there from its write until an MLP after its last reader's turn
-    has cleared it; what that MLP writes may take its place."""
-    written: dict[Variable, int] = {source.variable: -1 for source in circuit.embedded}
-    written |= dict.fromkeys([BOS, PAD, ONE] if circuit.typed.options.level == 0 else [BOS, PAD], -1)
+    """Direction by direction and sub-layer by sub-layer: there from its write until the MLP that clears it, and in this
+    one, too, unless what it writes can take its place."""
+    special = [BOS, PAD, ONE] if circuit.typed.options.level == 0 else [BOS, PAD]
+    written: dict[Variable, int] = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), -1)
     for time, parts in enumerate(sublayers):
         written |= {variable: time for part in parts for variable, _ in part.writes}
-    kept_to_the_end = set()
-    for _, output in circuit.outputs:
-        kept_to_the_end |= set(circuit.folded[output].blocks) if output in circuit.folded else {output}
-    widths = [0] * (len(sublayers) + 1)
-    for variable, start in written.items():
-        size = sum(circuit.keeps(variable, place) for place in range(variable.size))
-        time = start
-        while time < len(sublayers):
-            widths[time + 1] += size
-            needed = any(variable in part.reads for parts in sublayers[time + 2 :] for part in parts)
-            cleared_next = (time + 1) % 2 == 1 and not needed and variable not in kept_to_the_end
-            if cleared_next:
-                break
-            time += 1
+    kept = {variable for linear in circuit.unembedded for variable in linear.blocks} | set(special)
+    directions = [
+        (variable, start)
+        for variable, start in written.items()
+        for place in range(variable.size)
+        if circuit.keeps(variable, place)
+    ]
+
+    def cleared(variable: Variable, start: int) -> float:
+        if variable in kept:
+            return float("inf")
+        readers = [time for time, parts in enumerate(sublayers) for part in parts if variable in part.reads]
+        last = max(readers, default=start + 1)
+        return last if last % 2 else last + 1
+
+    spans = [(variable, start, cleared(variable, start)) for variable, start in directions]
+    widths = []
+    for time in range(-1, len(sublayers)):
+        there = sum(start <= time <= end for _, start, end in spans)
+        old = [variable for variable, _, end in spans if end == time]
+        new = [variable for variable, start, _ in spans if start == time]
+        widths.append(there - most_pairs(old, new))
     return widths
+
+
+def most_pairs(old: list[Variable], new: list[Variable]) -> int:
+    """How many of the new directions can take the place of old ones, by augmenting paths."""
+    taken: dict[int, int] = {}
+
+    def place(number: int, tried: set[int]) -> bool:
+        for slot, variable in enumerate(old):
+            if slot not in tried and in_place(variable, new[number]):
+                tried.add(slot)
+                if slot not in taken or place(taken[slot], tried):
+                    taken[slot] = number
+                    return True
+        return False
+
+    return sum(place(number, set()) for number in range(len(new)))
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
@@ -56,6 +81,17 @@ def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
         assert list(live_widths(schedule)) == widths_by_definition(schedule.circuit, sublayers)
 
 
+def test_slots_reach_the_largest_width() -> None:
+    """Where slots are used again the residual stream is as wide as the peak says; elsewhere each has its own."""
+    models = random_models(range(60, 120), level=2)
+    for example in programs.EXAMPLES.values():
+        models.append(compile_quietly(example.program, example.vocab, example.max_seq_len, level=2))
+    reused = [model for model in models if model.d_model < len(model.construction.directions)]
+    assert len(reused) > 20
+    assert all(model.d_model == model.schedule.peak for model in reused)
+    assert all(model.d_model >= model.schedule.peak for model in models)
+
+
 def test_live_widths_of_a_chain() -> None:
     """tokens and BOS and PAD; then a copy; then another, for which the first is still there: only an MLP clears."""
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.EQ)
@@ -63,7 +99,7 @@ def test_live_widths_of_a_chain() -> None:
     second = rasp.Aggregate(before, first, default="a")
     schedule = compile_quietly(second, "ab", 3).schedule
     stays = 2  # BOS and PAD
-    assert live_widths(schedule) == (2 + 3 + stays, 2 + 2 + 3 + stays, 2 + 3 + stays, 2 + 2 + 3 + stays, 2)
+    assert live_widths(schedule) == tuple(stays + width for width in (5, 2 + 5, 2 + 5, 2 + 5, 2 + 5))
 
 
 # The heuristic
@@ -92,7 +128,7 @@ def test_shuffle_dyck_is_small(case: tuple[rasp.SOp, str, int], layers: int, wid
     program, vocab, length = case
     model = tracr.compile(program, vocab, length, level=2)
     assert model.n_layers <= layers
-    assert model.schedule.peak <= width
+    assert model.d_model <= width
     assert_agrees(model, program, some_inputs(vocab, length, 200))
 
 

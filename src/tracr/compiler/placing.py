@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.schedule import earliest, pattern
-from tracr.compiler.widths import Flows, flows_of
+from tracr.compiler.widths import Flows, flows_of, most_pairs
 from tracr.craft.heads import Head
 
 __all__ = ["Cost", "Placing", "placing_of"]
@@ -59,15 +59,26 @@ class Placing:
         return int(self.flows.widths(times, self.depth).max()), *self.heads(times), sum(times)
 
     def fewest(self) -> int:
-        """A live width that no schedule of this depth goes below.
+        """A width that no schedule of this depth goes below.
 
         After a sub-layer t every variable is live that is written by then even if its writer waits as long as it can,
-        and is still read if all its readers come as early as they can.
+        and is still read if all its readers come as early as they can. In an MLP sub-layer t whatever must be live
+        before it takes up room, and what must be written in it, less the pairs that can be overwritten in place: any
+        further variable, dead or new, takes up a place and makes at most one pair more.
         """
-        born, _ = self.flows.spans(self.last, self.depth)
-        _, freed = self.flows.spans(self.first, self.depth)
-        widths = [int(self.flows.sizes[(born <= t) & (t < freed)].sum()) for t in range(-1, 2 * self.depth)]
-        return max(widths)
+        flows = self.flows
+        soonest, freed = flows.spans(self.first, self.depth)
+        born, _ = flows.spans(self.last, self.depth)
+        widths = []
+        for time in range(-1, 2 * self.depth):
+            widths.append(flows.sizes[(born <= time) & (time < freed)].sum())
+            old, new = (born < time) & (time <= freed), (soonest == time) & (born == time)
+            pairs = most_pairs(
+                *(sizes[new].sum() for sizes in flows.overwriting),
+                *(sizes[old & (freed == time)].sum() for sizes in flows.overwritten),
+            )
+            widths.append(flows.sizes[old | new].sum() - pairs)
+        return int(max(widths))
 
     def moved(self, times: Sequence[int], targets: Iterable[tuple[int, int]]) -> list[int] | None:
         """These components in other sub-layers, and what stands in their way moved no farther than needed.

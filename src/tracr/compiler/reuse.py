@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tracr.compiler.in_place import in_place, is_rough
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.size import count_parameters
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
-from tracr.craft.numerics import U
 from tracr.craft.variables import Variable
 
 __all__ = ["ALWAYS", "Layout", "Place", "always", "last_reads", "reuse"]
@@ -38,7 +38,6 @@ Place = tuple[Variable, int]
 """A direction: the variable and which of its coordinates."""
 
 ALWAYS = 2**31
-ROUGH = 16 * U
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ class _Allocation:
             for number, last in enumerate(self.last):
                 if last <= time and self.since[number] < time and self.until[number] == ALWAYS:
                     self.dead[number] = None
-            for number in sorted(new, key=lambda number: _is_rough(self.places[number][0])):
+            for number in sorted(new, key=lambda number: is_rough(self.places[number][0])):
                 self._place(number, time)
         return Layout(tuple(self.slots), tuple(self.since), tuple(self.until))
 
@@ -142,7 +141,7 @@ class _Allocation:
             if _cleared_at(self.last[old]) < time:
                 return old
         for old in self.dead:
-            if _cleared_at(self.last[old]) == time and _in_place(self.places[old][0], self.places[number][0]):
+            if _cleared_at(self.last[old]) == time and in_place(self.places[old][0], self.places[number][0]):
                 return old
         return None
 
@@ -150,29 +149,6 @@ class _Allocation:
 def _cleared_at(last: int) -> int:
     """The first MLP at or after a time."""
     return last if last % 2 else last + 1
-
-
-def _is_rough(variable: Variable) -> bool:
-    return variable.noise.error >= ROUGH
-
-
-def _is_integer(variable: Variable) -> bool:
-    """Whether what is stored are integers, exactly."""
-    if not variable.numerical:
-        return variable.noise.error == variable.noise.cold == 0.0
-    return variable.noise.error == 0.0 and variable.noise.grid >= 1.0
-
-
-def _largest(variable: Variable) -> float:
-    number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
-    return max(number, float(np.abs(variable.bos_code()).max(initial=0.0)))
-
-
-def _in_place(old: Variable, new: Variable) -> bool:
-    """Whether one MLP can clear the one and write the other."""
-    if _is_rough(new):
-        return _largest(old) <= 1.0 and _largest(new) <= 1.0
-    return _is_integer(old) and _is_integer(new) and _largest(old) <= 1.0 and not new.numerical
 
 
 def _with_clearing(schedule: Schedule, places: Sequence[Place], layout: Layout) -> Schedule:

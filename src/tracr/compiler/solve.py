@@ -3,7 +3,7 @@
 Depth, peak live width, heads, heads × d_head and earliness are minimised one after the other, each kept while the next
 is. The depth needs no solver: earliest placement reaches the smallest. The model has a variable [component c, sub-layer
 t] that says whether c stands in t or before; a variable is live after t if its writer does and one of its readers does
-not, so a width is a sum, and the peak the largest of these.
+not. A width (`widths.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
 
 The search starts from what `narrow.py` finds, so it never ends with anything worse.
 
@@ -23,6 +23,7 @@ from tracr.compiler.circuit import Circuit
 from tracr.compiler.narrow import narrowest
 from tracr.compiler.placing import Placing, placing_of
 from tracr.compiler.schedule import Schedule, in_sublayers
+from tracr.compiler.widths import Times
 from tracr.extras import need
 
 __all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
@@ -113,14 +114,34 @@ class _Program:
         """The largest live width."""
         flows, depth = self.placing.flows, self.placing.depth
         peak = self.model.new_int_var(0, int(flows.sizes.sum()), "peak")
+        numbers = range(len(flows.sizes))
+        live = [self._live(v, -1) for v in numbers]
         for time in range(-1, 2 * depth):
-            self.model.add(peak >= sum(int(size) * self._live(v, time) for v, size in enumerate(flows.sizes)))
+            before, live = live, [self._live(v, time) for v in numbers]
+            new = [self.at(flows.writer[v], time) for v in numbers] if time >= 0 else [0] * len(numbers)
+            dead = [before[v] + new[v] - live[v] for v in numbers]
+            self.model.add(peak >= _total(flows.sizes, live) + _total(flows.sizes, dead) - self._in_place(new, dead))
         return peak
+
+    def _in_place(self, new: list[Any], dead: list[Any]) -> Any:
+        """How many directions are overwritten by the MLP that clears them, at most."""
+        flows, most = self.placing.flows, int(self.placing.flows.sizes.sum())
+        rough, exact = (_total(sizes, new) for sizes in flows.overwriting)
+        small, integer = (_total(sizes, dead) for sizes in flows.overwritten)
+        if isinstance(small + integer, int) and not small + integer:
+            return 0
+        on_small, on_integer, by_exact = (self.model.new_int_var(0, most, "") for _ in range(3))
+        self.model.add(on_small + on_integer <= rough)
+        self.model.add(by_exact <= exact)
+        self.model.add(on_small <= small)
+        self.model.add(on_integer + by_exact <= integer)
+        return on_small + on_integer + by_exact
 
     def _live(self, variable: int, time: int) -> Any:
         """1 if a variable is live after a sub-layer: it is written by then, and not all readers have it freed.
 
-        A head frees what it reads one sub-layer later; what nothing reads is freed by the next MLP.
+        It may be 1 otherwise, too, but that makes no stream narrower. A head frees what it reads one sub-layer later;
+        what nothing reads is freed by the next MLP.
         """
         flows = self.placing.flows
         writer = flows.writer[variable]
@@ -190,3 +211,8 @@ class _Program:
             for own, last in zip(self.by_then, self.placing.last, strict=True)
         ]
         return _Found(times, math.ceil(solver.best_objective_bound - 1e-6), spent)
+
+
+def _total(sizes: Times, parts: Sequence[Any]) -> Any:
+    """The sum of the sizes of those that are there."""
+    return sum(int(size) * part for size, part in zip(sizes, parts, strict=True) if size)

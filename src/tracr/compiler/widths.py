@@ -1,12 +1,15 @@
-"""How wide the residual stream must be: which directions are live after each sub-layer.
+"""How wide the residual stream must be: which directions take up room after each sub-layer.
 
 Sub-layers are numbered as they come, 0 attention, 1 MLP, 2 attention, ...; the embedding is -1, the unembedding comes
-after the last. A direction is live from the sub-layer that writes it to the last one that reads it. What is dead stays
-in the stream until neurons subtract it, so an MLP sub-layer frees it: the one that reads it last, whose writes may then
-take its place already, or the first one after the head that reads it last.
+after the last. A direction is live from the sub-layer that writes it to the last one that reads it; BOS, PAD and one
+always are. What is dead stays in the stream until neurons subtract it (`reuse.py`): in the MLP sub-layer that reads it
+last, or the first one after the head that reads it last. Its place is free after that; or at once, for what the same
+MLP writes, where the two variables allow that (`in_place.py`).
 
 The largest of the widths is what the residual stream needs if dead directions are overwritten, and all it needs: spans
-of time are an interval graph, which takes as many colours as there are spans at any one time.
+of time are an interval graph, which takes as many colours as there are spans at any one time. In which pairs an MLP
+overwrites in place matters to the width after this MLP only, where the most pairs are best. Exact codes overwrite small
+integers only, rough ones anything small, so the most is to have rough ones take what is no integer first.
 """
 
 from __future__ import annotations
@@ -20,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Circuit
+from tracr.compiler.in_place import as_new, as_old
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 
 if TYPE_CHECKING:
     from tracr.compiler.schedule import Schedule
 
-__all__ = ["Flows", "flows_of", "live_widths"]
+__all__ = ["Flows", "flows_of", "live_widths", "most_pairs"]
 
 Times = NDArray[np.intp]
 
@@ -73,11 +77,35 @@ class Flows:
         return born, last | 1
 
     def widths(self, times: Sequence[int] | Times, depth: int) -> Times:
-        """The live directions after the embedding and after each sub-layer."""
+        """The directions that take up room after the embedding and after each sub-layer."""
         born, freed = self.spans(times, depth)
-        steps = np.bincount(born + 1, self.sizes, minlength=2 * depth + 3)
-        steps = steps - np.bincount(freed + 1, self.sizes, minlength=2 * depth + 3)
-        return np.cumsum(steps)[: 2 * depth + 1].astype(np.intp)
+        new, rough, exact = (self._count(born, weights, depth) for weights in (self.sizes, *self.overwriting))
+        dead, small, integer = (self._count(freed, weights, depth) for weights in (self.sizes, *self.overwritten))
+        live = np.cumsum(new - dead)
+        return np.asarray((live + dead - most_pairs(rough, exact, small, integer))[: 2 * depth + 1])
+
+    @staticmethod
+    def _count(when: Times, weights: Times, depth: int) -> Times:
+        """How many directions for each sub-layer, the embedding first."""
+        return np.bincount(when + 1, weights, minlength=2 * depth + 3).astype(np.intp)
+
+    @cached_property
+    def overwriting(self) -> tuple[Times, Times]:
+        """The directions that can overwrite others: rough ones, exact ones."""
+        kind = np.array([as_new(variable) for variable in self.variables], dtype=np.intp)
+        return self.sizes * (kind == 1), self.sizes * (kind == 2)
+
+    @cached_property
+    def overwritten(self) -> tuple[Times, Times]:
+        """The directions that can be overwritten: small ones that are no integers, and those that are."""
+        kind = np.array([as_old(variable) for variable in self.variables], dtype=np.intp)
+        return self.sizes * (kind == 1), self.sizes * (kind == 2)
+
+
+def most_pairs(rough: Times, exact: Times, small: Times, integer: Times) -> Times:
+    """How many directions can be overwritten in place: so many new ones, so many dead ones of each kind."""
+    by_rough = np.minimum(rough, small)
+    return np.asarray(by_rough + np.minimum(rough - by_rough + exact, integer))
 
 
 def flows_of(circuit: Circuit) -> Flows:
@@ -91,9 +119,8 @@ def flows_of(circuit: Circuit) -> Flows:
             writer[variable] = number
         for variable in component.reads:
             readers.setdefault(variable, []).append(number)
-    for linear in circuit.unembedded:
-        for variable in linear.blocks:
-            readers.setdefault(variable, []).append(unembedding)
+    for variable in (*special, *(variable for linear in circuit.unembedded for variable in linear.blocks)):
+        readers.setdefault(variable, []).append(unembedding)
     sizes = {variable: sum(circuit.keeps(variable, place) for place in range(variable.size)) for variable in writer}
     kept = tuple(variable for variable, size in sizes.items() if size)
     return Flows(
@@ -106,12 +133,12 @@ def flows_of(circuit: Circuit) -> Flows:
 
 
 def live_widths(schedule: Schedule) -> tuple[int, ...]:
-    """The live directions after the embedding, attention 1, MLP 1, attention 2, ...
+    """The directions that take up room after the embedding, attention 1, MLP 1, attention 2, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs
     >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
-    (4, 5, 3)
+    (4, 5, 6)
     """
     found = flows_of(schedule.circuit).widths(schedule.sublayers, len(schedule.layers))
     return tuple(int(width) for width in found)
