@@ -8,7 +8,8 @@ read each other needs that many layers. Earliest placement reaches it.
 
 Live directions. After a sub-layer t every variable takes up its directions that is written by then and read later. In
 every schedule of the same depth these are among them: those written by t even if their writer waits as long as it can,
-and read later even if their readers come as early as they can. A solver that ran may have proven more.
+and read later even if their readers come as early as they can. `Placing.fewest` also counts what is being cleared. A
+solver that ran may have proven more.
 
 Dimensions. Between two sub-layers only the stream carries what is written before to what is read after. Stack what is
 written before (the rows of the embeddings, the output matrices of heads and neurons) into W [m, d], and what is read

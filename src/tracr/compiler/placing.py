@@ -91,15 +91,17 @@ class Placing:
             if not self.first[component] <= time <= self.last[component]:
                 return None
             found[component] = time
-        for component in range(len(found)):
+        others = [component for component in range(len(found)) if component not in fixed]
+        for component in others:
             time = max((found[other] for other in self.before[component]), default=-1) + 1
             if time > found[component]:
                 found[component] = time + (time - self.first[component]) % 2
-        for component in reversed(range(len(found))):
+        for component in reversed(others):
             time = min((found[other] for other in self.after[component]), default=2 * self.depth) - 1
             if time < found[component]:
                 found[component] = time - (time - self.first[component]) % 2
-        return found if all(found[component] == time for component, time in fixed.items()) else None
+        ordered = all(found[other] < time for time, before in zip(found, self.before, strict=True) for other in before)
+        return found if ordered else None
 
 
 def placing_of(circuit: Circuit) -> Placing:
