@@ -123,3 +123,12 @@ def test_at_bos_nothing_is_left_behind() -> None:
     model = tracr.compile(rasp.categorical(found), "ab", 4, level=2)
     assert any(one.until < ALWAYS for one in model.construction.directions)
     assert model.verify()
+
+
+@pytest.mark.parametrize("name", ["hist2", "count_less_freq", "shuffle_dyck2"])
+def test_what_nothing_reads_is_cleared_after_it_is_written(name: str) -> None:
+    """Without pruning there are directions nobody reads: the MLP that writes one cannot clear it at the same time."""
+    example = programs.EXAMPLES[name]
+    model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=2, passes={"prune": False})
+    assert model.d_model < len(model.construction.directions)
+    assert model.verify(500)
