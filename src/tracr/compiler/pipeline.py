@@ -8,11 +8,16 @@
                                                                          would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
+      rewrite                Typed         Typed          rewrite.py     level 2: fewer operations, by three passes
+        simplify             Typed         rewrites       simplify.py    what is constant or known from the position
+        fuse                 Typed         rewrites       map_fusion.py  a table of a table is one
+        sums                 Typed         rewrites       sums.py        functions of a weighted sum
     3 translate              Typed         Circuit        translate.py
         fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
     4 assign to layers       Circuit       Schedule       schedule.py
         merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
+        share neurons        Schedule      Schedule       neurons.py     level 2: neurons that read the same become one
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
 
@@ -22,15 +27,18 @@ Every intermediate value has `verify()`, run here at each border, and `show()`.
 from __future__ import annotations
 
 from tracr.compiler.assemble import assemble
-from tracr.compiler.construct import construct
+from tracr.compiler.construct import Construction, construct
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.fold import fold
 from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
+from tracr.compiler.neurons import share_neurons
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
+from tracr.compiler.rewrite import Size, rewritten
 from tracr.compiler.schedule import assign_to_layers, merge_heads
 from tracr.compiler.share import drop_unused, share
+from tracr.compiler.size import count_parameters
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
@@ -76,6 +84,25 @@ def _depth(typed: Typed) -> int:
 
 def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables."""
+    construction = _construction(rewritten(typed, _size))
+    schedule = construction.schedule
+    parameters = assemble(construction, typed.options)
+    return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
+
+
+def _size(typed: Typed) -> Size:
+    """Layers, dimensions, heads and parameters of the model of a program; `None` if it is refused."""
+    try:
+        construction = _construction(typed)
+    except CompileError:
+        return None
+    heads = sum(len(layer.heads) for layer in construction.layers)
+    parameters = sum(count_parameters(construction.schedule, construction.width).values())
+    return len(construction.layers), construction.width, heads, parameters
+
+
+def _construction(typed: Typed) -> Construction:
+    """Steps 3 to 5."""
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
@@ -87,8 +114,9 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     schedule = assign_to_layers(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
+    if options.on("share_neurons"):
+        schedule = share_neurons(schedule)
     schedule.verify()
     construction = construct(schedule, options)
     construction.verify()
-    parameters = assemble(construction, options)
-    return CompiledModel(options, graph, typed, circuit, construction.schedule, construction, parameters, source)
+    return construction

@@ -1,0 +1,96 @@
+"""Between steps 2 and 3: the same program in fewer operations.
+
+Each pass proposes rewrites: for an s-op another operation that computes the same, or an s-op that is the same. They are
+kept only if the model becomes smaller and nothing about it larger: no layer, dimension, head or parameter more, and
+nothing that compiled before is refused. All are tried together first, then one after the other.
+
+Only what is compiled changes. The program a model is checked against, and shown as, stays as it was inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from tracr.compiler.map_fusion import fuse_maps
+from tracr.compiler.share import drop_unused, share
+from tracr.compiler.simplify import simplify
+from tracr.compiler.sums import sums
+from tracr.compiler.typed import Op, Typed
+
+__all__ = ["Size", "rewritten"]
+
+Rewrites = Mapping[int, Op | int]
+Size = tuple[int, ...] | None
+"""Numbers that may not grow; `None` for a program that is refused."""
+
+RULES: tuple[tuple[str, Callable[[Typed], Rewrites]], ...] = (
+    ("simplify", simplify),
+    ("fuse", fuse_maps),
+    ("sums", sums),
+)
+MOST_TRIALS = 32
+
+
+def rewritten(typed: Typed, size: Callable[[Typed], Size]) -> Typed:
+    """The program after the passes that are on, as far as they make it smaller by `size`."""
+    smallest: Size = None
+    for name, rule in RULES:
+        rewrites = rule(typed) if typed.options.on(name) else {}
+        if rewrites:
+            smallest = smallest or size(typed)
+            typed, smallest = _improved(typed, rewrites, size, smallest)
+    return typed
+
+
+def _improved(typed: Typed, rewrites: Rewrites, size: Callable[[Typed], Size], before: Size) -> tuple[Typed, Size]:
+    best, smallest = typed, before
+    kept: dict[int, Op | int] = {}
+    single = [{number: rewrite} for number, rewrite in rewrites.items()]
+    for trial in [dict(rewrites), *single[:MOST_TRIALS]]:
+        candidate = _applied(typed, {**kept, **trial})
+        reached = size(candidate)
+        if _smaller(reached, smallest):
+            best, smallest, kept = candidate, reached, {**kept, **trial}
+            if len(kept) == len(rewrites):
+                break
+    return best, smallest
+
+
+def _smaller(size: Size, before: Size) -> bool:
+    if size is None or before is None:
+        return size is not None
+    return size != before and all(new <= old for new, old in zip(size, before, strict=True))
+
+
+def _applied(typed: Typed, rewrites: Rewrites) -> Typed:
+    same = {number: number for number in (*typed.sops, *typed.selectors)}
+    sops = dict(typed.sops)
+    for number, rewrite in rewrites.items():
+        if isinstance(rewrite, int):
+            same[number] = same[rewrite]
+        else:
+            sops[number] = replace(sops[number], op=rewrite)
+    changed = drop_unused(share(replace(typed, sops=sops, same=same)))
+    return replace(changed, absorbed={**typed.absorbed, **_absorbed(typed, changed, same)})
+
+
+def _absorbed(before: Typed, after: Typed, same: Mapping[int, int]) -> dict[str, str]:
+    """Where the s-ops went that are gone: what computes them on the way, or is the same."""
+    readers: dict[int, list[int]] = {number: [] for number in before.sops}
+    for node in before.sops.values():
+        for child in before.children(node):
+            readers[child].append(node.id)
+    within: dict[int, dict[int, None]] = {}
+    for number in reversed(before.sops):
+        found = within[number] = {}
+        for reader in readers[number]:
+            found.update({reader: None} if reader in after.sops else within[reader])
+    phrases = {}
+    for number, node in before.sops.items():
+        if number not in after.sops:
+            labels = ", ".join(before.sops[reader].label for reader in within[number])
+            phrases[node.label] = f"part of {labels}" if labels else "not needed"
+            if same[number] != number:
+                phrases[node.label] = f"the same as {before.sops[same[number]].label}"
+    return phrases
