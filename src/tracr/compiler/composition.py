@@ -10,8 +10,9 @@ import numpy as np
 
 from tracr.compiler.domains import Codes
 from tracr.compiler.typed import Lookup, Op, PairLookup, Typed
+from tracr.craft.grouping import group_rows
 
-__all__ = ["Composed", "Tabulated", "compose", "tabulated"]
+__all__ = ["Composed", "Tabulated", "compose", "pairs_of_classes", "tabulated"]
 
 Tabulated = Lookup | PairLookup
 
@@ -40,7 +41,9 @@ def tabulated(op: Op) -> Composed | None:
     match op:
         case Lookup(inner=inner, table=table, function=function):
             return Composed((inner,), table, function)
-        case PairLookup(fst=fst, snd=snd, table=table, function=function) if fst != snd:
+        case PairLookup(fst=fst, snd=snd, table=table, function=function):
+            if fst == snd:
+                return Composed((fst,), table.diagonal(), function)
             return Composed((fst, snd), table, function)
         case _:
             return None
@@ -81,3 +84,9 @@ def _spread(part: Composed, sources: tuple[int, ...]) -> Codes:
     for axis in axes:
         shape[sources.index(part.sources[axis])] = part.table.shape[axis]
     return part.table.transpose(axes).reshape(shape)
+
+
+def pairs_of_classes(table: Codes) -> int:
+    """How many pairs of classes of values a table of two s-ops tells apart: a neuron each."""
+    rows = table[group_rows(table)[0]].T
+    return int((rows[group_rows(rows)[0]] >= 0).sum())

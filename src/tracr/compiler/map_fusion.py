@@ -1,8 +1,8 @@
 """Map fusion, the pass `fuse`: a function of a function is one function.
 
 A table of a table is one table of what the inner one reads; a table of two tables, one of what those read, as long as
-that is two s-ops. The s-op in between stays where others read it. `fuse.py` does the same for expressions of the textual
-language, before their values are known.
+that is two s-ops. The s-op in between stays where others read it. `fuse.py` does the same for what is one expression of
+the textual language, before any values are known.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections import Counter
 
 import numpy as np
 
-from tracr.compiler.composition import Tabulated, compose, tabulated
-from tracr.compiler.domains import Codes
+from tracr.compiler.composition import Tabulated, compose, pairs_of_classes, tabulated
 from tracr.compiler.typed import Lookup, Op, PairLookup, SOpNode, Typed
-from tracr.craft.grouping import group_rows
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]
@@ -78,9 +76,4 @@ class _Fusion:
             return 0
         if isinstance(op, Lookup):
             return len(np.unique(op.table[op.table >= 0]))
-        return _pairs_of_classes(op.table)
-
-
-def _pairs_of_classes(table: Codes) -> int:
-    rows = table[group_rows(table)[0]].T
-    return int((rows[group_rows(rows)[0]] >= 0).sum())
+        return pairs_of_classes(op.table)

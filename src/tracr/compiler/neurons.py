@@ -25,9 +25,7 @@ MANY = 4096  # neurons of a table, which has none to share
 
 def share_neurons(schedule: Schedule) -> Schedule:
     """The same schedule with a neuron for each thing that is read."""
-    return replace(
-        schedule, layers=tuple(Layer(layer.heads, _shared(layer.mlps)) for layer in schedule.layers)
-    )
+    return replace(schedule, layers=tuple(Layer(layer.heads, _shared(layer.mlps)) for layer in schedule.layers))
 
 
 def _shared(mlps: tuple[MLP, ...]) -> tuple[MLP, ...]:

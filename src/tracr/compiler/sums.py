@@ -8,13 +8,15 @@ neuron for each pair of values.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracr.compiler.composition import Composed, compose, tabulated
+from tracr.compiler.composition import Composed, compose, pairs_of_classes, tabulated
 from tracr.compiler.domains import Codes, Finite
-from tracr.compiler.typed import Lookup, Op, PairLookup, SOpNode, SumLookup, Typed
+from tracr.compiler.typed import Lookup, Op, PairLookup, SumLookup, Typed
+from tracr.craft.grouping import group_rows
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.craft.variables import Array
 from tracr.rasp.annotations import Encoding
@@ -27,20 +29,47 @@ WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for ea
 
 
 def sums(typed: Typed) -> dict[int, Op | int]:
-    """For each table that is a function of a weighted sum, in fewer steps than it has pairs, that function."""
+    """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
     found: dict[int, Op | int] = {}
-    ops: dict[int, Op] = {number: node.op for number, node in typed.sops.items()}
+    neurons = _neurons(typed)
     for node in typed.sops.values():
         if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
-            forms = (_weighed(typed, node, composed) for composed in _views(typed, ops, node.op))
-            form = next((form for form in forms if form is not None), None)
-            if form is not None:
-                found[node.id] = form
+            forms = [form for view in _views(typed, node.op) if (form := _weighed(typed, view)) is not None]
+            costs = [_steps(form.table) + sum(neurons[source] for source, _ in form.terms) for form in forms]
+            if forms and min(costs) < neurons[node.id]:
+                found[node.id] = forms[costs.index(min(costs))]
     return found
 
 
-def _views(typed: Typed, ops: dict[int, Op], op: PairLookup) -> Iterator[Composed]:
+def _neurons(typed: Typed) -> dict[int, int]:
+    """About how many neurons the tables take that an s-op is computed by, from means, widths and inputs."""
+    found = dict.fromkeys(typed.sops, 0)
+
+    def decoding(source: int, table: Codes) -> int:
+        """To tell the values of a number apart that the rows of a table do."""
+        domain = typed.sops[source].domain
+        if typed.sops[source].encoding is Encoding.CATEGORICAL or not isinstance(domain, Finite):
+            return 0
+        return _steps(group_rows(table[domain.ascending[0]])[1])
+
+    for number, node in typed.sops.items():
+        match node.op:
+            case Lookup(inner=inner, table=table):
+                found[number] = found[inner] + decoding(inner, table[:, None])
+            case PairLookup(fst=fst, snd=snd, table=table):
+                apart = decoding(fst, table) + decoding(snd, table.T)
+                found[number] = found[fst] + found[snd] + apart + pairs_of_classes(table)
+    return found
+
+
+def _steps(codes: NDArray[np.integer]) -> int:
+    """The neurons of a staircase: two for each change, and a constant."""
+    return 2 * int(np.count_nonzero(np.diff(codes[codes >= 0]))) + 1
+
+
+def _views(typed: Typed, op: PairLookup) -> Iterator[Composed]:
     """The table over its operands, and over what those are tables of, the most remote first."""
+    ops: dict[int, Op] = {number: node.op for number, node in typed.sops.items()}
     own = tabulated(op)
     nested = [own] if own is not None else []
     while nested:
@@ -62,8 +91,8 @@ def _decodes(typed: Typed, op: Op) -> bool:
     return isinstance(op, Lookup) and typed.sops[op.inner].encoding is Encoding.NUMERICAL
 
 
-def _weighed(typed: Typed, node: SOpNode, composed: Composed) -> SumLookup | None:
-    """The table as a function of the weighted sum with the fewest changes; `None` if a table is as good."""
+def _weighed(typed: Typed, composed: Composed) -> SumLookup | None:
+    """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
     domains = [typed.sops[source].domain for source in composed.sources]
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
     if len(numbers) < len(domains) or composed.table.size > MOST_CELLS:
@@ -71,13 +100,12 @@ def _weighed(typed: Typed, node: SOpNode, composed: Composed) -> SumLookup | Non
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
-    best: tuple[int, Sequence[float], Array, Codes] | None = None
+    best: tuple[int, tuple[float, ...], Array, Codes] | None = None
     for weights in _weights(len(numbers)):
         form = _function_of(np.asarray(weights) @ held, codes)
-        changes = int(np.count_nonzero(np.diff(form[1]))) if form is not None else 0
-        if form is not None and (best is None or changes < best[0]):
-            best = (changes, weights, *form)
-    if best is None or 2 * best[0] >= len(codes):
+        if form is not None and (best is None or _steps(form[1]) < best[0]):
+            best = (_steps(form[1]), weights, *form)
+    if best is None:
         return None
     _, weights, points, results = best
     terms = tuple(zip(composed.sources, weights, strict=True))
