@@ -66,6 +66,7 @@ SMALL = {
     "simplify": Small(pair("place", rasp.SelectorWidth(SO_FAR).named("width"), rasp.tokens)),
     "fuse": Small(pair("marked", REPEATED, rasp.tokens)),
     "sums": Small(((fraction("a") > 0.5) & (fraction("b") > 0.3) & (fraction("c") > 0)).named("all_three")),
+    "reuse": Small(rasp.SelectorWidth(rasp.Select(COUNT, COUNT, Comparison.EQ)).named("as_frequent")),
     "share_neurons": Small({"zero": (BALANCE == 0).named("zero"), "less": (BALANCE < 0).named("less")}),
 }
 
