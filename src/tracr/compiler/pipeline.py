@@ -90,15 +90,15 @@ def compile_typed(graph: Graph | SavedGraph, typed: Typed, source: str = "") -> 
     return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
 
 
-def _size(typed: Typed) -> Size:
-    """Layers, dimensions, heads and parameters of the model of a program; `None` if it is refused."""
+def _size(typed: Typed) -> Size | None:
+    """How large the model of a program is; `None` if it is refused."""
     try:
         construction = _construction(typed)
     except CompileError:
         return None
     heads = sum(len(layer.heads) for layer in construction.layers)
     parameters = sum(count_parameters(construction.schedule, construction.width).values())
-    return len(construction.layers), construction.width, heads, parameters
+    return Size(len(construction.layers), construction.width, heads, parameters)
 
 
 def _construction(typed: Typed) -> Construction:

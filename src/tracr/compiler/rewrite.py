@@ -1,8 +1,9 @@
 """Between steps 2 and 3: the same program in fewer operations.
 
 Each pass proposes rewrites: for an s-op another operation that computes the same, or an s-op that is the same. They are
-kept only if the model becomes smaller and nothing about it larger: no layer, dimension, head or parameter more, and
-nothing that compiled before is refused. All are tried together first, then one after the other.
+kept only if the model becomes smaller: fewer layers and no more parameters, or fewer of something (layers, dimensions,
+heads, parameters) and no more of anything. What cannot be compiled any more is not kept either. All are tried together
+first, then one after the other.
 
 Only what is compiled changes. The program a model is checked against, and shown as, stays as it was inferred.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from tracr.compiler.map_fusion import fuse_maps
 from tracr.compiler.share import drop_unused, share
@@ -21,8 +23,19 @@ from tracr.compiler.typed import Op, Typed
 __all__ = ["Size", "rewritten"]
 
 Rewrites = Mapping[int, Op | int]
-Size = tuple[int, ...] | None
-"""Numbers that may not grow; `None` for a program that is refused."""
+
+
+class Size(NamedTuple):
+    """How large a model is."""
+
+    layers: int
+    dimensions: int
+    heads: int
+    parameters: int
+
+
+Measure = Callable[[Typed], Size | None]
+"""How large the model of a program is; `None` if it is refused."""
 
 RULES: tuple[tuple[str, Callable[[Typed], Rewrites]], ...] = (
     ("simplify", simplify),
@@ -32,9 +45,9 @@ RULES: tuple[tuple[str, Callable[[Typed], Rewrites]], ...] = (
 MOST_TRIALS = 32
 
 
-def rewritten(typed: Typed, size: Callable[[Typed], Size]) -> Typed:
-    """The program after the passes that are on, as far as they make it smaller by `size`."""
-    smallest: Size = None
+def rewritten(typed: Typed, size: Measure) -> Typed:
+    """The program after the passes that are on, as far as they make its model smaller."""
+    smallest: Size | None = None
     for name, rule in RULES:
         rewrites = rule(typed) if typed.options.on(name) else {}
         if rewrites:
@@ -43,7 +56,7 @@ def rewritten(typed: Typed, size: Callable[[Typed], Size]) -> Typed:
     return typed
 
 
-def _improved(typed: Typed, rewrites: Rewrites, size: Callable[[Typed], Size], before: Size) -> tuple[Typed, Size]:
+def _improved(typed: Typed, rewrites: Rewrites, size: Measure, before: Size | None) -> tuple[Typed, Size | None]:
     best, smallest = typed, before
     kept: dict[int, Op | int] = {}
     single = [{number: rewrite} for number, rewrite in rewrites.items()]
@@ -57,10 +70,13 @@ def _improved(typed: Typed, rewrites: Rewrites, size: Callable[[Typed], Size], b
     return best, smallest
 
 
-def _smaller(size: Size, before: Size) -> bool:
+def _smaller(size: Size | None, before: Size | None) -> bool:
     if size is None or before is None:
         return size is not None
-    return size != before and all(new <= old for new, old in zip(size, before, strict=True))
+    if size.parameters > before.parameters:
+        return False
+    no_larger = all(new <= old for new, old in zip(size, before, strict=True))
+    return size.layers < before.layers or (no_larger and size != before)
 
 
 def _applied(typed: Typed, rewrites: Rewrites) -> Typed:
