@@ -211,6 +211,9 @@ def test_functions_of_functions_are_one() -> None:
     assert (fused.n_layers, apart.n_layers) == (2, 3)
     assert fused.circuit.typed.absorbed == {"small": "part of odd"}
     assert "absorbed small: part of odd" in fused.show("translate")
+    assert "absorbed small: part of odd" in fused.ground_truth.show()
+    with pytest.raises(tracr.InputError, match="small cannot be set: the optimiser made it part of odd"):
+        fused.run("a", set={"small": [1]})
 
 
 def test_what_others_read_stays() -> None:

@@ -2,8 +2,10 @@
 
 Steps at the same place of the same number (`x == 0` and `x < 0`) have kinks in common. A neuron that reads 2^k times
 what another reads holds 2^k times its value, so it is left out and the other writes 2^k times its weights too: nothing
-is rounded. Groups of neurons that share some become one group, as the parts of a model are told apart by their neurons;
-a neuron that reads nothing but whether there is a token is no reason to.
+is rounded. A variable that was folded counts as read, so that it can be set for its readers alone.
+
+Groups of neurons that share some become one group, as the parts of a model are told apart by their neurons; a neuron
+that reads nothing but whether there is a token is no reason to.
 """
 
 from __future__ import annotations
@@ -50,15 +52,15 @@ def _shared(mlps: tuple[MLP, ...]) -> tuple[MLP, ...]:
 
 def _keys(part: MLP) -> list[tuple[Key, float, bool]]:
     """For each neuron what it reads, up to a power of two; that power; and whether it depends on anything."""
-    blocks = list(part.read.blocks.items())
+    blocks = [*part.read.blocks.items(), *part.read.through.items()]
     if not blocks or part.read.width > MANY:
         return []
-    largest = np.max([np.abs(block).max(axis=0) for _, block in blocks], axis=0)
+    largest = np.max([np.abs(block).max(axis=0) for block in part.read.blocks.values()], axis=0)
     scales = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
     found = []
     for neuron, scale in enumerate(scales.tolist()):
-        columns = [(variable, block[:, neuron] / scale) for variable, block in blocks if block[:, neuron].any()]
-        key = tuple(sorted((id(variable), (column + 0.0).tobytes()) for variable, column in columns))
+        columns = [(variable, block[:, neuron] / scale + 0.0) for variable, block in blocks if block[:, neuron].any()]
+        key = tuple(sorted((id(variable), column.tobytes()) for variable, column in columns))
         found.append((key, scale, any(variable not in (ONE, BOS) for variable, _ in columns)))
     return found
 

@@ -10,7 +10,7 @@ Only what is compiled changes. The program a model is checked against, and shown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from tracr.compiler.map_fusion import fuse_maps
 from tracr.compiler.share import drop_unused, share
 from tracr.compiler.simplify import simplify
 from tracr.compiler.sums import sums
-from tracr.compiler.typed import Op, Typed
+from tracr.compiler.typed import Linear, Op, SOpNode, Table, Typed
 
 __all__ = ["Size", "rewritten"]
 
@@ -88,25 +88,44 @@ def _applied(typed: Typed, rewrites: Rewrites) -> Typed:
         else:
             sops[number] = replace(sops[number], op=rewrite)
     changed = drop_unused(share(replace(typed, sops=sops, same=same)))
-    return replace(changed, absorbed={**typed.absorbed, **_absorbed(typed, changed, same)})
+    absorbed = dict(typed.absorbed)
+    for label, where in _absorbed(typed, changed, rewrites, same).items():
+        absorbed[label] = f"{absorbed[label]}; {where}" if label in absorbed else where
+    return replace(changed, absorbed=absorbed)
 
 
-def _absorbed(before: Typed, after: Typed, same: Mapping[int, int]) -> dict[str, str]:
-    """Where the s-ops went that are gone: what computes them on the way, or is the same."""
-    readers: dict[int, list[int]] = {number: [] for number in before.sops}
-    for node in before.sops.values():
-        for child in before.children(node):
-            readers[child].append(node.id)
-    within: dict[int, dict[int, None]] = {}
-    for number in reversed(before.sops):
-        found = within[number] = {}
-        for reader in readers[number]:
-            found.update({reader: None} if reader in after.sops else within[reader])
+def _absorbed(before: Typed, after: Typed, rewrites: Rewrites, same: Mapping[int, int]) -> dict[str, str]:
+    """Where the s-ops went that are gone, or that others are computed without now: these can no longer be set."""
+    within: dict[int, dict[str, None]] = {}
+    for number in rewrites:
+        now = after.sops.get(same[number])
+        if now is not None:
+            inputs = now.inputs if now.id == number else (now.id,)
+            for passed in _passed_by(before, before.sops[number], inputs):
+                within.setdefault(passed, {})[before.sops[number].label] = None
     phrases = {}
     for number, node in before.sops.items():
-        if number not in after.sops:
-            labels = ", ".join(before.sops[reader].label for reader in within[number])
-            phrases[node.label] = f"part of {labels}" if labels else "not needed"
-            if same[number] != number:
-                phrases[node.label] = f"the same as {before.sops[same[number]].label}"
+        if same[number] != number:
+            phrases[node.label] = f"the same as {before.sops[same[number]].label}"
+        elif number in within:
+            phrases[node.label] = f"part of {', '.join(within[number])}"
+        elif number not in after.sops:
+            phrases[node.label] = "not needed"
     return phrases
+
+
+def _passed_by(typed: Typed, node: SOpNode, inputs: Collection[int]) -> set[int]:
+    """What an s-op was computed from, down to its `inputs` now; where that was attention all of it, and these too."""
+    if isinstance(node.op, Linear):
+        return set()
+    tables = isinstance(node.op, Table)
+    found: set[int] = set() if tables else set(inputs)
+    stack = list(typed.children(node))
+    while stack:
+        number = stack.pop()
+        if tables and (number in inputs or not isinstance(typed.sops[number].op, Table)):
+            continue
+        if number not in found:
+            found.add(number)
+            stack.extend(typed.children(typed.sops[number]))
+    return found

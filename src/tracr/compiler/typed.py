@@ -39,6 +39,7 @@ __all__ = [
     "Selector",
     "SelectorNode",
     "SumLookup",
+    "Table",
     "TokensOp",
     "Typed",
     "Width",
@@ -256,7 +257,7 @@ class Typed:
     same: Mapping[int, int] = field(default_factory=dict)
     """For each node of a program that is not yet shared, the first that computes the same."""
     absorbed: Mapping[str, str] = field(default_factory=dict)
-    """Where the optimiser left the s-ops that are computed by no component of their own."""
+    """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
