@@ -10,7 +10,8 @@ that reads nothing but whether there is a token is no reason to.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,90 +22,92 @@ from tracr.craft.variables import Array, Variable
 
 __all__ = ["share_neurons"]
 
-Key = tuple[tuple[int, bytes], ...]
-MANY = 4096  # neurons of a table, which has none to share
-
 
 def share_neurons(schedule: Schedule) -> Schedule:
-    """The same schedule with a neuron for each thing that is read."""
+    """The same schedule with one neuron for what several groups of neurons that read the same variables read."""
     return replace(schedule, layers=tuple(Layer(layer.heads, _shared(layer.mlps)) for layer in schedule.layers))
 
 
 def _shared(mlps: tuple[MLP, ...]) -> tuple[MLP, ...]:
-    """The groups of neurons of a layer, those that have some in common as one."""
-    groups: list[list[MLP]] = []
-    held: list[set[Key]] = []
+    """The groups of neurons of a layer, those that have kinks in common as one, in the place of the first."""
+    alike: dict[object, list[MLP]] = {}
     for part in mlps:
-        own = {key for key, _, kink in _keys(part) if kink}
-        touching = [place for place, keys in enumerate(held) if keys & own]
-        merged = [other for place in touching for other in groups[place]]
-        keys = own.union(*(held[place] for place in touching))
-        if touching:
-            first = touching[0]
-            groups[first], held[first] = [*merged, part], keys
-            for place in reversed(touching[1:]):
-                del groups[place], held[place]
-        else:
-            groups.append([part])
-            held.append(keys)
-    return tuple(_merged(group) for group in groups)
+        alike.setdefault((frozenset(part.read.blocks), frozenset(part.read.through)), []).append(part)
+    merged: dict[MLP, MLP | None] = {part: part for part in mlps}
+    for parts in alike.values():
+        for group in _touching([_Keyed.of(part) for part in parts]) if len(parts) > 1 else ():
+            merged.update({one.part: None for one in group})
+            merged[group[0].part] = _merged(group)
+    return tuple(part for part in merged.values() if part is not None)
 
 
-def _keys(part: MLP) -> list[tuple[Key, float, bool]]:
-    """For each neuron what it reads, up to a power of two; that power; and whether it depends on anything."""
-    blocks = [*part.read.blocks.items(), *part.read.through.items()]
-    if not blocks or part.read.width > MANY:
-        return []
-    largest = np.max([np.abs(block).max(axis=0) for block in part.read.blocks.values()], axis=0)
-    scales = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
-    found = []
-    for neuron, scale in enumerate(scales.tolist()):
-        columns = [(variable, block[:, neuron] / scale + 0.0) for variable, block in blocks if block[:, neuron].any()]
-        key = tuple(sorted((id(variable), column.tobytes()) for variable, column in columns))
-        found.append((key, scale, any(variable not in (ONE, BOS) for variable, _ in columns)))
-    return found
+@dataclass(frozen=True, eq=False)
+class _Keyed:
+    """A group of neurons; for each what it reads up to a power of two, that power, and whether it has a kink."""
+
+    part: MLP
+    keys: list[bytes]
+    scales: list[float]
+    kinks: frozenset[bytes]
+
+    @staticmethod
+    def of(part: MLP) -> _Keyed:
+        read = part.read
+        largest = np.max([np.abs(block).max(axis=0) for block in read.blocks.values()], axis=0)
+        scales = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
+        blocks = [*sorted(read.blocks.items(), key=_by_id), *sorted(read.through.items(), key=_by_id)]
+        columns = np.concatenate([block / scales + 0.0 for _, block in blocks]).T  # -0.0 is 0.0
+        keys = [column.tobytes() for column in np.ascontiguousarray(columns)]
+        bent = np.any([block.any(axis=0) for variable, block in blocks if variable not in (ONE, BOS)], axis=0)
+        kinks = frozenset(key for key, kink in zip(keys, np.broadcast_to(bent, len(keys)), strict=True) if kink)
+        return _Keyed(part, keys, scales.tolist(), kinks)
 
 
-def _merged(group: list[MLP]) -> MLP:
+def _by_id(item: tuple[Variable, Array]) -> int:
+    return id(item[0])
+
+
+def _touching(parts: Sequence[_Keyed]) -> list[list[_Keyed]]:
+    """The groups that are connected by common kinks, where these are several."""
+    groups: list[list[_Keyed]] = []
+    for part in parts:
+        near = [group for group in groups if any(part.kinks & one.kinks for one in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append([one for group in near for one in group] + [part])
+    return [group for group in groups if len(group) > 1]
+
+
+def _merged(group: list[_Keyed]) -> MLP:
     """One group of neurons with the writes of all."""
-    first = group[0]
-    if not _keys(first):
-        return first
+    first = group[0].part
     read = first.read
-    for part in group[1:]:
-        read = read.beside(part.read)
-    places: dict[Key, tuple[int, float]] = {}
-    kept: list[int] = []
-    writes: dict[Variable, Array] = {
-        variable: np.zeros((read.width, variable.size)) for part in group for variable, _ in part.writes
-    }
-    start = 0
-    for part in group:
-        for neuron, (key, scale, _) in enumerate(_keys(part)):
-            rows = {variable: matrix[neuron] for variable, matrix in part.writes}
-            place, unit = places.setdefault(key, (start + neuron, scale))
-            added = {variable: writes[variable][place] + scale / unit * row for variable, row in rows.items()}
-            if place != start + neuron and not all(map(_held, added.values())):
-                place, added = start + neuron, rows
-            if place == start + neuron:
-                kept.append(place)
-            for variable, row in added.items():
-                writes[variable][place] = row
-        start += part.read.width
-    if len(kept) == read.width and len(group) == 1:
-        return first
+    for one in group[1:]:
+        read = read.beside(one.part.read)
+    places: dict[bytes, tuple[int, float]] = {}
     chosen = np.zeros(read.width, dtype=bool)
-    chosen[kept] = True
+    writes = {variable: np.zeros((read.width, variable.size)) for one in group for variable, _ in one.part.writes}
+    start = 0
+    for one in group:
+        for neuron, (key, scale) in enumerate(zip(one.keys, one.scales, strict=True), start):
+            place, unit = places.setdefault(key, (neuron, scale))
+            rows = {variable: scale / unit * matrix[neuron - start] for variable, matrix in one.part.writes}
+            if not all(_add_up(writes[variable][place], row) for variable, row in rows.items()):
+                place, rows = neuron, {variable: matrix[neuron - start] for variable, matrix in one.part.writes}
+            chosen[place] = True
+            for variable, row in rows.items():
+                writes[variable][place] += row
+        start += len(one.keys)
     return replace(
         first,
-        label=", ".join(part.label for part in group),
+        label=", ".join(one.part.label for one in group),
         read=read.columns(chosen, set()),
         writes=tuple((variable, matrix[chosen]) for variable, matrix in writes.items()),
-        what="; ".join(part.what for part in group),
+        what="; ".join(one.part.what for one in group),
         linear=None,
     )
 
 
-def _held(row: Array) -> bool:
-    """Whether float32 holds the numbers exactly."""
-    return bool((row.astype(np.float32) == row).all())
+def _add_up(first: Array, second: Array) -> bool:
+    """Whether float32 holds the sum exactly wherever there is something to add."""
+    total = (first + second)[(first != 0) & (second != 0)]
+    return bool((total.astype(np.float32) == total).all())

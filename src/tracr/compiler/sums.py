@@ -100,8 +100,11 @@ def _weighed(typed: Typed, composed: Composed) -> SumLookup | None:
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
+    fewest = 2 * len(np.unique(codes)) - 1
     best: tuple[int, tuple[float, ...], Array, Codes] | None = None
     for weights in _weights(len(numbers)):
+        if best is not None and best[0] == fewest:
+            break
         form = _function_of(np.asarray(weights) @ held, codes)
         if form is not None and (best is None or _steps(form[1]) < best[0]):
             best = (_steps(form[1]), weights, *form)
