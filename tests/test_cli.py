@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app, read_tokens, read_vocabulary
+from tracr.compiler.passes import PASSES
 from tracr.errors import InputError
 from tracr.rasp.programs import EXAMPLES
 
@@ -111,6 +112,19 @@ def test_compile_takes_the_options_of_a_compilation() -> None:
     assert (got["vocab"], got["lengths"], got["level"], got["causal"]) == (["x", "y", "z"], [1, 3], 0, True)
 
 
+def test_passes_are_listed_and_switched() -> None:
+    """--with and --without, which may be repeated, reach the compiler."""
+    listed = {one["name"]: one["level"] for one in invoke_json("passes")}
+    assert listed == {name: one.level for name, one in PASSES.items()}
+    assert "linear functions need no neurons" in invoke("passes")
+    words = ("--without", "sums", "--without", "fuse", "--with", "bits")
+    got = invoke("compile", "dyck1", "--level", "2", *words, "--show", "translate")
+    example = EXAMPLES["dyck1"]
+    passes = {"sums": False, "fuse": False, "bits": True}
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=2, passes=passes)
+    assert got == model.show("translate") + "\n"
+
+
 def test_a_saved_model_is_a_program(saved: Path) -> None:
     """It runs, shows itself and tells about itself as before; options to compile it are refused."""
     assert invoke_json("run", str(saved), "a", "b")["model"] == {"reverse": ["b", "a"]}
@@ -121,6 +135,8 @@ def test_a_saved_model_is_a_program(saved: Path) -> None:
     done = run("run", str(saved), "a", "--level", "0")
     assert done.returncode == 2
     assert "compiled already; leave out --level" in done.stderr
+    done = run("run", str(saved), "a", "--without", "share")
+    assert "compiled already; leave out --without" in done.stderr
 
 
 def test_compile_leaves_other_folders_alone(tmp_path: Path) -> None:
@@ -270,6 +286,8 @@ def test_mistakes_get_a_few_lines_and_no_traceback(words: tuple[str, ...]) -> No
         ("run", "sort", "--levl", "0"),
         ("compile", "sort", "--level", "7"),
         ("compile", "sort", "--max-len", "0"),
+        ("compile", "sort", "--without", "nothing"),
+        ("compile", "sort", "--with", "fold", "--without", "fold"),
         ("compile", "sort", "--show", "nothing"),
         ("compile", "sort", "--vocab", '["a",]'),
     ],

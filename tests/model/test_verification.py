@@ -109,7 +109,7 @@ def interventions_agree(model: tracr.CompiledModel, inputs: list[list[object]], 
     known = {**locations(model.construction), **folded(model.construction)}
     for label, location in known.items():
         node = model.typed.sops[location.variable.node]
-        if not isinstance(node.domain, Finite):
+        if not isinstance(node.domain, Finite) or label in model.circuit.typed.absorbed:
             continue
         codes = np.where(batch.valid, rng.integers(len(node.domain), size=batch.codes.shape), -1).astype(np.int32)
         expected = evaluate_batch(model.typed, batch, {node.id: codes})

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab
-from tracr.cli.sources import Choice, compiled, find
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab, With, Without
+from tracr.cli.sources import Choice, compiled, find, switches
 
 __all__ = ["huggingface"]
 
@@ -37,6 +37,8 @@ def huggingface(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     activation: Annotated[Activation, typer.Option(help="What neurons compute.")] = Activation.relu,
     numbers: Annotated[
@@ -56,7 +58,7 @@ def huggingface(
     from tracr.cli.description import in_short
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, None)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

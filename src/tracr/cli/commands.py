@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tracr.cli.sources import Choice, compiled, find, read_tokens
+from tracr.cli.sources import Choice, compiled, find, read_tokens, switches
 from tracr.errors import TracrError
 
 __all__ = ["app"]
@@ -48,6 +48,15 @@ def _level(value: int | None) -> int | None:
     return value
 
 
+def _passes(names: list[str] | None) -> list[str] | None:
+    from tracr.compiler.passes import PASSES
+
+    for name in names or ():
+        if name not in PASSES:
+            raise typer.BadParameter(f"there is no pass {name}; there are {', '.join(PASSES)} (`tracr passes`)")
+    return names
+
+
 Program = Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)]
 Tokens = Annotated[
     list[str] | None,
@@ -75,8 +84,24 @@ Level = Annotated[
     typer.Option(
         callback=_level,
         metavar="N",
-        help="0 keeps the paper's structure, 1 (usual) optimises, 2 folds linear operations too.",
+        help="0 keeps the paper's structure, 1 (usual) optimises, 2 makes the smallest models.",
         show_default=False,
+    ),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        callback=_passes,
+        metavar="PASS",
+        help="Switch a pass of the optimiser on (`tracr passes`); may be repeated.",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without", callback=_passes, metavar="PASS", help="Switch a pass off; may be repeated.", show_default=False
     ),
 ]
 Causal = Annotated[bool | None, typer.Option("--causal", help="Mask attention to earlier positions.")]
@@ -125,6 +150,18 @@ def list_programs(as_json: Json = False) -> None:
     show_list([(name, e.description, e.vocab, e.max_seq_len) for name, e in EXAMPLES.items()])
 
 
+@app.command("passes")
+def list_passes(as_json: Json = False) -> None:
+    """List the passes of the optimiser, which --with and --without switch on and off."""
+    from tracr.cli.screen import show_passes
+    from tracr.compiler.passes import PASSES
+
+    if as_json:
+        _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
+    else:
+        show_passes([(name, one.level, one.does) for name, one in PASSES.items()])
+
+
 @app.command("compile")
 def compile_program(
     program: Program,
@@ -132,6 +169,8 @@ def compile_program(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     strict: Strict = None,
     output: Annotated[
@@ -155,7 +194,7 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, solve)
+    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -186,6 +225,8 @@ def run(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
@@ -197,7 +238,7 @@ def run(
     from tracr.cli.description import expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -239,6 +280,8 @@ def show(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     everything: Annotated[
         bool, typer.Option("--all", help="After each sub-layer the whole stream, not only what changed.")
@@ -255,7 +298,7 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -284,6 +327,8 @@ def info(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
@@ -294,7 +339,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -311,6 +356,8 @@ def verify(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     budget: Annotated[
         int, typer.Option(min=1, metavar="N", help="Compare all inputs up to this many, else a sample of this size.")
@@ -324,7 +371,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracr.cli.commands import Level, MaxLen, Name, Program, Vocab
-from tracr.cli.sources import Choice, compiled, find
+from tracr.cli.commands import Level, MaxLen, Name, Program, Vocab, With, Without
+from tracr.cli.sources import Choice, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def compress_program(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = 0,
+    switched_on: With = None,
+    switched_off: Without = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.", show_default=False)
     ] = None,
@@ -75,7 +77,8 @@ def compress_program(
     from tracr.compress import compress
 
     found = find(program, name, Choice(vocab, max_len))
-    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level))
+    passes = switches(switched_on, switched_off)
+    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level, passes=passes))
     if dim is None and method is not Method.exact:
         raise typer.BadParameter(
             f"how many of its {model.d_model} dimensions? add --dim, such as --dim {model.d_model // 2}"
@@ -107,6 +110,8 @@ def sweep_programs(
     method: Annotated[Trained, typer.Option(help="sgd: the paper's recipe; fast: our optimiser.")] = Trained.sgd,
     steps: Steps = None,
     level: Level = 0,
+    switched_on: With = None,
+    switched_off: Without = None,
     group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained in one program.")] = 64,
     retry: Annotated[bool, typer.Option("--retry", help="Do failed runs again.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
@@ -122,7 +127,8 @@ def sweep_programs(
     from tracr.datasets.workers import over_processes, over_ray
 
     names = [name.strip() for name in programs.split(",") if name.strip()]
-    models = {name: compiled(find(name), Choice(level=level)) for name in names}
+    choice = Choice(level=level, passes=switches(switched_on, switched_off))
+    models = {name: compiled(find(name), choice) for name in names}
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers, tqdm(unit="run", leave=False, disable=None) as bar:
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab
-from tracr.cli.sources import Choice, compiled, find, read_tokens, read_vocabulary
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab, With, Without
+from tracr.cli.sources import Choice, compiled, find, read_tokens, read_vocabulary, switches
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def figure(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
 ) -> None:
     """Draw a figure of PROGRAM. Needs matplotlib: pip install 'tracr[viz]'.
@@ -94,7 +96,7 @@ def figure(
         raise typer.BadParameter(f"{output} must end in one of .{', .'.join(sorted(formats))}", param_hint="--output")
     if not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     asked = {"rows": rows.value if rows else None, "only": only or None, "width": width}
     options = {option: value for option, value in asked.items() if value is not None}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Tokens, Vocab
-from tracr.cli.sources import Choice, compiled, find, read_tokens
+from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Tokens, Vocab, With, Without
+from tracr.cli.sources import Choice, compiled, find, read_tokens, switches
 
 __all__ = ["explore"]
 
@@ -20,6 +20,8 @@ def explore(
     vocab: Vocab = None,
     max_len: MaxLen = None,
     level: Level = None,
+    switched_on: With = None,
+    switched_off: Without = None,
     causal: Causal = None,
     output: Annotated[
         Path | None,
@@ -35,7 +37,7 @@ def explore(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.residual import Dimension
 
-__all__ = ["Screen", "short", "show_info", "show_list", "show_run", "show_steps", "waiting"]
+__all__ = ["Screen", "short", "show_info", "show_list", "show_passes", "show_run", "show_steps", "waiting"]
 
 UNLIMITED = 100_000  # columns where there is no terminal: lines are never broken
 INDENT = 2
@@ -89,6 +89,14 @@ def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int]]) -> None:
     table = _plain_table("program", "what it computes", "tokens", "length")
     for name, description, vocab, length in rows:
         table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(short, vocab))), f"up to {length}")
+    Screen().print(table)
+
+
+def show_passes(rows: Sequence[tuple[str, int, str]]) -> None:
+    """The passes of the optimiser: name, the level from which it is on, what it does."""
+    table = _plain_table("pass", "from level", "what it does")
+    for name, level, does in rows:
+        table.add_row(Text(name, "cyan"), str(level), Text(does))
     Screen().print(table)
 
 

@@ -19,7 +19,7 @@ from tracr.rasp.values import Value
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Choice", "Found", "compiled", "find", "read_tokens", "read_vocabulary"]
+__all__ = ["Choice", "Found", "compiled", "find", "read_tokens", "read_vocabulary", "switches"]
 
 DEFAULT_LENGTH = 8
 
@@ -33,12 +33,28 @@ class Choice:
     level: int | None = None
     causal: bool | None = None
     strict: bool | None = None
+    passes: Mapping[str, bool] | None = None
     solve: float | None = None
 
     @property
     def given(self) -> list[str]:
         """The options that were given."""
-        return [f"--{name.replace('_', '-')}" for name, value in vars(self).items() if value is not None]
+        given = [f"--{name.replace('_', '-')}" for name, value in vars(self).items() if value is not None]
+        switched = sorted({"--with" if on else "--without" for on in (self.passes or {}).values()})
+        return [option for option in given if option != "--passes"] + switched
+
+
+def switches(switched_on: Sequence[str] | None, switched_off: Sequence[str] | None) -> dict[str, bool] | None:
+    """The passes of the optimiser named after --with and --without.
+
+    >>> switches(["fold"], None), switches(None, None)
+    ({'fold': True}, None)
+    """
+    both = sorted({*(switched_on or ())} & {*(switched_off or ())})
+    if both:
+        raise typer.BadParameter(f"{', '.join(both)} can be switched on or off, not both")
+    chosen = {**dict.fromkeys(switched_on or (), True), **dict.fromkeys(switched_off or (), False)}
+    return chosen or None
 
 
 @dataclass(frozen=True)
@@ -108,7 +124,7 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         causal=bool(choice.causal),
         level=1 if choice.level is None else choice.level,
         strict=bool(choice.strict),
-        passes=None if choice.solve is None else {"solve": True},
+        passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
     )
     return replace(model, source=found.source)

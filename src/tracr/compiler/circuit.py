@@ -98,6 +98,7 @@ class Circuit:
             readers += [f"output {name}" for name, output in self.outputs if output is variable]
             by = f" by {', '.join(readers)}" if readers else ""
             lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}{by}")
+        lines += [f"absorbed {label}: {where}" for label, where in self.typed.absorbed.items()]
         lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tracr.errors import CompileError
 
-__all__ = ["PASSES", "Pass", "Switches", "enabled"]
+__all__ = ["OPT_IN", "PASSES", "Pass", "Switches", "enabled"]
 
 
 class Pass(NamedTuple):
@@ -28,8 +28,12 @@ PASSES = {
     "prune": Pass(1, "what nothing reads is left out"),
     "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
     "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
+    "simplify": Pass(2, "operations on what is constant, or known from position and length, are left out"),
+    "fuse": Pass(2, "a function of functions of one or two variables is one function"),
+    "sums": Pass(2, "what depends on a weighted sum, as and/or do, is a function of one number"),
     "schedule": Pass(2, "components that can wait stand where the residual stream is narrowest"),
     "solve": Pass(OPT_IN, "a constraint solver looks for the best schedule (extra `opt`)"),
+    "share_neurons": Pass(2, "neurons of a layer that read the same become one"),
     "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
 }
 

@@ -8,6 +8,10 @@
                                                                          would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
+      rewrite                Typed         Typed          rewrite.py     level 2: fewer operations, by three passes
+        simplify             Typed         rewrites       simplify.py    what is constant or known from the position
+        fuse                 Typed         rewrites       map_fusion.py  a table of a table is one
+        sums                 Typed         rewrites       sums.py        functions of a weighted sum
     3 translate              Typed         Circuit        translate.py
         fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
@@ -15,6 +19,7 @@
         narrow               Circuit       Schedule       narrow.py      level 2: a narrower stream, as deep
         solve                Circuit       Schedule       solve.py       if asked for: the best schedule
         merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
+        share neurons        Schedule      Schedule       neurons.py     level 2: neurons that read the same become one
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
 
@@ -27,16 +32,19 @@ from collections.abc import Callable
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import construct
+from tracr.compiler.construct import Construction, construct
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.fold import fold
 from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
 from tracr.compiler.narrow import narrow
+from tracr.compiler.neurons import share_neurons
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
+from tracr.compiler.rewrite import Size, rewritten
 from tracr.compiler.schedule import Schedule, assign_to_layers, merge_heads
 from tracr.compiler.share import drop_unused, share
+from tracr.compiler.size import count_parameters
 from tracr.compiler.solve import solve
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
@@ -85,6 +93,25 @@ def compile_typed(
     graph: Graph | SavedGraph, typed: Typed, source: str = "", schedule_of: Callable[[Circuit], Schedule] | None = None
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
+    construction = _construction(rewritten(typed, _size), schedule_of or scheduled)
+    schedule = construction.schedule
+    parameters = assemble(construction, typed.options)
+    return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
+
+
+def _size(typed: Typed) -> Size | None:
+    """How large the model of a program is; `None` if it is refused."""
+    try:
+        construction = _construction(typed, _quickly_scheduled)
+    except CompileError:
+        return None
+    heads = sum(len(layer.heads) for layer in construction.layers)
+    parameters = sum(count_parameters(construction.schedule, construction.width).values())
+    return Size(len(construction.layers), construction.width, heads, parameters)
+
+
+def _construction(typed: Typed, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+    """Steps 3 to 5."""
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
@@ -93,19 +120,23 @@ def compile_typed(
     if options.on("prune"):
         circuit = prune(circuit)
         circuit.verify()
-    schedule = (schedule_of or scheduled)(circuit)
+    schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
+    if options.on("share_neurons"):
+        schedule = share_neurons(schedule)
     schedule.verify()
     construction = construct(schedule, options)
     construction.verify()
-    parameters = assemble(construction, options)
-    return CompiledModel(options, graph, typed, circuit, construction.schedule, construction, parameters, source)
+    return construction
 
 
 def scheduled(circuit: Circuit) -> Schedule:
     """Step 4, as the passes say."""
     options = circuit.typed.options
-    if options.on("solve"):
-        return solve(circuit, options.solve_seconds)
-    return narrow(circuit) if options.on("schedule") else assign_to_layers(circuit)
+    return solve(circuit, options.solve_seconds) if options.on("solve") else _quickly_scheduled(circuit)
+
+
+def _quickly_scheduled(circuit: Circuit) -> Schedule:
+    """Step 4 without a solver."""
+    return narrow(circuit) if circuit.typed.options.on("schedule") else assign_to_layers(circuit)

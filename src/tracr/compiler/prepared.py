@@ -27,6 +27,7 @@ from tracr.compiler.typed import (
     Positions,
     SelectorNode,
     SOpNode,
+    SumLookup,
     TokensOp,
     Typed,
     Width,
@@ -68,7 +69,7 @@ class Prepared:
                 case Lookup() | PairLookup():
                     if found.intersection(node.inputs):
                         found.add(number)
-                case Linear(terms=terms):
+                case Linear(terms=terms) | SumLookup(terms=terms):
                     if isinstance(node.domain, Finite) and any(term in found for term, _ in terms):
                         found.add(number)
         return frozenset(found)
@@ -143,7 +144,7 @@ def _may_fail(node: SOpNode) -> bool:
             return False
         case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
             return bool(table.min(initial=0) < 0)
-        case Linear() | Width() | Aggregation():
+        case Linear() | SumLookup() | Width() | Aggregation():
             return isinstance(node.domain, Finite)
 
 

@@ -108,7 +108,7 @@ class _Allocation:
         self.places, self.since, self.width = places, apart.since, width
         last = last_reads(schedule)
         ends = (last.get(variable, -1) for variable, _ in places)
-        self.last = [max(end, since + 1) for end, since in zip(ends, self.since, strict=True)]  # read or not
+        self.last = [max(end, since + 1) for end, since in zip(ends, self.since, strict=True)]  # unread without prune
         self.slots = [-1] * len(places)
         self.until = [ALWAYS] * len(places)
         self.dead: dict[int, None] = {}  # directions whose slots may be taken, in the order of their ends

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Lookup, Op, PairLookup, Selector, Typed, Width
+from tracr.compiler.typed import (
+    Aggregation,
+    CompositeNode,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Selector,
+    SumLookup,
+    Typed,
+    Width,
+)
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["drop_unused", "share"]
@@ -27,7 +38,7 @@ def share(typed: Typed) -> Typed:
                 return replace(op, inner=to(op.inner))
             case PairLookup():
                 return replace(op, fst=to(op.fst), snd=to(op.snd))
-            case Linear():
+            case Linear() | SumLookup():
                 return replace(op, terms=tuple((to(number), factor) for number, factor in op.terms))
             case Aggregation():
                 return replace(op, selector=to(op.selector), value=to(op.value))

@@ -29,6 +29,7 @@ from tracr.compiler.typed import (
     PairLookup,
     Positions,
     SOpNode,
+    SumLookup,
     TokensOp,
     Typed,
     Width,
@@ -154,6 +155,12 @@ def _(op: Linear, translation: Translation, node: SOpNode) -> None:
     if total.noise.grid and float(op.constant).is_integer():
         units = replace(units, noise=Noise())
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
+
+
+@_translate.register
+def _(op: SumLookup, translation: Translation, node: SOpNode) -> None:
+    terms = [(translation.rough_number(number), factor) for number, factor in op.terms]
+    write_function(translation, node, linear_combination(terms), op.points, op.table)
 
 
 def _minus(value: Value, constant: float) -> Value:

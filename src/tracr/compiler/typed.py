@@ -38,6 +38,8 @@ __all__ = [
     "SOpNode",
     "Selector",
     "SelectorNode",
+    "SumLookup",
+    "Table",
     "TokensOp",
     "Typed",
     "Width",
@@ -108,6 +110,19 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
+class SumLookup:
+    """A function of a weighted sum of s-ops that hold numbers: `table[i]` where the sum is `points.values[i]`.
+
+    The optimiser makes it of other tables (`sums.py`); `function` is their text.
+    """
+
+    terms: tuple[tuple[int, float], ...]
+    points: Finite
+    table: Codes
+    function: str
+
+
+@dataclass(frozen=True, eq=False)
 class Aggregation:
     """The mean of the selected values, or `default`.
 
@@ -129,7 +144,8 @@ class Width:
     selector: int
 
 
-Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Lookup | PairLookup | Linear | Aggregation | Width
+Table = Lookup | PairLookup | SumLookup
+Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Aggregation | Width
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +172,7 @@ class SOpNode:
                 return (inner,)
             case PairLookup(fst=fst, snd=snd):
                 return (fst, snd)
-            case Linear(terms=terms):
+            case Linear(terms=terms) | SumLookup(terms=terms):
                 return tuple(node for node, _ in terms)
             case _:
                 return ()
@@ -240,6 +256,8 @@ class Typed:
     warnings: tuple[Diagnostic, ...] = ()
     same: Mapping[int, int] = field(default_factory=dict)
     """For each node of a program that is not yet shared, the first that computes the same."""
+    absorbed: Mapping[str, str] = field(default_factory=dict)
+    """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
@@ -269,10 +287,12 @@ class Typed:
                 raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
             if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
                 raise InternalError(f"{node.label} is categorical but its values are not listed")
-            if isinstance(node.op, Lookup | PairLookup | Positions):
+            if isinstance(node.op, Table | Positions):
                 if not isinstance(node.domain, Finite) or node.op.table.max(initial=ERROR) >= len(node.domain):
                     raise InternalError(f"the table of {node.label} leaves its domain")
                 shape = tuple(self.sops[child].domain.size for child in node.inputs) or (self.options.max_seq_len,)
+                if isinstance(node.op, SumLookup):
+                    shape = (len(node.op.points),)
                 if node.op.table.shape != shape:
                     raise InternalError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
 
@@ -315,9 +335,10 @@ def describe(typed: Typed, node: SOpNode) -> str:
             return f"table of {label(inner)} ({function})"
         case PairLookup(fst=fst, snd=snd, function=function):
             return f"table of {label(fst)} and {label(snd)} ({function})"
+        case SumLookup(terms=terms, function=function):
+            return f"function of {_weighted(typed, terms)} ({function})"
         case Linear(terms=terms, constant=constant):
-            text = " + ".join(f"{factor:g}*{label(term)}" for term, factor in terms)
-            return f"{text} + {constant:g}" if constant else text
+            return f"{_weighted(typed, terms)} + {constant:g}" if constant else _weighted(typed, terms)
         case Aggregation(selector=selector, value=value, copies=copies, default=default):
             verb = "copy" if copies else "mean"
             assumed = " (assuming one)" if node.op.assumed else ""
@@ -330,6 +351,10 @@ def describe(typed: Typed, node: SOpNode) -> str:
             return "number of tokens"
         case _:
             return "input"
+
+
+def _weighted(typed: Typed, terms: Sequence[tuple[int, float]]) -> str:
+    return " + ".join(f"{factor:g}*{typed.sops[term].label}" for term, factor in terms)
 
 
 def describe_selector(typed: Typed, number: int) -> str:

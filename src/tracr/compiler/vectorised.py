@@ -30,6 +30,7 @@ from tracr.compiler.typed import (
     PairLookup,
     Positions,
     SOpNode,
+    SumLookup,
     TokensOp,
     Typed,
     Width,
@@ -186,6 +187,9 @@ class _Run:
             case PairLookup(fst=fst, snd=snd, table=table) as op:
                 cells: Codes = self.codes[fst] * (table.shape[1] + 2) + self.codes[snd]
                 return np.take(self.prepared.table(node, op), cells)
+            case SumLookup(terms=terms, points=points, table=table):
+                total = sum((factor * self.numbers(number) for number, factor in terms), start=np.zeros((1, 1)))
+                return np.append(table, [UNREACHED, ERROR])[snap(points, total)]
             case Linear():
                 return self.linear(node, node.op)
             case Width(selector=selector):

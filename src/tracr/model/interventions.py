@@ -127,6 +127,12 @@ def setting_hook(
     writes: dict[str, list[tuple[Location, NDArray[Any]]]] = {}
     through: dict[Variable, tuple[Folded, NDArray[Any]]] = {}
     for label, values in changes.items():
+        absorbed = model.circuit.typed.absorbed.get(label)
+        if absorbed is not None:
+            raise InputError(
+                f"{label} cannot be set: the optimiser made it {absorbed}",
+                hint='compile with passes={"simplify": False, "fuse": False, "sums": False}, or at level 1',
+            )
         if label not in known and label not in without:
             names = ", ".join([*known, *without])
             raise InputError(f"no variable {label!r} that could be set", hint=f"there are {names or 'none'}")

@@ -163,6 +163,11 @@ class Translation:
             return read_number(variable if variable.numerical else self.cleaned(variable))
         return self._number_in_bits(variable) or read_number(self._decoded(number, variable))
 
+    def rough_number(self, number: int) -> NumberRead:
+        """An s-op as a number, for a reader that rounds: a one-hot code is read as it is."""
+        variable = self.variables[number]
+        return self.number(number) if variable.compact else read_number(variable)
+
     def _number_in_bits(self, variable: Variable) -> NumberRead | None:
         places = [self.codebook.numbers[value] for value in variable.values if not isinstance(value, Number)]
         return read_bits(variable, np.array(places))

@@ -183,13 +183,14 @@ class GroundTruth:
         )
 
     def show(self) -> str:
-        """What every node computes, then one line per edge, then what was folded."""
+        """What every node computes, then one line per edge, then what was folded or absorbed."""
         nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
         folded = [
             f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
             for one in self.folded
         ]
-        return "\n".join([*nodes, *map(str, self._edges), *folded])
+        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.typed.absorbed.items()]
+        return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
 
     def to_dict(self) -> dict[str, Any]:
         """What `to_json` writes."""
@@ -204,6 +205,7 @@ class GroundTruth:
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
             "folded": [asdict(one) for one in self.folded],
+            "absorbed": dict(self.model.circuit.typed.absorbed),
             **self._directions(),
             "granularities": {
                 granularity: {

@@ -20,6 +20,7 @@ from tracr.compiler.typed import (
     Positions,
     Selector,
     SOpNode,
+    SumLookup,
     TokensOp,
     Typed,
     Width,
@@ -99,6 +100,8 @@ def _sop_text(typed: Typed, node: SOpNode, graph: Graph | SavedGraph) -> str:
             return f"Map({_function(function, graph, node.id)}, {label(inner)})"
         case PairLookup(fst=fst, snd=snd, function=function):
             return f"SequenceMap({_function(function, graph, node.id)}, {label(fst)}, {label(snd)})"
+        case SumLookup(terms=terms, function=function):
+            return f"Map({function}, {_sum([(factor, label(term)) for term, factor in terms], 0)})"
         case Linear(terms=terms, constant=constant):
             return _sum([(factor, label(term)) for term, factor in terms], constant)
         case Aggregation(selector=selector, value=value, default=default):

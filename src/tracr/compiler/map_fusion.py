@@ -1,0 +1,79 @@
+"""Map fusion, the pass `fuse`: a function of a function is one function.
+
+A table of a table is one table of what the inner one reads; a table of two tables, one of what those read, as long as
+that is two s-ops. The s-op in between stays where others read it. `fuse.py` does the same for what is one expression of
+the textual language, before any values are known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tracr.compiler.composition import Tabulated, compose, pairs_of_classes, tabulated
+from tracr.compiler.typed import Lookup, Op, PairLookup, SOpNode, Typed
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["fuse_maps"]
+
+MOST_CELLS = 65_536  # of a fused table
+
+
+def fuse_maps(typed: Typed) -> dict[int, Op | int]:
+    """For each s-op that can do without one it reads, the operation that does."""
+    fusion = _Fusion(typed)
+    for node in typed.sops.values():
+        if isinstance(node.op, Tabulated):
+            fusion.visit(node, node.op)
+    return fusion.found
+
+
+class _Fusion:
+    def __init__(self, typed: Typed) -> None:
+        self.typed = typed
+        self.ops: dict[int, Op] = {number: node.op for number, node in typed.sops.items()}
+        self.found: dict[int, Op | int] = {}
+        self.readers = Counter(child for node in typed.sops.values() for child in set(typed.children(node)))
+        self.readers.update(number for _, number in typed.outputs)
+
+    def visit(self, node: SOpNode, op: Tabulated) -> None:
+        outer = tabulated(op)
+        if outer is None:
+            return
+        nested = [source for source in outer.sources if isinstance(self.ops[source], Tabulated)]
+        for inline in [nested, *([source] for source in nested if len(nested) > 1)]:
+            composed = compose(self.typed, outer, self.ops, inline, MOST_CELLS)
+            fused = composed.op() if composed is not None else None
+            if fused is not None and self.worthwhile(node, op, fused, inline):
+                self.ops[node.id] = self.found[node.id] = fused
+                return
+
+    def worthwhile(self, node: SOpNode, op: Tabulated, fused: Tabulated, inline: list[int]) -> bool:
+        """Whether something is saved: an MLP in between, and no more neurons than it had."""
+        inner = [self.ops[source] for source in inline]
+        if all(self.linear(self.typed.sops[source], self.ops[source]) for source in inline):
+            return False
+        if isinstance(fused, PairLookup) and not (self.one_hot(fused.fst) and self.one_hot(fused.snd)):
+            return isinstance(op, Lookup) and self.readers[op.inner] == 1
+        freed = sum(
+            self.neurons(self.typed.sops[source], step)
+            for source, step in zip(inline, inner, strict=True)
+            if self.readers[source] == 1 and isinstance(step, Tabulated)
+        )
+        return self.neurons(node, fused) <= self.neurons(node, op) + freed
+
+    def one_hot(self, number: int) -> bool:
+        return self.typed.sops[number].encoding is Encoding.CATEGORICAL
+
+    def linear(self, node: SOpNode, op: Op) -> bool:
+        """Whether an operation needs no neurons anyway."""
+        return isinstance(op, Lookup) and self.one_hot(op.inner) and self.typed.options.on("fold")
+
+    def neurons(self, node: SOpNode, op: Tabulated) -> int:
+        """About how many neurons an operation takes: one for each class, or pair of classes, of values."""
+        if self.linear(node, op):
+            return 0
+        if isinstance(op, Lookup):
+            return len(np.unique(op.table[op.table >= 0]))
+        return pairs_of_classes(op.table)

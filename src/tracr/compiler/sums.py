@@ -1,0 +1,135 @@
+"""Functions of sums, the pass `sums`: what depends on a weighted sum of numbers is a function of one number.
+
+`a and b and c` is 1 where a + b + c is 3, `x and not y` where x - y is 1, and `x > 0 and y == 0`, for y that is 0 or at
+least 1/8, where x - 8y is positive: one layer of a few neurons, where tables would need a layer for each pair and a
+neuron for each pair of values.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.composition import Composed, compose, pairs_of_classes, tabulated
+from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.typed import Lookup, Op, PairLookup, SumLookup, Typed
+from tracr.craft.grouping import group_rows
+from tracr.craft.numerics import NEARLY_EQUAL
+from tracr.craft.variables import Array
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["sums"]
+
+MOST_CELLS = 4096
+MOST_TERMS = 8
+WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
+
+
+def sums(typed: Typed) -> dict[int, Op | int]:
+    """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
+    found: dict[int, Op | int] = {}
+    neurons = _neurons(typed)
+    for node in typed.sops.values():
+        if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
+            forms = [form for view in _views(typed, node.op) if (form := _weighed(typed, view)) is not None]
+            costs = [_steps(form.table) + sum(neurons[source] for source, _ in form.terms) for form in forms]
+            if forms and min(costs) < neurons[node.id]:
+                found[node.id] = forms[costs.index(min(costs))]
+    return found
+
+
+def _neurons(typed: Typed) -> dict[int, int]:
+    """About how many neurons the tables take that an s-op is computed by, from means, widths and inputs."""
+    found = dict.fromkeys(typed.sops, 0)
+
+    def decoding(source: int, table: Codes) -> int:
+        """To tell the values of a number apart that the rows of a table do."""
+        domain = typed.sops[source].domain
+        if typed.sops[source].encoding is Encoding.CATEGORICAL or not isinstance(domain, Finite):
+            return 0
+        return _steps(group_rows(table[domain.ascending[0]])[1])
+
+    for number, node in typed.sops.items():
+        match node.op:
+            case Lookup(inner=inner, table=table):
+                found[number] = found[inner] + decoding(inner, table[:, None])
+            case PairLookup(fst=fst, snd=snd, table=table):
+                apart = decoding(fst, table) + decoding(snd, table.T)
+                found[number] = found[fst] + found[snd] + apart + pairs_of_classes(table)
+    return found
+
+
+def _steps(codes: NDArray[np.integer]) -> int:
+    """The neurons of a staircase: two for each change, and a constant."""
+    return 2 * int(np.count_nonzero(np.diff(codes[codes >= 0]))) + 1
+
+
+def _views(typed: Typed, op: PairLookup) -> Iterator[Composed]:
+    """The table over its operands, and over what those are tables of, the most remote first."""
+    ops: dict[int, Op] = {number: node.op for number, node in typed.sops.items()}
+    own = tabulated(op)
+    nested = [own] if own is not None else []
+    while nested:
+        pairs = [source for source in nested[-1].sources if isinstance(ops[source], PairLookup)]
+        wider = compose(typed, nested[-1], ops, pairs, MOST_CELLS) if pairs else None
+        if wider is None or len(wider.sources) > MOST_TERMS:
+            break
+        nested.append(wider)
+    for composed in reversed(nested):
+        decoded = [source for source in composed.sources if _decodes(typed, ops[source])]
+        deeper = compose(typed, composed, ops, decoded, MOST_CELLS) if decoded else None
+        if deeper is not None:
+            yield deeper
+        yield composed
+
+
+def _decodes(typed: Typed, op: Op) -> bool:
+    """Whether an operation is a function of a number, which takes neurons."""
+    return isinstance(op, Lookup) and typed.sops[op.inner].encoding is Encoding.NUMERICAL
+
+
+def _weighed(typed: Typed, composed: Composed) -> SumLookup | None:
+    """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
+    domains = [typed.sops[source].domain for source in composed.sources]
+    numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
+    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS:
+        return None
+    cells = np.nonzero(composed.table >= 0)
+    codes = composed.table[cells]
+    held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
+    fewest = 2 * len(np.unique(codes)) - 1
+    best: tuple[int, tuple[float, ...], Array, Codes] | None = None
+    for weights in _weights(len(numbers)):
+        if best is not None and best[0] == fewest:
+            break
+        form = _function_of(np.asarray(weights) @ held, codes)
+        if form is not None and (best is None or _steps(form[1]) < best[0]):
+            best = (_steps(form[1]), weights, *form)
+    if best is None:
+        return None
+    _, weights, points, results = best
+    terms = tuple(zip(composed.sources, weights, strict=True))
+    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+
+
+def _weights(count: int) -> Iterator[tuple[float, ...]]:
+    """Weights to try, small ones first; integers, so that sums of what lies on a grid do."""
+    powers = range(WEIGHTS.get(count, 0) + 1)
+    sizes = sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum)
+    for absolute in sizes:
+        if min(absolute) == 1.0:
+            for signs in itertools.product((1.0, -1.0), repeat=count - 1):
+                yield (absolute[0], *(sign * size for sign, size in zip(signs, absolute[1:], strict=True)))
+
+
+def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes] | None:
+    """The distinct sums in ascending order, and the code of each; `None` if one sum has two."""
+    order = np.argsort(total, kind="stable")
+    total, codes = total[order], codes[order]
+    apart = np.diff(total, prepend=-np.inf) > NEARLY_EQUAL * np.maximum(1.0, np.abs(total))
+    if (codes != codes[apart][np.cumsum(apart) - 1]).any():
+        return None
+    return total[apart], codes[apart]
