@@ -8,9 +8,11 @@
                                                                          would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
+        smallest             Typed         Typed          smallest.py    level 2: other ways to store what is computed
     3 translate              Typed         Circuit        translate.py
         fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
+        factor               Circuit       Circuit        factor.py      level 2: embeds what is read of tokens
     4 assign to layers       Circuit       Schedule       schedule.py
         narrow               Circuit       Schedule       narrow.py      level 2: a narrower stream, as deep
         solve                Circuit       Schedule       solve.py       if asked for: the best schedule
@@ -27,8 +29,9 @@ from collections.abc import Callable
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import construct
+from tracr.compiler.construct import Construction, construct
 from tracr.compiler.encode import choose_encodings
+from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
 from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
@@ -37,6 +40,7 @@ from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
 from tracr.compiler.schedule import Schedule, assign_to_layers, merge_heads
 from tracr.compiler.share import drop_unused, share
+from tracr.compiler.smallest import Size, size_of, smallest
 from tracr.compiler.solve import solve
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
@@ -63,6 +67,8 @@ def tabulated(graph: Graph, options: Options) -> Typed:
         shared = choose_encodings(drop_unused(share(inferred)))
         if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
             typed = shared
+    if any(map(options.on, ("sums", "match", "few_bits"))):
+        typed = smallest(typed, _size)
     typed.verify()
     return typed
 
@@ -81,6 +87,10 @@ def _depth(typed: Typed) -> int:
     return len(assign_to_layers(prune(fold(circuit) if typed.options.on("fold") else circuit)).layers)
 
 
+def _size(typed: Typed) -> Size:
+    return size_of(_constructed(translate(typed), typed.options, assign_to_layers))
+
+
 def compile_typed(
     graph: Graph | SavedGraph, typed: Typed, source: str = "", schedule_of: Callable[[Circuit], Schedule] | None = None
 ) -> CompiledModel:
@@ -88,19 +98,36 @@ def compile_typed(
     options = typed.options
     circuit = translate(typed)
     circuit.verify()
+    construction = _constructed(circuit, options, schedule_of or scheduled)
+    for kinds in factored_kinds(circuit, construction.schedule.circuit):
+        named = _constructed(embed_functions(circuit, kinds), options, schedule_of or scheduled)
+        if all(own <= other for own, other in zip(size_of(named), size_of(construction), strict=True)):
+            construction = named
+            break
+    parameters = assemble(construction, options)
+    schedule = construction.schedule
+    return CompiledModel(options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
+
+
+def _constructed(
+    circuit: Circuit, options: Options, schedule_of: Callable[[Circuit], Schedule]
+) -> Construction:
+    """The rest of step 3, and steps 4 and 5."""
     if options.on("fold"):
         circuit = fold(circuit)
     if options.on("prune"):
         circuit = prune(circuit)
         circuit.verify()
-    schedule = (schedule_of or scheduled)(circuit)
+    if options.on("factor"):
+        circuit = factor(circuit)
+        circuit.verify()
+    schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
     schedule.verify()
     construction = construct(schedule, options)
     construction.verify()
-    parameters = assemble(construction, options)
-    return CompiledModel(options, graph, typed, circuit, construction.schedule, construction, parameters, source)
+    return construction
 
 
 def scheduled(circuit: Circuit) -> Schedule:

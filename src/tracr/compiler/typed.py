@@ -38,6 +38,7 @@ __all__ = [
     "SOpNode",
     "Selector",
     "SelectorNode",
+    "Stored",
     "TokensOp",
     "Typed",
     "Width",
@@ -228,6 +229,17 @@ def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`smallest.py`).
+
+    `sums` are the tables that are computed as weighted sums; with `few_bits`, bits are not for very many values only.
+    """
+
+    sums: tuple[int, ...] = ()
+    few_bits: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Typed:
     """All s-ops and selectors the outputs need, in topological order."""
@@ -240,6 +252,7 @@ class Typed:
     warnings: tuple[Diagnostic, ...] = ()
     same: Mapping[int, int] = field(default_factory=dict)
     """For each node of a program that is not yet shared, the first that computes the same."""
+    stored: Stored = Stored()
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""

@@ -1,0 +1,77 @@
+"""Choosing how to store what: every way is translated, and the smallest model wins.
+
+What makes one s-op cheap may make its readers dear (a sum needs no neurons, but a table of it does), so that no rule
+about single s-ops decides well. The ways compared are few:
+
+- encodings as their readers wish, or numbers also for what only finds keys (`match`);
+- tables that are sums computed as such (`sums`), or looked up;
+- bits for very many values only, or for whatever is copied and compared (`few_bits`).
+
+A way is taken if it is no larger in layers, dimensions, heads and parameters, each of them; of those the one with the
+fewest layers, then parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tracr.compiler.construct import Construction
+from tracr.compiler.encode import choose_encodings
+from tracr.compiler.size import count_parameters
+from tracr.compiler.sums import tables_of_sums
+from tracr.compiler.translation.bits import many_valued
+from tracr.compiler.typed import Stored, Typed
+from tracr.errors import CompileError
+
+__all__ = ["Size", "size_of", "smallest"]
+
+Size = tuple[int, int, int, int]  # layers, dimensions, heads, parameters
+
+
+def size_of(construction: Construction) -> Size:
+    """How large a model is."""
+    heads = sum(len(layer.heads) for layer in construction.layers)
+    parameters = sum(count_parameters(construction.schedule, construction.width).values())
+    return len(construction.layers), construction.width, heads, parameters
+
+
+def smallest(typed: Typed, measured: Callable[[Typed], Size]) -> Typed:
+    """The program stored in the smallest way."""
+    ways = list(_ways(typed))
+    if not ways:
+        return typed
+    usual = best = measured(typed)
+    chosen = typed
+    for way in ways:
+        try:
+            size = measured(way)
+        except CompileError:  # not exact enough this way
+            continue
+        smaller = (size[0], size[3]) < (best[0], best[3])
+        if smaller and all(own <= other for own, other in zip(size, usual, strict=True)):
+            chosen, best = way, size
+    return chosen
+
+
+def _ways(typed: Typed) -> Iterator[Typed]:
+    """Other ways to store what the program computes, each once."""
+    seen = [typed]
+    sums = tables_of_sums(typed) if typed.options.on("sums") else ()
+    for stored in dict.fromkeys((Stored(), Stored(sums=sums))):
+        for match in (False, True) if typed.options.on("match") else (False,):
+            try:
+                own = choose_encodings(replace(typed, stored=stored), match=match)
+            except CompileError:
+                continue
+            few = replace(own, stored=replace(stored, few_bits=True))
+            in_bits = typed.options.on("few_bits") and many_valued(few).keys() != many_valued(own).keys()
+            for way in (own, few) if in_bits else (own,):
+                if not any(_same(way, other) for other in seen):
+                    seen.append(way)
+                    yield way
+
+
+def _same(first: Typed, second: Typed) -> bool:
+    encodings = [[node.encoding for node in typed.sops.values()] for typed in (first, second)]
+    return first.stored == second.stored and encodings[0] == encodings[1]
