@@ -148,12 +148,12 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
 def _in_terms_of(
     linear: LinearMap, old: Variable, new: Variable, table: Array, present: Mapping[Variable, float]
 ) -> LinearMap:
-    """A folded variable that nothing reads whole, as far as what is left says what it is."""
+    """What a folded variable is made of, as far as it can be told from what is left."""
     if old not in linear.blocks:
         return linear
     wanted = linear.blocks[old]
     terms = np.hstack([table, np.ones((old.size, 1))])
-    factors = np.linalg.lstsq(terms, wanted, rcond=None)[0]
+    factors: Array = np.asarray(np.linalg.lstsq(terms, wanted, rcond=None)[0], dtype=np.float64)
     known = np.abs(terms @ factors - wanted).max(axis=0, initial=0.0) < KNOWN
     blocks = {variable: block for variable, block in linear.blocks.items() if variable is not old}
     rest = {} if known.all() else {old: np.where(known, 0.0, wanted)}

@@ -89,7 +89,7 @@ class Folded:
                 raise InputError(
                     f"{self.variable.label} was folded, and not all that it is made of is left: it cancels in what "
                     f"reads it ({variable.label} is not there)",
-                    hint='compile with passes={"fold": False}, or at level 1',
+                    hint='compile with passes={"factor": False} or passes={"fold": False}, or at level 1',
                 )
 
 
