@@ -96,7 +96,9 @@ def models(count: int, *, start: int = 0) -> list[Job]:
     for seed in range(start, start + count):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
         try:
-            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3, passes=APART)
+            model = compile_quietly(
+                case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3, passes=APART
+            )
         except CompileError:
             continue
         jobs.append((model, case.inputs(12), []))

@@ -101,19 +101,24 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     somewhere = bool((codes.sum(axis=1) == 1).all())  # a value for every token, or position
     maps = [(linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks]
     used = np.any([linear.blocks[old].any(axis=1) for linear, _ in maps], axis=0) if maps else np.zeros(0, dtype=bool)
-    basis = _Basis(old)
-    for linear, biased in maps:
-        exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
-        for column in linear.blocks[old].T:
-            basis.add(column, shifts=biased and somewhere and exact)
-            if len(basis.classes) > used.sum():
-                return circuit
-    reads, new, table = basis.finish()
-    if not maps or new.size >= used.sum():
+    present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
+    for shifts in (somewhere, False):
+        basis = _Basis(old)
+        for linear, biased in maps:
+            exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
+            for column in linear.blocks[old].T:
+                basis.add(column, shifts=biased and shifts and exact)
+        if not maps or len(basis.classes) > used.sum():
+            return circuit
+        reads, new, table = basis.finish()
+        unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
+        added = len(unread) if any(read.shift for read in reads) else 0
+        if new.size + added < used.sum():
+            break
+    else:
         return circuit
     places = iter(reads)
     found = {linear: [next(places) for _ in range(linear.width)] for linear, _ in maps}
-    present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
 
     def through(linear: LinearMap) -> LinearMap:
         if linear not in found:

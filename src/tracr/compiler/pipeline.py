@@ -109,9 +109,7 @@ def compile_typed(
     return CompiledModel(options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
 
 
-def _constructed(
-    circuit: Circuit, options: Options, schedule_of: Callable[[Circuit], Schedule]
-) -> Construction:
+def _constructed(circuit: Circuit, options: Options, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
     """The rest of step 3, and steps 4 and 5."""
     if options.on("fold"):
         circuit = fold(circuit)
