@@ -19,10 +19,10 @@ from tests.strategies import Case, cases
 from tracr.compiler.domains import Finite
 from tracr.compiler.inference import Inference, infer_node
 from tracr.compiler.inference.widths import masks, widths_by_position
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.matching import numbered_keys, tolerances
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import tabulated
-from tracr.compiler.sums import sum_of
 from tracr.compiler.trace import trace
 from tracr.craft.variables import Feature, Number
 from tracr.model.compiled import CompiledModel
@@ -30,7 +30,7 @@ from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
-NEW = ("sums", "match", "factor", "few_bits")
+NEW = ("linear_tables", "match", "factor", "few_bits")
 EQ, LT = rasp.Comparison.EQ, rasp.Comparison.LT
 REVERSE = programs.make_reverse(rasp.tokens)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
-from tracr.compiler.sums import sum_of
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.typed import (
     Aggregation,
     IndicesOp,

@@ -28,7 +28,7 @@ PASSES = {
     "prune": Pass(1, "what nothing reads is left out"),
     "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
     "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
-    "sums": Pass(2, "tables that are weighted sums become weighted sums"),
+    "linear_tables": Pass(2, "tables that are weighted sums become weighted sums"),
     "match": Pass(2, "what only finds a key is a number, and finds it by its number"),
     "factor": Pass(2, "the embedding writes what is read of tokens and positions, not which they are"),
     "few_bits": Pass(2, "what is only copied and compared is stored in bits, however few the values"),

@@ -67,7 +67,7 @@ def tabulated(graph: Graph, options: Options) -> Typed:
         shared = choose_encodings(drop_unused(share(inferred)))
         if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
             typed = shared
-    if any(map(options.on, ("sums", "match", "few_bits"))):
+    if any(map(options.on, ("linear_tables", "match", "few_bits"))):
         typed = smallest(typed, _size)
     typed.verify()
     return typed

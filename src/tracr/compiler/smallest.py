@@ -4,7 +4,7 @@ What makes one s-op cheap may make its readers dear (a sum needs no neurons, but
 about single s-ops decides well. The ways compared are few:
 
 - encodings as their readers wish, or numbers also for what only finds keys (`match`);
-- tables that are sums computed as such (`sums`), or looked up;
+- tables that are sums computed as such (`linear_tables`), or looked up;
 - bits for very many values only, or for whatever is copied and compared (`few_bits`).
 
 A way is taken if it is no larger in layers, dimensions, heads and parameters, each of them; of those the one with the
@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from tracr.compiler.construct import Construction
 from tracr.compiler.encode import choose_encodings
+from tracr.compiler.linear_tables import tables_of_sums
 from tracr.compiler.size import count_parameters
-from tracr.compiler.sums import tables_of_sums
 from tracr.compiler.translation.bits import many_valued
 from tracr.compiler.typed import Stored, Typed
 from tracr.errors import CompileError
@@ -57,7 +57,7 @@ def smallest(typed: Typed, measured: Callable[[Typed], Size]) -> Typed:
 def _ways(typed: Typed) -> Iterator[Typed]:
     """Other ways to store what the program computes, each once."""
     seen = [typed]
-    sums = tables_of_sums(typed) if typed.options.on("sums") else ()
+    sums = tables_of_sums(typed) if typed.options.on("linear_tables") else ()
     for stored in dict.fromkeys((Stored(), Stored(sums=sums))):
         for match in (False, True) if typed.options.on("match") else (False,):
             try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.domains import Finite
-from tracr.compiler.sums import sum_of
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.translation.attention import write_aggregate, write_width
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.pairs import write_pairs

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Domain, Finite, Interval
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.options import Options, as_vocabulary
-from tracr.compiler.sums import sum_of
 from tracr.compiler.typed import (
     ERROR,
     UNREACHED,
