@@ -27,6 +27,7 @@ from tracr.viz.explorer.data import page_data
 
 EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
 EQ = rasp.Comparison.EQ
+APART = {"reuse": False}  # the page shows a variable a dimension
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 
 Job = tuple[CompiledModel, list[list[Value]], list[list[dict[str, Any]]]]
@@ -90,12 +91,14 @@ def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float
 
 
 def models(count: int, *, start: int = 0) -> list[Job]:
-    """Random programs over all sorts of vocabularies, bidirectional and causal, at both levels."""
+    """Random programs over all sorts of vocabularies, bidirectional and causal, at every level."""
     jobs: list[Job] = []
     for seed in range(start, start + count):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
         try:
-            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed % 2)
+            model = compile_quietly(
+                case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3, passes=APART
+            )
         except CompileError:
             continue
         jobs.append((model, case.inputs(12), []))
@@ -122,13 +125,13 @@ def test_many_random_programs(start: int) -> None:
 
 
 def test_the_library() -> None:
-    """Every program of the library, at both levels."""
+    """Every program of the library, at every level."""
     jobs: list[Job] = []
     for name, example in EXAMPLES.items():
-        for level in (0, 1):
+        for level in (0, 1, 2):
             if name == "dyck2" and level == 0:
                 continue
-            model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
+            model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level, passes=APART)
             rng = np.random.default_rng(0)
             inputs = [
                 [example.vocab[i] for i in rng.integers(len(example.vocab), size=1 + n % example.max_seq_len)]

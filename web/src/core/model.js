@@ -57,10 +57,19 @@ export class Model {
     return evaluate(this, tokens, patches);
   }
 
-  /** A forward pass on token codes. A patch writes the code of its value where the variable lives. */
+  /**
+   * A forward pass on token codes. A patch writes the code of its value where the variable lives; what else the
+   * embedding writes may be a function of it.
+   */
   run(tokens, patches = []) {
     const bos = this.vocab.length;
+    const embedded = [...this.groupOfSop].filter(([, group]) => group.stage === 0);
+    const changed = patches.some(({ sop }) => this.groupOfSop.get(sop)?.stage === 0);
+    const codes = changed ? this.evaluate(tokens, patches).codes : null;
     return this.transformer.run([bos, ...tokens], (stage, stream) => {
+      for (const [sop, group] of stage === 0 && codes ? embedded : [])
+        for (let i = 0; i < tokens.length; i++)
+          if (codes.get(sop)[i] >= 0) this.write(group, stream, i + 1, codes.get(sop)[i]);
       for (const { sop, position, code } of patches) {
         const group = this.groupOfSop.get(sop);
         if (group?.stage === stage && position < tokens.length) this.write(group, stream, position + 1, code);
@@ -72,10 +81,10 @@ export class Model {
     const { domain } = this.sops.get(group.sop);
     let value = domain instanceof Finite ? domain.values[code] : { number: code, key: -1 };
     if (Number.isNaN(code)) value = this.values[this.none];
-    for (const row of group.rows) {
+    group.rows.forEach((row, i) => {
       const x = row.value === null ? (value.number ?? 0) : Number(row.value.key === value.key);
-      stream[position * this.transformer.width + row.slot] = x;
-    }
+      stream[position * this.transformer.width + row.slot] = group.codes?.[code][i] ?? x;
+    });
   }
 
   /**
@@ -86,11 +95,24 @@ export class Model {
     if (stage < group.stage) return null;
     const at = (slot) => run.streams[stage][position * run.width + slot];
     if (group.numerical) return this.readNumber(group, at);
+    if (group.codes) return this.readCode(group, at);
     const hot = group.rows.reduce((best, row) => (at(row.slot) > at(best.slot) ? row : best), group.rows[0]);
     if (at(hot.slot) >= NOT_HOT) return this.held(group, hot.value);
     if (position === 0) return null;
     if (group.dropped.length === 1) return this.held(group, group.dropped[0]);
     return group.dropped.length ? { code: null, text: "…", dropped: group.dropped.map((value) => value.text) } : null;
+  }
+
+  /** The value whose code it is; several may have the same one, if no reader tells them apart. */
+  readCode(group, at) {
+    const special = group.rows.find((row) => row.value !== null && at(row.slot) >= NOT_HOT);
+    if (special) return this.held(group, special.value);
+    const near = (x, y) => Math.abs(x - y) <= 1e-3 * Math.max(1, Math.abs(y));
+    const fits = (code) => code.every((y, i) => near(at(group.rows[i].slot), y));
+    const found = group.codes.flatMap((code, number) => (fits(code) ? [number] : []));
+    const { domain } = this.sops.get(group.sop);
+    if (found.length === 1) return { code: found[0], text: domain.text(found[0]) };
+    return found.length ? { code: null, text: "…", dropped: found.map((code) => domain.text(code)) } : null;
   }
 
   held(group, value) {

@@ -59,6 +59,7 @@ function storage(model, sop) {
   const group = model.groupOfSop.get(sop.id);
   if (!group) return "It needs no place in the residual stream.";
   if (group.numerical) return `It is stored as a number (${count(group.rows.length, "direction")}).`;
+  if (group.codes) return `What is read of it is stored in ${count(group.rows.length, "direction")}.`;
   const dropped = group.dropped.length ? `; ${count(group.dropped.length, "value")} that nothing reads got none` : "";
   return `It is stored one-hot: ${count(group.rows.length, "direction")}, one per value${dropped}.`;
 }

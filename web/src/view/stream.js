@@ -115,7 +115,9 @@ export class Stream {
   name({ group, dimension }, number) {
     const style = `width:${this.plan.label}px`;
     if (dimension) {
-      const text = dimension.value === null ? "number" : dimension.value.text;
+      const { label } = this.state.model.dimensions[dimension.slot];
+      const feature = label.slice(group.label.length).replace(/^:/, "") || "number";
+      const text = dimension.value === null ? feature : dimension.value.text;
       return h(
         "div",
         { class: "name", role: "rowheader", style, data: { row: number, column: -1 } },

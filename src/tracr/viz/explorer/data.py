@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Domain, Finite
 from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.variables import Number, Variable
+from tracr.craft.variables import NUMBER, Number, Variable
 from tracr.model.interventions import locations
 from tracr.model.parameters import LayerParameters
 from tracr.model.saving.program_json import NAMES
@@ -199,9 +199,9 @@ def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
 
 
 def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
-    """The dimensions of a variable: each with the value it stands for, or `null` for the number itself.
+    """The dimensions of a variable: each with the value it stands for, or `null` for a number or a feature of it.
 
-    `dropped` are values without a dimension. `place` is where the variable can be set, if it is an s-op.
+    `dropped` are values without a dimension; `codes`, if not `null`, the coordinates of every value instead.
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
@@ -209,7 +209,9 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     rows: list[list[Any]] = []
     dropped = []
     for variable in group:
-        for value, slot in zip(variable.values, model.construction.slots[variable].tolist(), strict=True):
+        slots = model.construction.slots[variable].tolist()
+        held = variable.values if variable.codebook is None else [NUMBER] * variable.size
+        for value, slot in zip(held, slots, strict=True):
             if variable in SPECIAL:
                 special = model.options.bos if variable is BOS else model.options.pad
                 rows.append([slot, values.id(special)])
@@ -224,6 +226,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
         "numerical": first.numerical and first not in SPECIAL,
         "constant": first is ONE,
         "rows": rows,
+        "codes": None if first.codebook is None else first.codebook[:, model.construction.slots[first] >= 0].tolist(),
         "dropped": dropped,
         "settable": first in known,
     }
