@@ -115,6 +115,16 @@ def test_what_takes_turns_is_labelled() -> None:
         model.residual.at("blocks.0.attn.hook_q")
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_stream_has_a_dimension(causal: bool) -> None:
+    """Also where nothing is ever read, because the output is 0."""
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
+    never = rasp.SelectorWidth(before & ~before).named("never")
+    model = tracr.compile(rasp.numerical(never), "ab", 3, level=2, causal=causal)
+    assert model.d_model >= 1
+    assert model("ab") == [0, 0]
+
+
 def test_at_bos_nothing_is_left_behind() -> None:
     """A default carried by BOS is right in a slot that held something at BOS before: shares are 1 there."""
     counts = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("counts")
