@@ -4,10 +4,10 @@
     python benchmarks/against_original.py --quick        three programs at the smallest size
     python benchmarks/against_original.py --report       no measurements: table and plots of those there are
 
-Each side of each case runs in a process of its own, the original in an environment of its own (both have the import
-name `tracr`), which is made the first time; a side is stopped after 120 seconds. Measurements are kept in results.json as they
-come, so an interrupted run goes on where it was; --fresh forgets them. The table and the plots go next to it, into
-docs/benchmarks unless --out says otherwise. Needs matplotlib (extra `viz`).
+Each side of each case runs in a process of its own, and is stopped after 120 seconds; the original runs in an
+environment of its own (both have the import name `tracr`), which is made the first time. Measurements are kept in
+results.json as they come, so an interrupted run goes on where it was; --fresh forgets them. The tables and the plots
+go next to it, into docs/benchmarks unless --out says otherwise. Needs matplotlib (extra `viz`).
 """
 
 # ruff: noqa: E402

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ class MissingOriginal(Exception):
 
 
 def original_python(folder: Path | None = None) -> Path:
-    """The Python of an environment with the original: made the first time, in a temporary folder unless one is given."""
+    """The Python of an environment with the original: made once, in a temporary folder unless one is given."""
     place = folder or Path(tempfile.gettempdir()) / f"tracr-original-{sys.version_info.major}.{sys.version_info.minor}"
     python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     installed = place / ".installed"
@@ -41,7 +42,5 @@ def versions(python: Path) -> dict[str, str]:
         "import importlib.metadata as m, json, platform; "
         f"print(json.dumps({{'python': platform.python_version(), **{{n: m.version(n) for n in {SHOWN!r}}}}}))"
     )
-    import json
-
     found = subprocess.run([str(python), "-c", program], capture_output=True, text=True, check=True)
     return dict(json.loads(found.stdout))

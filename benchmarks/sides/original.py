@@ -1,4 +1,4 @@
-"""The original's side of the benchmark; run by the Python of an environment that has `tracr-pypi` and not this project."""
+"""The original's side of the benchmark, run by the Python of an environment where `tracr` is the original."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from worker import MANY, Runner, serve
+
 from tracr.compiler import compiling, lib
 from tracr.rasp import rasp
-from worker import MANY, Runner, serve
 
 BOS, PAD = "compiler_bos", "compiler_pad"
 INTERPRETED = 20  # the greatest length for which the original's own interpreter is asked too

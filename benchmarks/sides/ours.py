@@ -1,5 +1,6 @@
 """This project's side of the benchmark, in a process of its own."""
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import sys

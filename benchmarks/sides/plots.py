@@ -1,1 +1,2 @@
-def draw(results, out): pass
+def draw(results, out):
+    pass

@@ -1,1 +1,2 @@
-def write(results, out): pass
+def write(results, out):
+    pass

@@ -160,9 +160,7 @@ def _count(expected: list[list[Any] | None], given: list[list[Any]]) -> dict[str
     """How many inputs were compared, and how many have an answer that is wrong: anywhere, or not only for `None`."""
     pairs = [(want, got) for want, got in zip(expected, given, strict=True) if want is not None]
     wrong = sum(any(not _same(w, g) for w, g in zip(want, got, strict=True)) for want, got in pairs)
-    besides = sum(
-        any(w is not None and not _same(w, g) for w, g in zip(want, got, strict=True)) for want, got in pairs
-    )
+    besides = sum(any(w is not None and not _same(w, g) for w, g in zip(want, got, strict=True)) for want, got in pairs)
     return {"inputs": len(pairs), "wrong": wrong, "wrong_besides_none": besides}
 
 
