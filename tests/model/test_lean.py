@@ -24,7 +24,7 @@ def _ids(model: tracr.CompiledModel) -> np.ndarray:
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", ["hist", "frac_prevs", "sort_freq", "shuffle_dyck2", "detect_pattern", "closer"])
+@pytest.mark.parametrize("name", ["hist", "frac_prevs", "sort_freq", "dyck1", "detect_pattern", "closer"])
 def test_is_the_forward_pass(name: str, causal: bool, level: int) -> None:
     example = EXAMPLES[name]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len, causal, level)
