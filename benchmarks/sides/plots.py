@@ -9,7 +9,7 @@ from typing import Any
 
 import matplotlib
 from cases import SIZES, Case
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Normalize, TwoSlopeNorm
 from matplotlib.figure import Figure
 from measures import SPEED, ratio, shared
 from running import LEVELS, Results
@@ -40,13 +40,13 @@ def ratios(results: Results, level: str) -> Figure:
     def cell(measure: str) -> Callable[[Case], tuple[float, str] | None]:
         def found(case: Case) -> tuple[float, str] | None:
             value = ratio(results, case, level, measure)
-            return None if value is None else (value.value, str(value).replace(",", " "))
+            return None if value is None else (math.log10(value.value), str(value))
 
         return found
 
     panels = {SPEED[measure]: cell(measure) for measure in measures}
-    title = f"How many times better {level} is than the original (as users call it, and jitted)"
-    return _panels(results, panels, title, LogNorm(0.5, 5000), "RdYlGn", rows=2, missing="–")
+    title = f"How many times better {level} is than the original"
+    return _panels(results, panels, title, TwoSlopeNorm(0, -2, 6), "PRGn", rows=2)
 
 
 def mismatches(results: Results) -> Figure:
@@ -58,13 +58,13 @@ def mismatches(results: Results) -> Figure:
             if record is None or not record.get(how, {}).get("inputs"):
                 return None
             count = record[how]
-            return count["wrong"] / count["inputs"], f"{count['wrong']}" if count["wrong"] else "0"
+            return count["wrong"] / count["inputs"], f"{count['wrong']:,}"
 
         return found
 
     panels = {"inputs as they are": cell("unpadded"), "padded to the longest": cell("padded")}
-    title = "Inputs that the original answers wrongly\n(colour: their share; this compiler: see the table)"
-    return _panels(results, panels, title, Normalize(0, 1), "YlOrRd", rows=1, missing="–")
+    title = "Inputs that the original answers wrongly, `None` included (colour: their share)"
+    return _panels(results, panels, title, Normalize(0, 1.4), "Reds", rows=1)
 
 
 def _panels(
@@ -74,14 +74,13 @@ def _panels(
     norm: Normalize,
     colours: str,
     rows: int,
-    missing: str,
 ) -> Figure:
     """Panels with a row for each program, a column for each size, and in each cell a number."""
     programs = list(dict.fromkeys(case.program for case in shared(results)))
     columns = [size for size in SIZES if shared(results, sizes=(size,))]
     across = math.ceil(len(panels) / rows)
     with matplotlib.rc_context(STYLE):
-        width, height = 1.6 + across * (0.35 + 0.5 * len(columns)), 0.9 + rows * (0.55 + 0.21 * len(programs))
+        width, height = 1.6 + across * (0.35 + 0.55 * len(columns)), 0.9 + rows * (0.55 + 0.21 * len(programs))
         figure = Figure(figsize=(max(width, 5), height), layout="constrained", facecolor="white")
         axes = figure.subplots(rows, across, squeeze=False, sharey=True)
         for axis, (name, cell) in zip(axes.ravel(), panels.items(), strict=False):
@@ -92,7 +91,7 @@ def _panels(
             axis.imshow(image, norm=norm, cmap=palette, aspect="auto")
             for y, row in enumerate(found):
                 for x, each in enumerate(row):
-                    axis.text(x, y, missing if each is None else each[1], ha="center", va="center", fontsize=7)
+                    axis.text(x, y, "–" if each is None else each[1], ha="center", va="center", fontsize=7)
             axis.set_title(name, fontsize=9)
             axis.set_xticks(range(len(columns)), [f"{tokens},\u200a{length}" for tokens, length in columns])
             axis.set_yticks(range(len(programs)), programs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cases import SIZES, Case
@@ -65,7 +64,8 @@ def _at_least(results: Results, level: str, target: str, least: float, measure: 
         return Verdict(target, level, None, "not measured")
     worst = min(ratios, key=lambda case: ratios[case].value)
     reached = [case for case, found in ratios.items() if found.value >= least]
-    text = f"{len(reached)} of {len(ratios)}; median {middle(list(ratios.values()))}×, lowest {ratios[worst]}× ({_name(worst)})"
+    typical = middle(list(ratios.values()))
+    text = f"{len(reached)} of {len(ratios)}; median {typical}×, lowest {ratios[worst]}× ({_name(worst)})"
     return Verdict(target, level, len(reached) == len(ratios), text)
 
 
@@ -151,6 +151,3 @@ def _second(results: Results, level: str) -> list[Verdict]:
         return [Verdict(target, level, None, "not measured")]
     worst = max(times, key=lambda case: times[case])
     return [Verdict(target, level, times[worst] < 1, f"the slowest, {worst.program}, takes {times[worst]:.0%} of it")]
-
-
-Check = Callable[[Results, str], Verdict]
