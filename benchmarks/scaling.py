@@ -50,6 +50,7 @@ class Series:
 
 ONE_HOT, BITS = (16, 32, 64, 128, 256, 512, 1000), (2000, 4000, 8000, 16_000)  # from 1025 tokens on they are bits
 LENGTHS = (8, 16, 32, 64, 128, 256)
+CROOKED = 1.5  # a point this factor off a fitted line is not on it
 SMALLEST = 1.0  # MiB: below, what a compilation needs is lost in what Python takes and gives back
 SERIES = (
     Series("vocabulary", "hist", 10, ONE_HOT),
@@ -196,17 +197,36 @@ def _keep(found: dict[str, Any], kept: Path) -> None:
     new.replace(kept)
 
 
-def exponent(points: dict[str, Any], measure: str) -> tuple[float, int, int] | None:
-    """The slope of the logarithms over the upper half of the sizes (at least three), and from where to where."""
+@dataclass(frozen=True)
+class Fit:
+    """A straight line through logarithms, from one size to another; `crooked` if a point is far from it."""
+
+    slope: float
+    level: float
+    low: int
+    high: int
+    crooked: bool
+
+    def at(self, size: int) -> float:
+        """The value on the line."""
+        return math.exp(self.level + self.slope * math.log(size))
+
+    def __str__(self) -> str:
+        return f"{self.slope:.2f}" + (" (crooked)" if self.crooked else "")
+
+
+def fitted(points: dict[str, Any], measure: str) -> Fit | None:
+    """The line over the upper half of the sizes, at least three."""
     import numpy as np
 
     sizes = [int(size) for size, point in points.items() if measure in point]
     sizes = sizes[-max(3, math.ceil(len(sizes) / 2)) :]
     if len(sizes) < 3:
         return None
-    values = [points[str(size)][measure] for size in sizes]
-    slope = np.polyfit(np.log(sizes), np.log(values), 1)[0]
-    return float(slope), sizes[0], sizes[-1]
+    x, y = np.log(sizes), np.log([points[str(size)][measure] for size in sizes])
+    slope, level = (float(number) for number in np.polyfit(x, y, 1))
+    crooked = bool(np.abs(y - slope * x - level).max() > math.log(CROOKED))
+    return Fit(slope, level, sizes[0], sizes[-1], crooked)
 
 
 def table(found: dict[str, Any], axis: str) -> str:
@@ -218,11 +238,11 @@ def table(found: dict[str, Any], axis: str) -> str:
     for name, points in found["series"].items():
         if not name.startswith(f"{axis}: "):
             continue
-        fits = {measure: exponent(points, measure) for measure in MEASURES}
+        fits = {measure: fitted(points, measure) for measure in MEASURES}
         known = next((fit for fit in fits.values() if fit), None)
         built = [(size, point["layers"]) for size, point in points.items() if "layers" in point]
-        span = f"{known[1]:,} to {known[2]:,}" if known else "too few sizes"
-        cells = [f"{fit[0]:.2f}" if fit else "—" for fit in fits.values()]
+        span = f"{known.low:,} to {known.high:,}" if known else "too few sizes"
+        cells = [str(fit or "—") for fit in fits.values()]
         layers = (
             f"{built[0][1]} to {built[-1][1]}"
             if built and built[0][1] != built[-1][1]
@@ -254,6 +274,7 @@ def plot(found: dict[str, Any], axis: str, path: Path) -> None:
     """Each measure against the size, relative to the smallest, with the fitted lines."""
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     with matplotlib.rc_context({"svg.hashsalt": "tracr", "font.size": 8}):
         figure = Figure(figsize=(10, 3), layout="constrained", facecolor="white")
@@ -263,17 +284,21 @@ def plot(found: dict[str, Any], axis: str, path: Path) -> None:
                 sizes = [int(size) for size, point in points.items() if measure in point]
                 if not sizes:
                     continue
-                values = [points[str(size)][measure] / points[str(sizes[0])][measure] for size in sizes]
-                fit = exponent(points, measure)
+                smallest = points[str(sizes[0])][measure]
                 label = name.removeprefix(f"{axis}: ").partition(",")[0]
+                values = [points[str(size)][measure] / smallest for size in sizes]
                 panel.plot(sizes, values, "o", ms=3, color=colour, label=label)
+                fit = fitted(points, measure)
                 if fit:
-                    slope, low, high = fit
-                    middle = [(size, value) for size, value in zip(sizes, values, strict=True) if size >= low]
-                    level = sum(math.log(value) - slope * math.log(size) for size, value in middle) / len(middle)
-                    ends = [math.exp(level + slope * math.log(end)) for end in (low, high)]
-                    panel.plot((low, high), ends, "-", lw=1, color=colour)
+                    ends = (fit.low, fit.high)
+                    style = ":" if fit.crooked else "-"
+                    panel.plot(ends, [fit.at(end) / smallest for end in ends], style, lw=1, color=colour)
             panel.set(xscale="log", yscale="log", title=title, xlabel=axis)
+            shown = sorted({int(size) for points in chosen.values() for size in points})
+            panel.set_xticks(shown[:: max(1, len(shown) // 4)], minor=False)
+            panel.xaxis.set_major_formatter("{x:,.0f}")
+            panel.xaxis.set_minor_formatter(NullFormatter())
+            panel.yaxis.set_minor_formatter(NullFormatter())
             panel.grid(alpha=0.3, which="major")
         figure.axes[0].set_ylabel("relative to the smallest")
         figure.axes[0].legend(fontsize=7)
@@ -293,9 +318,7 @@ def write(found: dict[str, Any], folder: Path) -> None:
     (folder / "images").mkdir(parents=True, exist_ok=True)
     for axis in dict.fromkeys(name.partition(":")[0] for name in found["series"]):
         plot(found, axis, folder / "images" / _file(axis))
-        parts.append(
-            f"## {axis.capitalize()}\n\n{table(found, axis)}\n\n![Growth with {axis}](images/scaling-{axis}.svg)"
-        )
+        parts.append(f"## {axis.capitalize()}\n\n{table(found, axis)}\n\n![Growth with {axis}](images/{_file(axis)})")
     parts.append(f"## The largest\n\n{largest_table(found)}")
     page.write_text(before + START + "\n\n" + "\n\n".join(parts) + "\n\n" + END + after, encoding="utf-8")
 

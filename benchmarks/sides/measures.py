@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_low
 
 from cases import OURS_ONLY, PROGRAMS, SIZES, Case
 from running import Record, Results
 
 __all__ = ["SPEED", "Ratio", "cases_of", "middle", "ratio", "shared"]
 
+Size = tuple[int, int]
 SPEED = {
     "cold": "cold start",
     "compile": "compile",
@@ -64,20 +66,20 @@ def _spent(results: Results, original: Record, measure: str) -> float | None:
     return float(results.data["limit"])
 
 
-def cases_of(results: Results, *, programs: tuple[str, ...] = PROGRAMS, sizes: tuple[tuple[int, int], ...] = SIZES):  # type: ignore[no-untyped-def]
+def cases_of(results: Results, *, programs: Sequence[str] = PROGRAMS, sizes: Sequence[Size] = SIZES) -> list[Case]:
     """The cases that were measured, in order."""
     every = [Case(name, *size) for size in sizes for name in programs]
     return [case for case in every if results.get(case, "level 1") is not None]
 
 
-def shared(results: Results, **which) -> list[Case]:  # type: ignore[no-untyped-def]
+def shared(results: Results, *, programs: Sequence[str] = PROGRAMS, sizes: Sequence[Size] = SIZES) -> list[Case]:
     """Those whose program both libraries have."""
-    return [case for case in cases_of(results, **which) if case.program not in OURS_ONLY]
+    return [case for case in cases_of(results, programs=programs, sizes=sizes) if case.program not in OURS_ONLY]
 
 
 def middle(ratios: list[Ratio]) -> Ratio | None:
-    """The median."""
+    """The median; of an even number the lower."""
     if not ratios:
         return None
-    value = median(each.value for each in ratios)
+    value = median_low(each.value for each in ratios)
     return Ratio(value, any(each.least and each.value <= value for each in ratios))

@@ -95,12 +95,8 @@ def _shape_row(results: Results, case: Case, side: str) -> list[str]:
     if "size" not in record:
         return [name, f"{side}{note}", *["—"] * 7]
     keys = ("layers", "dimensions", "heads", "parameters", "non_zeros")
-    return [
-        name,
-        f"{side}{note}",
-        *(f"{record['size'][key]:,}" for key in keys),
-        *map(_wrong(record), ("unpadded", "padded")),
-    ]
+    sizes = [f"{record['size'][key]:,}" for key in keys]
+    return [name, f"{side}{note}", *sizes, _wrong(record, "unpadded"), _wrong(record, "padded")]
 
 
 def _note(results: Results, record: Record) -> str:
@@ -109,12 +105,9 @@ def _note(results: Results, record: Record) -> str:
     return f", {record['status']}: {record['reason']}" if record["status"] != "done" else ""
 
 
-def _wrong(record: Record):  # type: ignore[no-untyped-def]
-    def cell(how: str) -> str:
-        if how not in record:
-            return "—"
-        count = record[how]
-        besides = f" ({count['wrong_besides_none']:,} besides `None`)" if count["wrong"] else ""
-        return f"{count['wrong']:,} of {count['inputs']:,}{besides}"
-
-    return cell
+def _wrong(record: Record, how: str) -> str:
+    if how not in record:
+        return "—"
+    count = record[how]
+    besides = f" ({count['wrong_besides_none']:,} besides `None`)" if count["wrong"] else ""
+    return f"{count['wrong']:,} of {count['inputs']:,}{besides}"
