@@ -9,7 +9,8 @@ from typing import Any
 
 SIZES = ((4, 5), (10, 10), (20, 20), (50, 50), (100, 100))
 FEW = 2000  # with at most so many inputs all of them are compared
-PER_LENGTH = 128  # else so many of each of three lengths
+PER_LENGTH = 128  # else so many of each of three lengths; half as many where inputs are long
+LONG = 50
 
 COUNTING = ("length", "hist", "hist_bos", "hist2", "has_prev", "count", "count_less_freq", "frac_prevs")
 ORDERING = ("reverse", "sort_unique", "sort", "sort_composite", "sort_freq", "most_freq")
@@ -104,7 +105,8 @@ class Case:
             return [group for group in every if group]
         rng = random.Random(1)
         lengths = sorted({1, self.longest // 2, self.longest})
-        return [[self._random(rng, length) for _ in range(PER_LENGTH)] for length in lengths]
+        each = PER_LENGTH if self.length < LONG else PER_LENGTH // 2
+        return [[self._random(rng, length) for _ in range(each)] for length in lengths]
 
     def _allowed(self, row: tuple[Any, ...]) -> bool:
         if self.program == "sort_unique":

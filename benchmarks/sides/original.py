@@ -13,7 +13,7 @@ from tracr.compiler import compiling, lib
 from tracr.rasp import rasp
 
 BOS, PAD = "compiler_bos", "compiler_pad"
-INTERPRETED = 20  # the greatest length for which the original's own interpreter is asked too
+INTERPRETED = 10  # the greatest length for which the original's own interpreter is asked too
 
 
 class Original:
@@ -21,6 +21,7 @@ class Original:
 
     def __init__(self, case: Any, level: int) -> None:
         self.case = case
+        self.forward: Any = None
 
     def compile(self) -> Any:
         """A model of the program."""
@@ -56,11 +57,12 @@ class Original:
         }
 
     def _jitted(self, model: Any) -> Runner:
-        forward = jax.jit(lambda params, ids: model.forward(params, ids).unembedded_output)
+        if self.forward is None:  # for each shape it is compiled once
+            self.forward = jax.jit(lambda params, ids: model.forward(params, ids).unembedded_output)
 
         def run(batch: list[list[Any]]) -> list[list[Any]]:
             ids = jnp.array([model.input_encoder.encode([BOS, *tokens]) for tokens in batch])
-            return [model.output_encoder.decode(row)[1:] for row in forward(model.params, ids).tolist()]
+            return [model.output_encoder.decode(row)[1:] for row in self.forward(model.params, ids).tolist()]
 
         return run
 

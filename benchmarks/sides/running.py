@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,8 @@ def run_case(case: Case, side: str, python: Path | None, limit: float, earlier: 
     if side == "original":
         if case.program in OURS_ONLY:
             return {"status": "absent", "reason": "not in the original's library"}
-        if any(record and record["status"] in ("stopped", "skipped") for record in earlier):
-            return {"status": "skipped", "reason": "stopped at a smaller size"}
+        if any(record and (record["status"] == "skipped" or record.get("took", 0) > limit / 2) for record in earlier):
+            return {"status": "skipped", "reason": f"took more than {limit / 2:g} s at a smaller size"}
         command = [str(python), str(HERE / "original.py")]
     else:
         command = [sys.executable, str(HERE / "ours.py")]
@@ -128,9 +129,9 @@ def _judged(case: Case, record: Record) -> Record:
     answers = {name: record.pop(name) for name in ("unpadded", "padded", "interpreter") if name in record}
     if "unpadded" not in answers:
         return record
-    program = case.build(programs, rasp)
     inputs = _those_answered(case, len(answers["unpadded"]))
-    expected = [_interpreted(program, tokens) for tokens in inputs]
+    known = _interpreted(case)
+    expected = [known[tuple(tokens)] for tokens in inputs]
     record["unpadded"] = _count(expected, answers["unpadded"])
     if "padded" in answers:
         shorter = [want for want, tokens in zip(expected, inputs, strict=True) if len(tokens) < case.length]
@@ -149,11 +150,17 @@ def _those_answered(case: Case, count: int) -> list[list[Any]]:
     return [tokens for group in groups for tokens in group[:each]]
 
 
-def _interpreted(program: Any, tokens: list[Any]) -> list[Any] | None:
-    try:
-        return list(program(tokens))
-    except Exception:  # the program has no answer to this input
-        return None
+@lru_cache(maxsize=1)
+def _interpreted(case: Case) -> dict[tuple[Any, ...], list[Any] | None]:
+    """What the reference interpreter answers to each input; `None` where the program has no answer."""
+    program = case.build(programs, rasp)
+    found: dict[tuple[Any, ...], list[Any] | None] = {}
+    for tokens in (tokens for group in case.inputs() for tokens in group):
+        try:
+            found[tuple(tokens)] = list(program(tokens))
+        except Exception:
+            found[tuple(tokens)] = None
+    return found
 
 
 def _count(expected: list[list[Any] | None], given: list[list[Any]]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from cases import Case
 
 Runner = Callable[[list[list[Any]]], Any]
 MANY = 512  # inputs in a batch
-ENOUGH = 0.25  # seconds of repetitions
+ENOUGH = 0.15  # seconds of repetitions
 LONG = 4.0  # a first run as long as this is not repeated
 WORK = 1e11  # multiplications that comparing the answers may take
 
