@@ -120,14 +120,13 @@ def build(program: str, vocab: int, length: int, depth: int) -> tuple[Any, list[
 
 def compile_one(program: str, vocab: int, length: int, depth: int, level: int) -> dict[str, Any]:
     """Measure one compilation; `time` is processor time, the shortest of several if they are short."""
-    import resource
     import time
+
+    sys.path[0] = str(Path(__file__).resolve().parent / "sides")
+    from memory import peak
 
     import tracr
     from tracr.errors import TracrError
-
-    def peak() -> float:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
     tracr.compile(*build("hist", 4, 5, 1), 5)  # what is loaded and cached the first time
     before, times = peak(), []

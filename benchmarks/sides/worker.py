@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cases import Case
+from memory import peak
 
 Runner = Callable[[list[list[Any]]], Any]
 MANY = 512  # inputs in a batch
@@ -75,10 +76,10 @@ def _measure(side: Side, case: Case, job: dict[str, Any], emit: Callable[..., No
     emit("first_compile", first)
     side.answer(model, batch[0])
     emit("answered", True)
-    emit("memory", _peak())
+    emit("memory", peak())
     size = side.size(model)
     emit("size", size)
-    emit("compile", first if first > LONG * 5 else _shortest(side.compile))
+    emit("compile", first if first > LONG * 10 else _shortest(side.compile))
     groups = case.inputs()
     each = max(4, int(WORK / (size["parameters"] * case.length * 5)))
     chosen = [group[:each] for group in groups]
@@ -89,7 +90,7 @@ def _measure(side: Side, case: Case, job: dict[str, Any], emit: Callable[..., No
         for way, (count, run) in side.runners(model).items():
             emit(way, count / _shortest(lambda run=run, count=count: run(batch[:count])))
     side.more(model, [tokens for group in chosen for tokens in group], emit)
-    emit("memory_at_end", _peak())
+    emit("memory_at_end", peak())
 
 
 def _shortest(run: Callable[[], Any]) -> float:
@@ -102,9 +103,3 @@ def _shortest(run: Callable[[], Any]) -> float:
         if times[0] > LONG:
             return times[0]
     return min(times[1:])
-
-
-def _peak() -> float:
-    """The most memory this process has had, in MiB."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / (2**20 if sys.platform == "darwin" else 2**10)
