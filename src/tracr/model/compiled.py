@@ -360,17 +360,19 @@ class CompiledModel:
         with blas_threads(1 if small else None):
             if hook is not None:
                 return self.forward(self.cast(dtype), ids, hook)
-            parts = in_threads(lambda start: self._answers(ids[start : start + rows], dtype), starts)
+            answers = self._answers(dtype)
+            parts = in_threads(lambda start: answers(ids[start : start + rows]), starts)
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
 
-    def _answers(self, ids: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-        """Logits where nobody looks at the activations."""
-        if self.norm:
-            return self.forward(self.cast(dtype), ids)
+    def _answers(self, dtype: DTypeLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """The pass from ids to logits where nobody looks at the activations."""
         key = np.dtype(dtype)
+        if self.norm:
+            return lambda ids: self.forward(self.cast(key), ids)
         if key not in self._lean:
-            self._lean[key] = Lean(self.cast(dtype))
-        return self._checked(lambda: self._lean[key](ids, causal=self.options.causal))
+            self._lean[key] = Lean(self.cast(key))
+        lean, causal = self._lean[key], self.options.causal
+        return lambda ids: self._checked(lambda: lean(ids, causal=causal))
 
     @property
     def norm(self) -> LayerNorm | None:
