@@ -37,7 +37,7 @@ class Ratio:
     least: bool = False
 
     def __str__(self) -> str:
-        digits = 0 if self.value >= 10 else 1
+        digits = 0 if self.value >= 9.95 else 1
         return f"{'>' if self.least else ''}{self.value:,.{digits}f}"
 
 

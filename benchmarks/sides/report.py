@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cases import SIZES, Case
+from cases import PROGRAMS, SIZES, Case
 from measures import SPEED, cases_of, middle, ratio, shared
 from running import LEVELS, SIDES, Record, Results
 from targets import verdicts
@@ -35,9 +35,11 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 def _about(results: Results) -> str:
     about = results.data["about"]
     packages = ", ".join(f"{name} {version}" for name, version in about["original"].items() if name != "python")
+    programs = len({case.program for case in cases_of(results)})
     return (
-        f"Measured on {about['machine']}, Python {about['ours']['python']}, numpy {about['ours']['numpy']}; "
-        f"the original: {packages}. A side was stopped after {results.data['limit']:g} s."
+        f"{programs} of the {len(PROGRAMS)} programs of the library, measured on {about['machine']}, "
+        f"Python {about['ours']['python']}, numpy {about['ours']['numpy']}; the original: {packages}. "
+        f"A side was stopped after {results.data['limit']:g} s."
     )
 
 
