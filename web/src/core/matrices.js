@@ -3,8 +3,8 @@
 /** The named matrices of a component. */
 export function matricesOf(model, part) {
   const { transformer } = model;
-  const labels = model.dimensions.map((dimension) => dimension.label);
-  const biased = [...labels, "(bias)"];
+  const labels = model.labels(part.clears.length ? part.stage - 1 : part.stage); // what it clears was there before
+  const biased = [...model.labels(part.stage - 1), "(bias)"];
   const direction = "direction";
   switch (part.kind) {
     case "embedding": {
@@ -32,7 +32,7 @@ export function matricesOf(model, part) {
           "W_U",
           "which directions are the output",
           entries(transformer.W_U),
-          labels,
+          model.labels(part.stage - 1),
           outputNames(model),
           direction,
           "logit",
