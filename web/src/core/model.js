@@ -92,10 +92,11 @@ export class Model {
     return isThere(row, stage) ? run.streams[stage][position * run.width + row.slot] : 0;
   }
 
-  /** What each dimension is called after a stage. */
+  /** What each dimension is called after a stage, in the order of what they hold: values of a variable side by side. */
   labels(stage) {
-    const found = Array.from({ length: this.transformer.width }, (_, slot) => `dimension ${slot}`);
-    for (const row of this.dimensions) if (isThere(row, stage)) found[row.slot] = row.label;
+    const found = new Map(this.dimensions.filter((row) => isThere(row, stage)).map((row) => [row.slot, row.label]));
+    for (let slot = 0; slot < this.transformer.width; slot++)
+      if (!found.has(slot)) found.set(slot, `dimension ${slot}`);
     return found;
   }
 

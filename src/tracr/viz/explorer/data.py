@@ -42,7 +42,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
     """The model, its program and an input to start with."""
     values, options, typed = _Values(), model.options, model.typed
     groups = _groups(model)
-    circuit, folded = _Circuit(model, groups), _folded(model)
+    circuit, folded = _Circuit(model, groups), model.residual.folded
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -64,7 +64,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "op": _op_json(node.op, values),
                 "domain": _domain_json(node.domain, values),
                 "encoding": node.encoding.value,
-                "folded": folded.get(node.id),
+                "folded": list(folded[node.label]) if node.label in folded else None,
             }
             for node in typed.sops.values()
         ],
@@ -248,16 +248,6 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
         "codes": codes,
         "dropped": dropped,
         "settable": first in known,
-    }
-
-
-def _folded(model: CompiledModel) -> dict[int, list[str]]:
-    """What is read in the place of s-ops that have no directions."""
-    sops = model.typed.sops
-    return {
-        variable.node: [part.label for part in linear.blocks if part not in (*SPECIAL, ONE)]
-        for variable, linear in model.circuit.folded.items()
-        if variable.node is not None and variable.label == sops[variable.node].label
     }
 
 
