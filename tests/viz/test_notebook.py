@@ -68,6 +68,19 @@ def test_a_run_shows_its_stream(model: tracr.CompiledModel) -> None:
     assert table.count("<td") == 14 * 3 * 5
 
 
+def test_what_is_cleared_and_what_is_folded() -> None:
+    """Of a level 2 model, with grey cells where a direction is not there."""
+    example = EXAMPLES["shuffle_dyck"]
+    narrow = tracr.compile(example.program, example.vocab, example.max_seq_len, level=2)
+    texts = read(narrow._repr_html_()).texts
+    assert {"clears tokens", "MLP 1 (2 of them)", "folded: its readers read opens, closes instead"} <= set(texts)
+    html = narrow.run(list("(a)"))._repr_html_()
+    read(html)
+    times = (-1, 0, 1, 2, 3, 5)  # attn 3 does nothing
+    absent = sum(not dimension.held(time) for time in times for dimension in narrow.residual)
+    assert len(re.findall(r'class="[^"]*gone', html)) == 4 * absent
+
+
 def test_a_batch_shows_inputs_and_outputs(model: tracr.CompiledModel) -> None:
     """Padding is left out; of many inputs the first are shown."""
     texts = read(model.run(["xacx", "ax"])._repr_html_()).texts

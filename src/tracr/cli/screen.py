@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracr.cli.description import parts, sizes
+from tracr.model.interventions import folded
 from tracr.model.stream import Step, cell
 from tracr.rasp.values import Value
 
@@ -157,8 +158,8 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
-    for variable, instead in model.residual.folded.items():
-        facts.add_row("folded", Text(f"{variable}, read from {', '.join(instead) or 'a constant'}"))
+    for variable, one in folded(model.construction).items():
+        facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     screen.print(facts)
     screen.print()
     table = _plain_table("where", "size", "computes", "what")

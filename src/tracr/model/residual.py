@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tracr.compiler.circuit import Component
 from tracr.compiler.construct import Construction
@@ -67,11 +67,10 @@ class Residual:
     """The labelled residual stream: look a dimension up by index or label, a variable with `of`.
 
     At level 2 a dimension may hold one thing after the other: `dimensions` lists all of them, `at` those that are there
-    at some place of the model. `folded` are the variables that have none, with those that are read instead of them.
+    at some place of the model.
     """
 
     dimensions: tuple[Dimension, ...]
-    folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -120,9 +119,6 @@ class Residual:
     def of(self, variable: str) -> tuple[Dimension, ...]:
         """The dimensions of one variable."""
         found = tuple(dimension for dimension in self.dimensions if dimension.variable == variable)
-        if variable in self.folded:
-            instead = ", ".join(self.folded[variable]) or "a constant"
-            raise TracrError(f"{variable!r} has no dimensions: it is folded into its readers", hint=f"see {instead}")
         if not found:
             names = dict.fromkeys(dimension.variable for dimension in self.dimensions)
             raise TracrError(f"no variable {variable!r} in the residual stream", hint=f"it has {', '.join(names)}")
@@ -205,8 +201,4 @@ def residual_of(construction: Construction) -> Residual:
                 number,
             )
         )
-    folded = {
-        variable.label: tuple(part.label for part in linear.blocks if part not in (BOS, PAD, ONE))
-        for variable, linear in circuit.folded.items()
-    }
-    return Residual(tuple(dimensions), folded)
+    return Residual(tuple(dimensions))

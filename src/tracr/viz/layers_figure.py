@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tracr.model.interventions import folded
 from tracr.viz.blocks import Block, Line, beside, in_lines, stacked, text_box
 from tracr.viz.canvas import (
     BLUE,
@@ -63,7 +64,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     outputs = ", ".join(visible(output.name) for output in model.outputs)
     rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
     whole = stacked([block for _, block in rows], GAP)
-    across = max(whole.width, FOOTER if model.residual.folded else 0.0)
+    across = max(whole.width, FOOTER if model.circuit.folded else 0.0)
     footer = _footer(model, across)
     below = 2 * GAP + LINE * len(footer) if footer else 0.0
     canvas = Canvas(2 * MARGIN + STREAM + 0.2 + across, 2 * MARGIN + whole.height + below, ax)
@@ -76,12 +77,12 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
 
 def _footer(model: CompiledModel, width: float) -> list[str]:
     """Which variables no component computes."""
-    folded = [
-        f"{visible(variable)} from {_listed(instead) if instead else 'a constant'};"
-        for variable, instead in model.residual.folded.items()
+    found = [
+        f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
+        for variable, one in folded(model.construction).items()
     ]
-    said = f"Folded into their readers: {' '.join(folded)}".removesuffix(";").split()
-    return wrapped(said, width, SMALL) if folded else []
+    said = f"Folded into their readers: {' '.join(found)}".removesuffix(";").split()
+    return wrapped(said, width, SMALL) if found else []
 
 
 def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:

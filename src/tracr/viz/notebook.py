@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.compiler.reuse import ALWAYS
+from tracr.model.interventions import folded
 from tracr.model.stream import Step, steps
 from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
 from tracr.viz.rows import Group, Row, grouped
@@ -58,8 +59,8 @@ def model_html(model: CompiledModel) -> str:
         components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
     components += [
-        ("", visible(name), f"folded: its readers read {_names(instead) or 'a constant'} instead", "")
-        for name, instead in model.residual.folded.items()
+        ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
+        for name, one in folded(model.construction).items()
     ]
     return _page(
         f"<b>{escape(repr(model))}</b>",

@@ -20,7 +20,7 @@ from tracr.compiler.reuse import ALWAYS
 from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
-from tracr.model.interventions import locations
+from tracr.model.interventions import folded, locations
 from tracr.model.parameters import LayerParameters
 from tracr.model.saving.program_json import NAMES
 from tracr.rasp.values import Value, is_number, value_text
@@ -42,7 +42,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
     """The model, its program and an input to start with."""
     values, options, typed = _Values(), model.options, model.typed
     groups = _groups(model)
-    circuit, folded = _Circuit(model, groups), model.residual.folded
+    circuit, without = _Circuit(model, groups), folded(model.construction)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -64,7 +64,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "op": _op_json(node.op, values),
                 "domain": _domain_json(node.domain, values),
                 "encoding": node.encoding.value,
-                "folded": list(folded[node.label]) if node.label in folded else None,
+                "folded": list(without[node.label].made_of) if node.label in without else None,
             }
             for node in typed.sops.values()
         ],
