@@ -124,6 +124,19 @@ def test_tokens_to_begin_with(model: CompiledModel) -> None:
     assert data_of(model.explore().html)["input"]
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_variants_have_pages(level: int) -> None:
+    """Along their directions, noise included; the circuit is that of the compiled model."""
+    example = EXAMPLES["reverse"]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+    plain = data_of(model.explore("abc").html)
+    for variant in (model.rotated(), model.with_noise(0.001)):
+        data = data_of(variant.explore("abc").html)
+        assert (data["components"], data["edges"]) == (plain["components"], plain["edges"])
+        assert data["weights"] != plain["weights"]
+        assert data["weights"]["W_E"]["shape"] == plain["weights"]["W_E"]["shape"]
+
+
 def test_weights_are_stored_sparse() -> None:
     """A page grows with the weights that are not zero, and with the tables."""
     program = make_sort(rasp.tokens, rasp.tokens, max_seq_len=12, min_key=1)

@@ -74,7 +74,7 @@ def model_html(model: CompiledModel) -> str:
 
 
 def _residual(residual: Residual) -> str:
-    """The variables, how many dimensions they take, and from when to when if they take turns."""
+    """The variables, how many dimensions they take, and, if those take turns, which MLP clears them."""
     held: dict[str, list[Dimension]] = {}
     for dimension in residual:
         held.setdefault(dimension.variable, []).append(dimension)

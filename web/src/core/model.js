@@ -100,6 +100,11 @@ export class Model {
     return found;
   }
 
+  /** Whether some dimension holds several things, one after the other. */
+  get shared() {
+    return this.dimensions.length > this.transformer.width;
+  }
+
   /** What a dimension holds, one after the other. */
   turns(slot) {
     return this.dimensions.filter((row) => row.slot === slot).sort((a, b) => a.from - b.from);

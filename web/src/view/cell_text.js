@@ -56,7 +56,8 @@ function heldText(model, run, { group, dimension }, { stage, position }) {
   if (dimension) return `${stage < dimension.from ? "not written yet" : "cleared"}${instead(model, dimension, stage)}`;
   const read = model.read(group, run, stage, position);
   if (read === null) return stage < group.stage ? "not written yet" : lost(group, stage) ? "cleared" : "nothing";
-  if (read.oneOf) return `one of ${listed(read.oneOf)}; nothing reads which${lost(group, stage) ? " any more" : ""}`;
+  const why = lost(group, stage) ? "nothing reads which any more" : "nothing reads which, so it has no direction";
+  if (read.oneOf) return `one of ${listed(read.oneOf)}; ${why}`;
   if (read.raw === undefined || read.text === exact(read.raw)) return read.text;
   return `${read.text} (${exact(read.raw)})`;
 }
@@ -84,13 +85,11 @@ export function brief({ raw, text }, most) {
 /** In a sentence or two, what the reader sees. */
 export function streamCaption(model) {
   const scratch = model.groups.filter((group) => group.scratch).length;
-  const { width } = model.transformer;
-  const dimensions = count(width, "dimension"),
+  const dimensions = count(model.transformer.width, "dimension"),
     variables = count(model.groups.length, "variable");
   const which = scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`;
   const aside = scratch ? ` ${which} of the construction.` : "";
-  const shared = model.dimensions.length > width;
-  const held = shared
+  const held = model.shared
     ? `${dimensions} for ${count(model.dimensions.length, "direction")} of ${variables}: what nothing reads any more is cleared, and its place taken by another. Before and after its turn a row is blank; a name opens its directions.`
     : `${dimensions}, grouped into ${variables}; a name opens its directions.`;
   return `${held}${aside}`;

@@ -102,11 +102,11 @@ function draw(model, wire, items, lit, page) {
     ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage),
   );
   const pieces = [];
-  const piece = (d, on, faint, text) => {
+  const piece = (d, on, pale, text) => {
     const show = (event) =>
       page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
     const touch = svg("path", { d, class: "touch", on: { mousemove: show, mouseleave: () => page.tooltip.hide() } });
-    const kind = classes("edge", on && "lit", faint && "faint");
+    const kind = classes("edge", on && "lit", pale && "faint");
     pieces.push({ on, element: svg("g", { class: kind }, svg("path", { d }), touch) });
   };
   let behind = items.get(wire.source);

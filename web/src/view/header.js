@@ -62,7 +62,7 @@ function help(model) {
         "p",
         {},
         "Step through the program: each line lights up the components that compute it. Variables have directions of their own in the residual stream, so at any time you can read off what the model knows, and compare.",
-        model.dimensions.length > model.transformer.width &&
+        model.shared &&
           " Here dimensions are used again: where nothing reads a variable any more, neurons clear it, and its dimensions hold another.",
       ),
       h(

@@ -122,6 +122,6 @@ function legend(model) {
     item("negative", "negative"),
     item("changed", "changed by this sub-layer"),
     item("differs", "changed by your patch"),
-    item("absent", `not written yet${model.dimensions.length > model.transformer.width ? ", or cleared" : ""}`),
+    item("absent", `not written yet${model.shared ? ", or cleared" : ""}`),
   );
 }

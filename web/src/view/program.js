@@ -55,7 +55,7 @@ function row(state, line, number) {
 /** In which sub-layers a line is computed. */
 function where(state, line) {
   const { model } = state;
-  if (model.sops.get(line.id)?.folded && line.kind === "sop") return "folded";
+  if (line.kind === "sop" && model.sops.get(line.id).folded) return "folded";
   const parts = line.kind === "sop" ? model.componentsOf(line.id) : [];
   const stages = [...new Set(parts.map((part) => part.stage))];
   return stages

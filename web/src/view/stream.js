@@ -158,7 +158,7 @@ export class Stream {
     );
   }
 
-  /** One direction at one position: colour for size, a red border where the sub-layer changed it; pale if not there. */
+  /** One direction at one position: colour for size, a red border where the sub-layer changed it. */
   cell({ group, dimension }, number, stage, position) {
     const { state, plan } = this;
     const { run } = state.now;

@@ -39,8 +39,8 @@ SPECIAL = (BOS, PAD)
 
 
 def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
-    """The model, its program and an input to start with."""
-    values, options, typed = _Values(), model.options, model.typed
+    """The model (of a variant, its weights along its directions), its program and an input to start with."""
+    values, options, typed, labelled = _Values(), model.options, model.typed, model.labelled
     groups = _groups(model)
     circuit, without = _Circuit(model, groups), folded(model.construction)
     return {
@@ -51,7 +51,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         "level": options.level,
         "causal": options.causal,
         "lengths": list(typed.lengths),
-        "sizes": {"layers": model.n_layers, "d_model": model.d_model, "parameters": model.n_parameters},
+        "sizes": {"layers": model.n_layers, "d_model": labelled.d_model, "parameters": labelled.n_parameters},
         "input": [options.vocab.index(token) for token in tokens],
         "vocab": values.ids(options.vocab),
         "words": _words(options.vocab),
@@ -75,7 +75,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         ],
         "lines": [vars(line) for line in listing(typed, model.graph)],
         "source": model.source,
-        "weights": _weights_json(model),
+        "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
         "groups": [_group_json(model, group, values) for group in groups],
         "components": circuit.components(),
