@@ -246,6 +246,11 @@ def test_folded_lines_say_what_is_read_instead(narrow: dict[str, Any]) -> None:
     }
 
 
+def test_absorbed_lines_say_what_became_of_them(narrow: dict[str, Any]) -> None:
+    """Variables that others are computed without: they cannot be set."""
+    assert {s["label"]: s["absorbed"] for s in narrow["sops"] if s["absorbed"]} == {"map_2": "part of shuffle_dyck"}
+
+
 def test_values_in_bits_have_their_codes() -> None:
     """A vocabulary of more than 1,024 tokens has a page, with rows for the bits that are read."""
     data = data_of(tracr.compile(rasp.Map(lambda x: x % 2 == 0, rasp.tokens), range(1100), 2).explore().html)

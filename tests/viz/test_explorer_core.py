@@ -200,6 +200,7 @@ def with_patches(jobs: Sequence[Job]) -> list[Job]:
     for model, inputs, _ in jobs:
         able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
         able = [number for number in able if isinstance(model.typed.sops[number].domain, Finite)]
+        able = [number for number in able if model.typed.sops[number].label not in model.circuit.typed.absorbed]
         patches = []
         for tokens in inputs:
             number = able[rng.integers(len(able))]

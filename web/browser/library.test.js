@@ -109,7 +109,7 @@ test("each line of each program: its value in the model is the interpreter's, an
       return state.model.lines.map((_, line) => {
         state.select(line);
         const count = (selector) => document.querySelectorAll(selector).length;
-        const where = document.querySelector(".listing li.current .where").textContent.replace("folded", "");
+        const where = document.querySelector(".listing li.current .where").textContent.replace(/folded|absorbed/, "");
         return { where, wrong: count(".detail .wrong"), nodes: count(".node.lit"), stages: count(".stage.lit") };
       });
     });

@@ -125,6 +125,15 @@ test("a folded variable says what is read instead", async () => {
   await page.close();
 });
 
+test("an absorbed variable says what became of it", async () => {
+  const page = await open(browser, "shuffle_dyck-2");
+  await line(page, "map_2").click();
+  assert.match(await page.textContent(".listing li.current"), /absorbed$/);
+  assert.match(await page.textContent(".detail"), /the optimiser made it part of shuffle_dyck/);
+  assert.equal(await page.locator(".detail td button").count(), 0);
+  await page.close();
+});
+
 test("values in bits are read and patched", async () => {
   const page = await open(browser, "bits");
   assert.deepEqual(await outcome(page, "model"), ["0", "2", "0"]);

@@ -63,6 +63,11 @@ export class State {
     this.changed();
   }
 
+  /** Whether a variable can be set: not one that others are computed without. */
+  patchable(sop) {
+    return this.model.groupOfSop.has(sop) && !this.model.sops.get(sop).absorbed;
+  }
+
   /** Set a variable at a position, in program and model; the value it has anyway is no patch. */
   patch(sop, position, code) {
     const { domain } = this.model.sops.get(sop);

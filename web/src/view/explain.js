@@ -27,9 +27,9 @@ function sopText(model, sop) {
     case "positions":
       return `A fixed value for each position. ${stored}`;
     case "lookup":
-      return `A function of ${label(model, op.inner)}, position by position. The compiler called it once for each of ${count(model.sops.get(op.inner).domain.size, "possible value")}${neurons(sop)}. ${stored}`;
+      return `A function of ${label(model, op.inner)}, position by position. The compiler called it once for each of ${count(model.sops.get(op.inner).domain.size, "possible value")}${neurons(model, sop)}. ${stored}`;
     case "pair_lookup":
-      return `A function of ${label(model, op.fst)} and ${label(model, op.snd)}, position by position. The compiler called it for every pair of values${neurons(sop)}. ${stored}`;
+      return `A function of ${label(model, op.fst)} and ${label(model, op.snd)}, position by position. The compiler called it for every pair of values${neurons(model, sop)}. ${stored}`;
     case "linear":
       return `A weighted sum, position by position. ${stored}`;
     case "width":
@@ -55,12 +55,18 @@ function several(model, sop) {
     : null;
 }
 
-function neurons(sop) {
-  return sop.folded ? "" : "; the table it got became neurons";
+function neurons(model, sop) {
+  return model.groupOfSop.has(sop.id) ? "; the table it got became neurons" : "";
 }
 
 function storage(model, sop) {
   const group = model.groupOfSop.get(sop.id);
+  if (sop.absorbed && !group) return `It has no place in the residual stream: the optimiser made it ${sop.absorbed}.`;
+  const aside = sop.absorbed ? ` It cannot be patched: the optimiser made it ${sop.absorbed}.` : "";
+  return held(sop, group) + aside;
+}
+
+function held(sop, group) {
   if (sop.folded)
     return `It has no direction of its own, and takes no neurons: it is linear in what is there already, so its readers read ${listed(sop.folded) || "a constant"} instead.`;
   if (!group) return "It needs no place in the residual stream.";

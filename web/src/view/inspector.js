@@ -40,18 +40,20 @@ function values(state, sop, page) {
     h(
       "td",
       { class: classes(value.agree === false && "wrong", value.changed && "changed", value.patched && "patched") },
-      h(
-        "button",
-        {
-          type: "button",
-          class: "value",
-          title: "patch this value",
-          "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
-          data: { key: `value-${p}` },
-          on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
-        },
-        modelText(model.sops.get(sop).domain, value.model),
-      ),
+      !state.patchable(sop) && modelText(model.sops.get(sop).domain, value.model),
+      state.patchable(sop) &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "value",
+            title: "patch this value",
+            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
+            data: { key: `value-${p}` },
+            on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
+          },
+          modelText(model.sops.get(sop).domain, value.model),
+        ),
     );
   const rows = [
     h(
@@ -80,7 +82,7 @@ function values(state, sop, page) {
     {},
     h("h4", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
     h("div", { class: "scroll" }, h("table", { class: "results small" }, h("tbody", {}, rows))),
-    group ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
+    state.patchable(sop) ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
   );
 }
 

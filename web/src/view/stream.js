@@ -205,7 +205,7 @@ export class Stream {
 
   patchable(row, column) {
     const { stage, position } = this.cells[column];
-    return row.group.settable && position > 0 && this.holds(row, stage);
+    return row.group.settable && this.state.patchable(row.group.sop) && position > 0 && this.holds(row, stage);
   }
 
   /** Whether a variable (some of it), or the direction, is there after a stage. */

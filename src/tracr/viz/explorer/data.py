@@ -64,6 +64,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "op": _op_json(node.op, values),
                 "domain": _domain_json(node.domain, values),
                 "encoding": node.encoding.value,
+                "absorbed": model.circuit.typed.absorbed.get(node.label),
                 "folded": list(without[node.label].made_of) if node.label in without else None,
             }
             for node in typed.sops.values()
