@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,19 @@ def test_tokens_to_begin_with(model: CompiledModel) -> None:
     assert data_of(model.explore().html)["input"]
 
 
+@pytest.mark.parametrize("level", [1, 2])
+def test_variants_have_pages(level: int) -> None:
+    """Along their directions, noise included; the circuit is that of the compiled model."""
+    example = EXAMPLES["reverse"]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+    plain = data_of(model.explore("abc").html)
+    for variant in (model.rotated(), model.with_noise(0.001)):
+        data = data_of(variant.explore("abc").html)
+        assert (data["components"], data["edges"]) == (plain["components"], plain["edges"])
+        assert data["weights"] != plain["weights"]
+        assert data["weights"]["W_E"]["shape"] == plain["weights"]["W_E"]["shape"]
+
+
 def test_weights_are_stored_sparse() -> None:
     """A page grows with the weights that are not zero, and with the tables."""
     program = make_sort(rasp.tokens, rasp.tokens, max_seq_len=12, min_key=1)
@@ -170,6 +184,81 @@ def test_values_of_any_type_have_a_text() -> None:
     assert texts["(1+2j)"][0] is None
     assert texts["1" + "0" * 400][0] is None
     assert texts["True"][1] == texts["1"][1]
+
+
+# Dimensions that are used again (level 2)
+
+
+@pytest.fixture(scope="module")
+def narrow() -> dict[str, Any]:
+    """A page whose model uses dimensions again, and folds."""
+    example = EXAMPLES["shuffle_dyck"]
+    model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=2)
+    return data_of(model.explore().html)
+
+
+def test_directions_take_turns(narrow: dict[str, Any]) -> None:
+    """No dimension holds two of them at a time; groups list their own."""
+    width, dimensions = narrow["sizes"]["d_model"], narrow["dimensions"]
+    assert len(dimensions) > width == 1 + max(dimension["slot"] for dimension in dimensions)
+    for slot in range(width):
+        turns = sorted((one for one in dimensions if one["slot"] == slot), key=lambda one: one["from"])
+        assert all(one["until"] <= other["from"] for one, other in pairwise(turns))
+    listed = [number for group in narrow["groups"] for number, _ in group["rows"]]
+    assert sorted(listed) == list(range(len(dimensions)))
+    for group in narrow["groups"]:
+        assert all(dimensions[number]["label"].startswith(group["label"]) for number, _ in group["rows"])
+
+
+def test_what_clears_is_no_writer(narrow: dict[str, Any]) -> None:
+    """Every variable has one writer; those that are cleared have the neurons that say so."""
+    labels = [group["label"] for group in narrow["groups"]]
+    written = [labels[number] for part in narrow["components"] for number in part["writes"]]
+    assert sorted(written) == sorted(labels)
+    clearing = [part for part in narrow["components"] if part["clears"]]
+    assert all(part["computes"] == f"clears {labels[number]}" for part in clearing for number in part["clears"])
+    gone = {one["label"].partition(":")[0] for one in narrow["dimensions"] if one["until"] is not None}
+    assert {labels[number] for part in clearing for number in part["clears"]} == gone
+
+
+def test_cancelled_edges_are_told_from_the_others(narrow: dict[str, Any]) -> None:
+    """What reads a dimension also reads what is cleared there; the other edges carry what is there."""
+    parts, groups, dimensions = narrow["components"], narrow["groups"], narrow["dimensions"]
+    cancelled = [edge for edge in narrow["edges"] if edge["cancelled"]]
+    assert cancelled
+    assert all(edge["cancelled"] for edge in narrow["edges"] if parts[edge["source"]]["clears"])
+    for edge in narrow["edges"]:
+        part = parts[edge["target"]]
+        last = 2 * part["layer"] + (part["kind"] == "neurons") if part["layer"] is not None else 2 * 3
+        there = [dimensions[number] for number, _ in groups[edge["group"]]["rows"]]
+        held = any(one["from"] <= last and (one["until"] is None or last < one["until"]) for one in there)
+        assert held or edge["cancelled"], (part["id"], groups[edge["group"]]["label"])
+
+
+def test_folded_lines_say_what_is_read_instead(narrow: dict[str, Any]) -> None:
+    """Variables that have no directions."""
+    folded = {sop["label"]: sop["folded"] for sop in narrow["sops"] if sop["folded"] is not None}
+    assert folded == {
+        "map": ["length"],
+        "bools_open": ["tokens"],
+        "bools_close": ["tokens"],
+        "balance_()": ["opens", "closes"],
+    }
+
+
+def test_absorbed_lines_say_what_became_of_them(narrow: dict[str, Any]) -> None:
+    """Variables that others are computed without: they cannot be set."""
+    assert {s["label"]: s["absorbed"] for s in narrow["sops"] if s["absorbed"]} == {"map_2": "part of shuffle_dyck"}
+
+
+def test_values_in_bits_have_their_codes() -> None:
+    """A vocabulary of more than 1,024 tokens has a page, with rows for the bits that are read."""
+    data = data_of(tracr.compile(rasp.Map(lambda x: x % 2 == 0, rasp.tokens), range(1100), 2).explore().html)
+    (tokens,) = (group for group in data["groups"] if group["label"] == "tokens")
+    rows = [data["dimensions"][number]["label"] for number, value in tokens["rows"] if value is None]
+    assert rows == [f"tokens:bit{bit}" for bit in range(11)]
+    value, code = tokens["codes"][6]
+    assert (data["values"][value][0], code) == ("6", [1, -1, -1] + [1] * 8)
 
 
 # The listing

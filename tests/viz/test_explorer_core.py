@@ -16,6 +16,7 @@ from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tracr import CompileError
 from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.translation import bits
 from tracr.compiler.typed import CompositeNode
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
 from tracr.model.compiled import CompiledModel
@@ -27,7 +28,6 @@ from tracr.viz.explorer.data import page_data
 
 EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
 EQ = rasp.Comparison.EQ
-APART = {"reuse": False}  # the page shows a variable a dimension
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 
 Job = tuple[CompiledModel, list[list[Value]], list[list[dict[str, Any]]]]
@@ -51,35 +51,55 @@ def in_node(jobs: Sequence[Job]) -> list[list[dict[str, Any]]]:
 
 
 def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[str, Any]]) -> int:
-    """Every s-op, every output and the last residual stream; returns on how many inputs the program has a value."""
+    """Every s-op, every output and the residual stream; returns on how many inputs the program has a value."""
     evaluation = evaluate_batch(model.typed, inputs)
     for row, (tokens, page) in enumerate(zip(inputs, got, strict=True)):
         assert page["fails"] == bool(evaluation.errors[row]), tokens
-        stream = model.run(tokens)
-        last = f"blocks.{model.n_layers - 1}.hook_resid_post"
-        expected = stream[last] if model.n_layers else stream["hook_embed"] + stream["hook_pos_embed"]
-        np.testing.assert_allclose(np.reshape(page["stream"], expected[0].shape), expected[0], rtol=1e-4, atol=1e-4)
+        run = model.run(tokens)
+        hooks = [f"blocks.{layer}.hook_resid_{where}" for layer in range(model.n_layers) for where in ("mid", "post")]
+        expected = np.array([run["hook_embed"] + run["hook_pos_embed"], *(run[hook] for hook in hooks)])[:, 0]
+        np.testing.assert_allclose(np.reshape(page["streams"], expected.shape), expected, rtol=1e-4, atol=1e-4)
         if evaluation.errors[row]:
             continue
         assert_codes(evaluation, row, page["program"])
         for output, codes in zip(model.outputs, page["model"], strict=True):
-            assert_same_values(output.domain, codes, output.codes(stream.logits[0, 1:]).tolist())
-        for number, codes in page["variables"]:
+            assert_same_values(output.domain, codes, output.codes(run.logits[0, 1:]).tolist())
+        for number, stages in page["variables"]:
             truth = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, : len(tokens)]
-            known = [place for place, code in enumerate(codes) if code is not None]
-            domain = model.typed.sops[number].domain
-            assert_same_values(domain, [codes[place] for place in known], truth[known].tolist())
+            assert_variable(model, number, stages, truth.tolist())
     return int((~evaluation.errors).sum())
 
 
+def assert_variable(model: CompiledModel, number: int, stages: list[list[Any]], truth: list[Any]) -> None:
+    """What the page reads of a variable after every stage: its values where it is there, nothing where it is not."""
+    node = model.typed.sops[number]
+    directions = [
+        one for one in model.construction.directions if (one.variable.node, one.variable.label) == (number, node.label)
+    ]
+    variable = directions[0].variable
+    pruned = set(range(variable.size)) - {one.place for one in directions}
+    for time, codes in enumerate(stages, start=-1):
+        there = [one for one in directions if one.held(time)]
+        if not there or (variable.numerical and there != directions):
+            assert codes == [[]] * len(truth), (node.label, time)
+            continue
+        assert [] not in codes, (node.label, time)
+        told_apart = not (pruned or variable.features) and there == directions
+        assert "?" not in codes or not told_apart, (node.label, time)
+        known = [place for place, code in enumerate(codes) if code != "?"]
+        assert_same_values(node.domain, [codes[place] for place in known], [truth[place] for place in known])
+
+
 def assert_same_values(domain: Domain, got: list[Any], expected: list[Any], tolerance: float = 1e-6) -> None:
-    """The same codes; or numbers that float32 (or the order of a sum) does not tell apart, `None` where `None` is."""
-    for code, other in zip(got, expected, strict=True):
-        if isinstance(domain, Finite) and code != other:
-            values = domain.values[code], domain.values[other]
-            assert all(is_number(value) for value in values), values
-            code, other = map(float, values)  # type: ignore[arg-type]
-        np.testing.assert_allclose(np.nan if code is None else code, other, rtol=tolerance, atol=tolerance)
+    """The same codes; or numbers that float32 (or the order of a sum) does not tell apart, `None` where it is NaN."""
+    assert len(got) == len(expected)
+    differing = [(code, other) for code, other in zip(got, expected, strict=True) if code != other]
+    if isinstance(domain, Finite):
+        values = [(domain.values[code], domain.values[other]) for code, other in differing]
+        assert all(is_number(value) for pair in values for value in pair), values
+        differing = [(float(value), float(other)) for value, other in values]  # type: ignore[arg-type]
+    both = np.array([(np.nan if code is None else code, other) for code, other in differing]).reshape(-1, 2)
+    np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=tolerance, atol=tolerance)
 
 
 def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float | None]]) -> None:
@@ -96,9 +116,7 @@ def models(count: int, *, start: int = 0) -> list[Job]:
     for seed in range(start, start + count):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
         try:
-            model = compile_quietly(
-                case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3, passes=APART
-            )
+            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3)
         except CompileError:
             continue
         jobs.append((model, case.inputs(12), []))
@@ -131,7 +149,7 @@ def test_the_library() -> None:
         for level in (0, 1, 2):
             if name == "dyck2" and level == 0:
                 continue
-            model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level, passes=APART)
+            model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
             rng = np.random.default_rng(0)
             inputs = [
                 [example.vocab[i] for i in rng.integers(len(example.vocab), size=1 + n % example.max_seq_len)]
@@ -140,6 +158,26 @@ def test_the_library() -> None:
             jobs.append((model, [xs for xs in inputs if len(xs) >= model.typed.lengths[0]], []))
     for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
         assert assert_same(model, inputs, got)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_values_in_bits(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vocabulary of more than 1,024 tokens; and everything with more than two values, as if that were many."""
+    many = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, EQ), rasp.Map(lambda x: x // 100, rasp.tokens))
+    large = compile_quietly(many, range(1100), 4, level=level)
+    jobs: list[Job] = [(large, [[7, 1099, 7], [512, 0, 1023, 1024]], [])]
+    monkeypatch.setattr(bits, "MANY", 2)
+    monkeypatch.setattr(bits, "FEW", 1000)
+    for name in ("reverse", "sort", "hist2", "induction"):
+        example = EXAMPLES[name]
+        model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
+        rng = np.random.default_rng(0)
+        inputs = [rng.permutation(np.array(example.vocab, dtype=object))[:n].tolist() for n in (1, 2, 3)]
+        jobs.append((model, inputs, []))
+    assert all(any(variable.compact for variable in model.construction.slots) for model, _, _ in jobs)
+    for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
+        assert assert_same(model, inputs, got)
+    assert assert_patched(with_patches(jobs)) > 5
 
 
 def test_values_of_all_types() -> None:
@@ -156,21 +194,27 @@ def test_values_of_all_types() -> None:
     assert found == [5, 3, 5, 5]
 
 
-def test_patches() -> None:
-    """A variable set at one position: program and model run on from there as in Python."""
-    compared = 0
-    jobs: list[Job] = []
+def with_patches(jobs: Sequence[Job]) -> list[Job]:
+    """The same jobs, with one variable set at one position for each input."""
     rng = np.random.default_rng(0)
-    for model, inputs, _ in models(40, start=1000):
+    found: list[Job] = []
+    for model, inputs, _ in jobs:
+        able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
+        able = [number for number in able if isinstance(model.typed.sops[number].domain, Finite)]
+        able = [number for number in able if model.typed.sops[number].label not in model.circuit.typed.absorbed]
         patches = []
         for tokens in inputs:
-            able = [g for g in page_data(model, [], "", "")["groups"] if g["settable"]]
-            able = [g for g in able if isinstance(model.typed.sops[g["sop"]].domain, Finite)]
-            group = able[rng.integers(len(able))]
-            size = model.typed.sops[group["sop"]].domain.size
-            change = {"sop": group["sop"], "position": int(rng.integers(len(tokens))), "code": int(rng.integers(size))}
+            number = able[rng.integers(len(able))]
+            size = model.typed.sops[number].domain.size  # type: ignore[union-attr]
+            change = {"sop": number, "position": int(rng.integers(len(tokens))), "code": int(rng.integers(size))}
             patches.append([change])
-        jobs.append((model, inputs, patches))
+        found.append((model, inputs, patches))
+    return found
+
+
+def assert_patched(jobs: Sequence[Job]) -> int:
+    """Program and model run on from what is set as in Python; returns for how many inputs the program has a value."""
+    compared = 0
     for (model, inputs, patches), got in zip(jobs, in_node(jobs), strict=True):
         for tokens, (change,), page in zip(inputs, patches, got, strict=True):
             node = model.typed.sops[change["sop"]]
@@ -188,4 +232,11 @@ def test_patches() -> None:
             if not page["fails"]:
                 assert_codes(evaluation, 0, page["program"])
                 compared += 1
-    assert compared > 100
+    return compared
+
+
+def test_patches() -> None:
+    """A variable set at one position, dimensions that are used again or not."""
+    jobs = with_patches(models(40, start=1000))
+    assert sum(len(model.residual.dimensions) > len(model.residual) for model, _, _ in jobs) > 3
+    assert assert_patched(jobs) > 100

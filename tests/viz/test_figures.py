@@ -17,13 +17,14 @@ pytest.importorskip("matplotlib")
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import tracr
 from tests.viz.reading import unreadable, words
 from tracr import CompiledModel, rasp, viz
 from tracr.model.stream import steps
 from tracr.rasp.programs import EXAMPLES
-from tracr.viz.canvas import RED
+from tracr.viz.canvas import ABSENT, RED
 from tracr.viz.selectors import selected
 
 PAPER = {
@@ -85,7 +86,7 @@ def test_the_judge_finds_what_cannot_be_read() -> None:
     assert unreadable(figure) == ["'three' is tiny", "'four' is cut off", "'one' overlaps 'two'"]
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("kind", viz.KINDS)
 def test_the_papers_programs_can_be_read(kind: str, name: str, level: int) -> None:
@@ -94,7 +95,7 @@ def test_the_papers_programs_can_be_read(kind: str, name: str, level: int) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("kind", viz.KINDS)
 def test_every_program_of_the_library_can_be_read(kind: str, name: str, level: int) -> None:
@@ -172,6 +173,25 @@ def test_a_strip_has_what_its_sublayers_read_or_write() -> None:
     assert said.count("tokens") == 2
     assert any(word.startswith("No-ops are not shown: MLP 1, MLP 2, MLP 3") for word in said)
     assert unreadable(figure) == []
+
+
+def greys(figure: Figure) -> list[float]:
+    """The heights of the rows of panels that are not there, from top to bottom of the page."""
+    found = [box for box in figure.findobj(Rectangle) if box.get_facecolor() == to_rgba(ABSENT)]
+    return [round(box.get_y(), 3) for box in found if box.get_width() > 0.5]
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("shuffle_dyck", "(a)"), ("reverse", "abca"), ("sort_freq", "abbc")])
+def test_rows_are_grey_where_it_is_not_their_turn(name: str, tokens: str) -> None:
+    """As many as directions that are not there, over all sub-layers; cleared cells have red borders too."""
+    model = compiled(name, 2)
+    stages = steps(model, model.run(list(tokens)))
+    absent = sum(not dimension.held(step.time) for step in stages for dimension in model.residual)
+    figure = model.figure("stream", list(tokens))
+    assert len(greys(figure)) == absent
+    assert bordered(figure) == sum(int(step.changed.sum()) for step in stages[1:])
+    assert "not there: not written yet, or cleared" in words(figure)
+    assert greys(compiled(name, 1).figure("stream", list(tokens))) == []
 
 
 def test_an_intervention_is_shown() -> None:
@@ -268,6 +288,18 @@ def test_weights_are_labelled() -> None:
     assert "1 (bias)" in biased
 
 
+def test_weights_have_the_names_of_their_time() -> None:
+    """Values stand in their order, whichever dimensions they are in; what clears says so."""
+    model = compiled("sort_freq", 2)
+    said = words(model.figure("weights", only=["blocks.1.mlp.0"]))
+    keys = [float(word.partition(":")[2]) for word in said if word.startswith("distinct_keys:")]
+    assert keys == [dimension.value for dimension in model.residual.of("distinct_keys")] == sorted(keys)
+    assert model.residual.indices("distinct_keys") != sorted(model.residual.indices("distinct_keys"))
+    cleared = words(model.figure("weights", only=["blocks.1.mlp.1"]))
+    assert cleared[1] == "clears hist, 4 neurons"
+    assert [word for word in cleared if ":" in word] == [f"hist:{count}" for count in (1, 2, 3, 4)] * 2
+
+
 def test_large_bases_are_drawn_thin() -> None:
     """80 values of one variable have one label."""
     figure = wide().figure("weights")
@@ -326,6 +358,16 @@ def test_the_layers_hold_every_component() -> None:
     assert said.count("no-op") == 1
     assert {"bools_open", "closes", "reads opens, closes", "head of rank 6", "2 neurons"} <= set(said)
     assert said[-1] == "unembedding: pair_balance"
+
+
+def test_the_layers_say_what_is_cleared_and_what_is_folded() -> None:
+    """One dashed box for all the neurons of a sub-layer that clear."""
+    said = words(compiled("shuffle_dyck", 2).figure("layers"))
+    assert {"clears tokens, length_share, opens, closes", "clears indices"} <= set(said)
+    assert "nothing" not in said
+    below = " ".join(said[said.index("unembedding: shuffle_dyck") + 1 :])
+    assert below.startswith("Folded into their readers: map from length; bools_open from tokens;")
+    assert below.endswith("balance_() from opens, closes")
 
 
 @pytest.mark.parametrize("kind", viz.KINDS)

@@ -9,6 +9,7 @@ import pytest
 
 import tracr
 from tracr import rasp
+from tracr.model.stream import steps
 from tracr.model.verification import Counterexample, Verification
 from tracr.rasp.programs import EXAMPLES
 
@@ -66,6 +67,20 @@ def test_a_run_shows_its_stream(model: tracr.CompiledModel) -> None:
     assert len(re.findall(r'class="[^"]*new', html)) == 2 + 4
     table = html.partition('class="stream"')[2].partition("</table>")[0]
     assert table.count("<td") == 14 * 3 * 5
+
+
+def test_what_is_cleared_and_what_is_folded() -> None:
+    """Of a level 2 model, with grey cells where a direction is not there."""
+    example = EXAMPLES["shuffle_dyck"]
+    narrow = tracr.compile(example.program, example.vocab, example.max_seq_len, level=2)
+    texts = read(narrow._repr_html_()).texts
+    assert {"clears tokens", "MLP 1 (2 of them)", "folded: its readers read opens, closes instead"} <= set(texts)
+    run = narrow.run(list("(a)"))
+    html = run._repr_html_()
+    read(html)
+    times = [step.time for step in steps(narrow, run) if not step.idle]
+    absent = sum(not dimension.held(time) for time in times for dimension in narrow.residual)
+    assert len(re.findall(r'class="[^"]*gone', html)) == 4 * absent
 
 
 def test_a_batch_shows_inputs_and_outputs(model: tracr.CompiledModel) -> None:

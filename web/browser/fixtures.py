@@ -1,7 +1,8 @@
 """Pages for the browser tests, and what Python says about them: `python web/browser/fixtures.py FOLDER`.
 
 For every program of the library a page, 200 random inputs, numpy's logits and outputs on them, and the reference
-interpreter's outputs; besides a few pages with odd names, several outputs, long inputs.
+interpreter's outputs; some again at level 2 (`NAME-2`), where dimensions are used again, with what every variable holds
+after every sub-layer; besides a few pages with odd names, several outputs, long inputs, values in bits.
 """
 
 from __future__ import annotations
@@ -18,30 +19,48 @@ import numpy as np
 import tracr
 from tracr import CompiledModel, EvaluationError
 from tracr.compiler.domains import Finite
+from tracr.model.interventions import locations
 from tracr.rasp import rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.rasp.values import Value, value_text
 
 INPUTS = 200
+REUSING = ("shuffle_dyck", "hist2", "reverse", "sort_freq", "most_freq", "closer")
 
 
 def main(folder: Path) -> None:
     """Write everything."""
     folder.mkdir(parents=True, exist_ok=True)
-    expected = [library(folder, name) for name in EXAMPLES]
+    expected = [library(folder, name) for name in EXAMPLES] + [library(folder, name, level=2) for name in REUSING]
     (folder / "library.json").write_text(json.dumps(expected))
+    (folder / "turns.json").write_text(json.dumps([turns(name) for name in REUSING]))
     (folder / "patches.json").write_text(json.dumps(patches(folder)))
     others(folder)
 
 
-def library(folder: Path, name: str) -> dict[str, Any]:
+def compiled(name: str, level: int = 1) -> CompiledModel:
+    """A program of the library."""
+    example = EXAMPLES[name]
+    return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
+
+
+def page_name(name: str, level: int) -> str:
+    """The name of its page."""
+    return name if level == 1 else f"{name}-{level}"
+
+
+def inputs_of(model: CompiledModel, name: str) -> list[list[Value]]:
+    """Random inputs, always the same."""
+    rng, (shortest, longest) = random.Random(name), model.typed.lengths
+    return [rng.choices(EXAMPLES[name].vocab, k=rng.randint(shortest, longest)) for _ in range(INPUTS)]
+
+
+def library(folder: Path, name: str, level: int = 1) -> dict[str, Any]:
     """A program of the library, with its page and what Python computes."""
-    example, rng = EXAMPLES[name], random.Random(name)
-    model = tracr.compile(example.program, example.vocab, example.max_seq_len)
-    shortest, longest = model.typed.lengths
-    inputs = [rng.choices(example.vocab, k=rng.randint(shortest, longest)) for _ in range(INPUTS)]
-    model.explore(name=name, description=example.description).save(folder / f"{name}.html")
+    example, model, page = EXAMPLES[name], compiled(name, level), page_name(name, level)
+    model.explore(name=page, description=example.description).save(folder / f"{page}.html")
+    inputs = inputs_of(model, name)
     (output,) = model.outputs
     cases = []
     for tokens in inputs:
@@ -57,7 +76,30 @@ def library(folder: Path, name: str) -> dict[str, Any]:
                 "interpreter": interpreted(example.program, tokens, output.domain),
             }
         )
-    return {"name": name, "cases": cases}
+    return {"name": page, "cases": cases}
+
+
+def turns(name: str) -> dict[str, Any]:
+    """What every variable of a level 2 model holds: the interpreter's values while it is there, `None` when it is not.
+
+    A variable some of whose dimensions are cleared is left out from then on ("?").
+    """
+    model = compiled(name, level=2)
+    assert len(model.residual.dimensions) > len(model.residual)
+    cases = []
+    for tokens in inputs_of(model, name)[:20]:
+        values = values_of(model, tokens)
+        held: dict[str, list[list[str | None] | str]] = {}
+        for label, location in locations(model.construction).items():
+            mine = [one for one in model.construction.directions if one.variable is location.variable]
+            node = next(node for node in model.typed.sops.values() if node.label == label)
+            shown = texts(node.domain, values[label])
+            held[label] = []
+            for time in range(-1, 2 * model.n_layers):
+                there = sum(one.held(time) for one in mine)
+                held[label].append(shown if there == len(mine) else "?" if there else [None] * len(tokens))
+        cases.append({"codes": [model.options.vocab.index(token) for token in tokens], "held": held})
+    return {"name": page_name(name, 2), "cases": cases}
 
 
 def interpreted(program: rasp.SOp, tokens: list[Value], domain: Any) -> list[str] | None:
@@ -83,16 +125,19 @@ def texts(domain: Any, values: list[Value]) -> list[str]:
 
 def patches(folder: Path) -> list[dict[str, Any]]:
     """Interventions, with what numpy makes of them."""
-    wanted: list[tuple[str, list[Value], str, int, Value]] = [
-        ("frac_prevs", list("xaax"), "is_x", 2, True),
-        ("sort", [3, 1, 4, 1], "target_pos", 2, 0),
-        ("dyck1", list("()(a"), "bools_close", 0, True),
-        ("induction", list("abcab"), "tokens", 3, "c"),
+    wanted: list[tuple[str, int, list[Value], str, int, Value]] = [
+        ("frac_prevs", 1, list("xaax"), "is_x", 2, True),
+        ("sort", 1, [3, 1, 4, 1], "target_pos", 2, 0),
+        ("dyck1", 1, list("()(a"), "bools_close", 0, True),
+        ("induction", 1, list("abcab"), "tokens", 3, "c"),
+        ("shuffle_dyck", 2, list("(a)a"), "all_zero", 3, False),
+        ("reverse", 2, list("abca"), "tokens", 1, "c"),
+        ("sort_freq", 2, list("abbc"), "hist", 0, 3),
+        ("hist2", 2, list("abbc"), "hist", 0, 3),
     ]
     found = []
-    for name, tokens, variable, position, value in wanted:
-        example = EXAMPLES[name]
-        model = tracr.compile(example.program, example.vocab, example.max_seq_len)
+    for name, level, tokens, variable, position, value in wanted:
+        model = compiled(name, level)
         node = next(node for node in model.typed.sops.values() if node.label == variable)
         assert isinstance(node.domain, Finite)
         held = values_of(model, tokens)[variable]
@@ -100,7 +145,7 @@ def patches(folder: Path) -> list[dict[str, Any]]:
         (output,) = model.outputs
         found.append(
             {
-                "name": name,
+                "name": page_name(name, level),
                 "text": " ".join(map(value_text, tokens)),
                 "variable": variable,
                 "position": position,
@@ -136,6 +181,8 @@ def others(folder: Path) -> None:
     composite = rasp.Aggregate((same & before) | is_a, rasp.indices).named("mean")
     tracr.compile(composite, "abc", 6).explore("abcb", name="composite").save(folder / "composite.html")
     tracr.compile(rasp.tokens, "ab", 3).explore(name="nothing").save(folder / "nothing.html")
+    kind = rasp.Map(lambda n: n % 7, rasp.tokens).named("kind")
+    tracr.compile(kind, range(1200), 4, level=2).explore([7, 1199, 0], name="bits").save(folder / "bits.html")
     fails = rasp.Map(lambda n: 1 / (n - 2), rasp.SelectorWidth(same)).named("fails")
     tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")
     frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()

@@ -15,6 +15,10 @@ const TYPED = [
   "shuffle_dyck2",
   "most_freq",
   "pair_balance",
+  "shuffle_dyck-2",
+  "hist2-2",
+  "reverse-2",
+  "sort_freq-2",
 ];
 let browser;
 before(async () => (browser = await launch()));
@@ -66,6 +70,36 @@ for (const name of TYPED)
     await page.close();
   });
 
+for (const { name, cases } of fixture("turns.json"))
+  test(`${name}: every variable is there in its turn, after every sub-layer, and not before or after`, async () => {
+    const page = await open(browser, name);
+    const got = await page.evaluate(
+      (inputs) =>
+        inputs.map((codes) => {
+          const { model } = globalThis.tracr;
+          const run = model.run(codes);
+          const held = [...model.groupOfSop.values()].map((group) => [
+            group.label,
+            run.streams.map((_, stage) => codes.map((_, p) => model.read(group, run, stage, p + 1)?.text ?? null)),
+          ]);
+          return Object.fromEntries(held);
+        }),
+      cases.map(({ codes }) => codes),
+    );
+    let over = 0;
+    for (const [i, { held, codes }] of cases.entries()) {
+      assert.deepEqual(Object.keys(got[i]).sort(), Object.keys(held).sort());
+      for (const [label, stages] of Object.entries(held))
+        stages.forEach((expected, stage) => {
+          const shown = got[i][label][stage].map((text, p) => (text === "…" ? expected[p] : text));
+          if (expected !== "?") assert.deepEqual(shown, expected, `${label} after ${stage} on ${codes}`);
+          if (stage > 0 && expected[0] === null && stages[stage - 1][0] !== null) over += 1;
+        });
+    }
+    assert.ok(over > 0, "no variable is ever cleared");
+    await page.close();
+  });
+
 test("each line of each program: its value in the model is the interpreter's, and it lights up what computes it", async () => {
   let lines = 0;
   for (const { name } of fixture("library.json")) {
@@ -75,7 +109,7 @@ test("each line of each program: its value in the model is the interpreter's, an
       return state.model.lines.map((_, line) => {
         state.select(line);
         const count = (selector) => document.querySelectorAll(selector).length;
-        const where = document.querySelector(".listing li.current .where").textContent;
+        const where = document.querySelector(".listing li.current .where").textContent.replace(/folded|absorbed/, "");
         return { where, wrong: count(".detail .wrong"), nodes: count(".node.lit"), stages: count(".stage.lit") };
       });
     });

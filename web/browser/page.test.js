@@ -32,6 +32,121 @@ for (const { name, text, variable, position, value, before: old, after: now } of
     await page.close();
   });
 
+test("a row is blank once its dimensions are cleared; a tooltip says what they hold then", async () => {
+  const page = await open(browser, "reverse-2");
+  await page.fill("#input", "a b c");
+  await page.getByRole("button", { name: "open all rows" }).click();
+  const values = (name) =>
+    page
+      .locator(".stream .row.group", { has: page.locator(".text", { hasText: new RegExp(`^${name}$`) }) })
+      .locator(".value")
+      .allTextContents();
+  const blank = ["", "", "", ""];
+  assert.deepEqual(await values("length"), [blank, blank, ["", "3", "3", "3"], blank, blank].flat());
+  const direction = page
+    .locator(".stream .row", { has: page.locator(".text", { hasText: /^length$/ }) })
+    .locator("xpath=following-sibling::*[3]");
+  assert.equal(await direction.locator(".name").textContent(), "3");
+  const kinds = await direction
+    .locator(".cell")
+    .evaluateAll((cells) => cells.map(({ classList: list }) => [list.contains("absent"), list.contains("changed")]));
+  const [absent, shown, fresh, cleared] = [
+    [true, false],
+    [false, false],
+    [false, true],
+    [true, true],
+  ];
+  assert.deepEqual(kinds.slice(8, 12), [shown, fresh, fresh, fresh]); // after MLP 1
+  assert.deepEqual(kinds.slice(12, 16), [absent, cleared, cleared, cleared]); // after MLP 2
+  assert.deepEqual(kinds.slice(16, 20), Array(4).fill(absent));
+  await direction.locator(".cell").nth(17).hover();
+  assert.match(await page.textContent(".tooltip"), /value.*cleared; its dimension holds reverse:a/);
+  assert.match(await page.textContent(".tooltip"), /dimension\d+ holds length:3 until MLP 2, then reverse:a$/);
+  await direction.locator(".cell").nth(13).click();
+  assert.ok(!(await page.isVisible(".menu")));
+  await page.close();
+});
+
+test("what is cleared cannot be patched; what is still there can", async () => {
+  const page = await open(browser, "shuffle_dyck-2");
+  await page.fill("#input", "( )");
+  const tokens = page.locator(".stream .row.group", { hasText: "tokens" }).locator(".value");
+  const hint = async (cell) => {
+    await cell.hover();
+    return page.textContent(".tooltip");
+  };
+  assert.match(await hint(tokens.nth(4)), /value\(.*click to patch/); // position 0 after attention 1
+  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 1: nothing reads it any more$/); // after MLP 1
+  await tokens.nth(7).click();
+  assert.ok(!(await page.isVisible(".menu")));
+  await tokens.nth(4).click();
+  assert.ok(await page.isVisible(".menu"));
+  await page.close();
+});
+
+test("clearing neurons are named as such; cancelled wires are shown when asked for, and explained", async () => {
+  const page = await open(browser, "shuffle_dyck-2");
+  const wires = () => page.locator(".edge").count();
+  const few = await wires();
+  await page.getByRole("button", { name: "BOS, PAD and cancelled wiring" }).click();
+  assert.ok((await wires()) > few);
+  const node = page.locator(".node", { hasText: /^clears tokens/ });
+  await node.hover();
+  assert.match(await page.textContent(".tooltip"), /^clears tokens: nothing reads it any more/);
+  const told = await page.evaluate(() => {
+    const texts = new Set();
+    for (const path of document.querySelectorAll(".edge.faint .touch")) {
+      path.dispatchEvent(new MouseEvent("mousemove", { bubbles: true }));
+      texts.add(document.querySelector(".tooltip").textContent);
+    }
+    return [...texts].join("\n");
+  });
+  assert.match(told, /tokens, to be cleared/);
+  assert.match(told, /\(cancelled: its dimensions were cleared since, and hold something else now\)/);
+  assert.match(told, /\(what takes it away: it cancels what was there\)/);
+  await node.click();
+  assert.match(await page.textContent(".listing li.current"), /^tokens/);
+  assert.match(await page.textContent(".part.current"), /clearstokens/);
+  await page.locator(".part.current button").click();
+  const [from, to] = [
+    await page.locator("dialog .down").first().innerText(),
+    await page.locator("dialog .across").last().innerText(),
+  ];
+  assert.deepEqual(from.split("\n"), ["tokens:(", "tokens:)"]);
+  assert.deepEqual(to.split("\n"), ["tokens:(", "tokens:)"]);
+  await page.close();
+});
+
+test("a folded variable says what is read instead", async () => {
+  const page = await open(browser, "shuffle_dyck-2");
+  await line(page, "bools_open").click();
+  assert.match(await page.textContent(".listing li.current"), /folded$/);
+  assert.match(await page.textContent(".detail"), /no direction of its own.*its readers read tokens instead/);
+  await page.close();
+});
+
+test("an absorbed variable says what became of it", async () => {
+  const page = await open(browser, "shuffle_dyck-2");
+  await line(page, "map_2").click();
+  assert.match(await page.textContent(".listing li.current"), /absorbed$/);
+  assert.match(await page.textContent(".detail"), /the optimiser made it part of shuffle_dyck/);
+  assert.equal(await page.locator(".detail td button").count(), 0);
+  await page.close();
+});
+
+test("values in bits are read and patched", async () => {
+  const page = await open(browser, "bits");
+  assert.deepEqual(await outcome(page, "model"), ["0", "2", "0"]);
+  await line(page, "tokens").click();
+  assert.match(await page.textContent(".detail .caption"), /stored in bits: 11 directions/);
+  assert.deepEqual(await page.locator(".detail tr.model td").allTextContents(), ["7", "1199", "0"]);
+  await page.locator(".detail tr.model button").nth(1).click();
+  await page.locator(".menu").getByRole("button", { name: "1024", exact: true }).click();
+  assert.deepEqual(await outcome(page, "model"), ["0", "2", "0"].with(1, String(1024 % 7)));
+  assert.deepEqual(page.problems, []);
+  await page.close();
+});
+
 test("a value in the residual stream can be clicked and patched; a new input clears the patch", async () => {
   const page = await open(browser, "frac_prevs");
   await page.fill("#input", "a a");
@@ -238,7 +353,7 @@ for (const [width, height] of [
   [2400, 1200],
 ])
   test(`nothing sticks out of a window ${width} wide`, async () => {
-    for (const name of ["frac_prevs", "dyck2", "several", "composite", "odd"]) {
+    for (const name of ["frac_prevs", "dyck2", "several", "composite", "odd", "shuffle_dyck-2", "bits"]) {
       const page = await open(browser, name, { width, height });
       for (let i = 0; i < 4; i++) await page.keyboard.press("j");
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
@@ -272,8 +387,11 @@ test("light and dark, by the system and by the button", async () => {
 });
 
 test("text can be read: contrast of at least 4.5 in both themes", async () => {
-  for (const scheme of ["light", "dark"]) {
-    const page = await open(browser, "sort", { scheme });
+  for (const [name, scheme] of ["sort", "shuffle_dyck-2"].flatMap((one) => [
+    [one, "light"],
+    [one, "dark"],
+  ])) {
+    const page = await open(browser, name, { scheme });
     const low = await page.evaluate(() => {
       const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
       const light = ([r, g, b]) =>
@@ -298,7 +416,7 @@ test("text can be read: contrast of at least 4.5 in both themes", async () => {
       }
       return found;
     });
-    assert.deepEqual(low, [], scheme);
+    assert.deepEqual(low, [], `${name}, ${scheme}`);
     await page.close();
   }
 });

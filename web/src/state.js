@@ -13,7 +13,7 @@ export class State {
     this.text = writeInput(model.input, model);
     this.problem = "";
     this.patches = [];
-    this.plumbing = false; // show the wires of BOS, PAD and the constant too
+    this.plumbing = false; // show the wires of BOS, PAD and the constant too, and those that are cancelled
     this.written = false; // show the source as it was written, not the listing
     this.open = new Set(opened(model));
     const computed = (line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind);
@@ -54,11 +54,18 @@ export class State {
   /** Make a component the current one, and the line it computes. */
   selectComponent(number) {
     const part = this.model.components[number];
-    const sops = part.writes.map((group) => this.model.groups[group].sop).filter((sop) => sop !== null);
+    const sops = [...part.writes, ...part.clears]
+      .map((group) => this.model.groups[group].sop)
+      .filter((sop) => sop !== null);
     const mine = this.current.kind === "sop" && sops.includes(this.current.id);
     if (!mine) this.focus(this.lineOf("sop", sops[0] ?? this.model.outputs[0].sop));
     this.component = number;
     this.changed();
+  }
+
+  /** Whether a variable can be set: not one that others are computed without. */
+  patchable(sop) {
+    return this.model.groupOfSop.has(sop) && !this.model.sops.get(sop).absorbed;
   }
 
   /** Set a variable at a position, in program and model; the value it has anyway is no patch. */
@@ -148,23 +155,23 @@ export class State {
   /** Whether a group of directions holds something else than before patching. */
   differs(group, stage, position) {
     if (this.now === this.base) return false;
-    return group.rows.some(({ slot }) => this.cellDiffers(slot, stage, position));
+    return group.rows.some((row) => this.cellDiffers(row, stage, position));
   }
 
-  cellDiffers(slot, stage, position) {
+  cellDiffers(row, stage, position) {
     if (this.now === this.base) return false;
-    const at = position * this.model.transformer.width + slot;
-    return Math.abs(this.now.run.streams[stage][at] - this.base.run.streams[stage][at]) > 5e-4;
+    const [now, before] = [this.now, this.base].map(({ run }) => this.model.at(row, run, stage, position));
+    return Math.abs(now - before) > 5e-4;
   }
 
-  /** Whether a component writes something else than before patching, at some position. */
+  /** Whether a component writes or clears something else than before patching, at some position. */
   affected(part) {
     if (this.now === this.base || part.stage >= this.model.transformer.stages) return false;
-    const positions = this.tokens.length + 1;
-    return part.writes.some((number) => {
-      for (let p = 0; p < positions; p++) if (this.differs(this.model.groups[number], part.stage, p)) return true;
+    const differs = (stage) => (number) => {
+      for (let p = 0; p <= this.tokens.length; p++) if (this.differs(this.model.groups[number], stage, p)) return true;
       return false;
-    });
+    };
+    return part.writes.some(differs(part.stage)) || part.clears.some(differs(part.stage - 1));
   }
 }
 

@@ -13,10 +13,16 @@ const results = jobs.map(({ data, inputs, patches }) => {
       program: Object.fromEntries([...evaluation.codes].map(([id, codes]) => [id, [...codes].map(orNull)])),
       fails: evaluation.errors.length > 0,
       model: model.outputs.map((output) => tokens.map((_, position) => orNull(model.decode(output, run, position)))),
-      stream: [...run.streams.at(-1)],
+      streams: run.streams.map((stream) => [...stream]),
+      // by stage and position: a code, [] where the value is not there, "?" where nothing tells which it is
       variables: [...model.groupOfSop].map(([sop, group]) => [
         sop,
-        tokens.map((_, position) => orNull(model.read(group, run, group.stage, position + 1)?.code ?? NaN)),
+        run.streams.map((_, stage) =>
+          tokens.map((_, position) => {
+            const held = model.read(group, run, stage, position + 1);
+            return held === null ? [] : held.code === null ? "?" : orNull(held.code);
+          }),
+        ),
       ]),
     };
   });

@@ -311,7 +311,7 @@ def show(
         {
             "name": found.name,
             "tokens": [value_json(token) for token in (model.options.bos, *words)],
-            "residual": model.residual.labels,
+            "residual": [dimension.label for dimension in model.residual],
             "interpreter": {label: [value_json(value) for value in row] for label, row in values.items()},
             "sublayers": [
                 {"name": step.name, "computes": list(step.computes), "stream": step.stream.tolist()} for step in stream

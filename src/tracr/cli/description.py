@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.compiler.reuse import ALWAYS
 from tracr.errors import EvaluationError, FormatError
 from tracr.model.saving.values_json import encode_value
 from tracr.rasp.values import Value
@@ -90,6 +91,8 @@ def summary(model: CompiledModel, name: str) -> dict[str, Any]:
             {
                 "label": dimension.label,
                 "index": dimension.index,
+                "since": dimension.since,
+                "until": dimension.until if dimension.until < ALWAYS else None,
                 "variable": dimension.variable,
                 "writer": dimension.writer,
                 "readers": list(dimension.readers),

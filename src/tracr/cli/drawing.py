@@ -29,6 +29,7 @@ class Kind(Enum):
     graph = "graph"
     weights = "weights"
     layers = "layers"
+    slots = "slots"
 
 
 class Rows(Enum):
@@ -57,7 +58,8 @@ def figure(
         Kind,
         typer.Option(
             help="stream: the residual stream after each sub-layer. attention: each head beside its selector. "
-            "graph: the program with value sets. weights: in their labelled bases. layers: which component is where."
+            "graph: the program with value sets. weights: in their labelled bases. layers: which component is where. "
+            "slots: which variable is in which dimension."
         ),
     ] = Kind.stream,
     rows: Annotated[

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracr.cli.description import parts, sizes
+from tracr.model.interventions import folded
 from tracr.model.stream import Step, cell
 from tracr.rasp.values import Value
 
@@ -152,10 +153,13 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("layers", f"{size['layers']}")
     facts.add_row("heads", f"up to {size['heads']} per layer, d_head up to {size['d_head']}")
     facts.add_row("neurons", f"up to {size['d_mlp']} per layer")
-    facts.add_row("d_model", f"{size['d_model']}")
+    turns = f", for {len(model.residual.dimensions)} directions" if model.residual.shared else ""
+    facts.add_row("d_model", f"{size['d_model']}{turns}")
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
+    for variable, one in folded(model.construction).items():
+        facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     screen.print(facts)
     screen.print()
     table = _plain_table("where", "size", "computes", "what")
@@ -201,7 +205,12 @@ def _step_tables(
     if not groups:
         return
     header = [short(model.options.bos), *map(short, tokens)]
-    rows = [row for name, group in groups.items() for row in _group_rows(name, group, step, values, everything)]
+    rows: list[Row] = []
+    for name, group in groups.items():
+        gone = [d for d in group if not d.held(step.time)] if model.residual.shared else []
+        there = [d for d in group if d not in gone]
+        rows += _group_rows(name, there, step, values, everything) if there else ()
+        rows += _gone_rows("" if there else name, gone, step, len(there))
     widths = [max(cell_len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
     first = max(cell_len("variable"), *(cell_len(row[0]) for row in rows)) + max(cell_len(row[1]) for row in rows)
     margin = INDENT + 3  # what stands left of the cells, besides those two columns
@@ -221,6 +230,18 @@ def _step_tables(
 
 
 Row = tuple[str, str, list[Text]]
+
+
+def _gone_rows(title: str, gone: Sequence[Dimension], step: Step, others: int) -> Iterator[Row]:
+    """A row for the directions that are not written yet, one for those that are cleared, marked where by this step."""
+    for word, some in (
+        ("not written yet", [dimension for dimension in gone if dimension.since > step.time]),
+        ("cleared", [dimension for dimension in gone if dimension.since <= step.time]),
+    ):
+        if some:
+            changed = step.changed[:, [dimension.number for dimension in some]]
+            marks = [Text("*" if row.any() else "", "yellow") for row in changed]
+            yield title, f"{len(some)} {word}" if others else word, marks
 
 
 def _group_rows(

@@ -71,6 +71,11 @@ class Folded:
     linear: LinearMap
     readings: tuple[Reading, ...]
 
+    @property
+    def made_of(self) -> tuple[str, ...]:
+        """The labels of the variables that are read in its place."""
+        return tuple(part.label for part in self.linear.blocks if part.node is not None)
+
     def check(self, construction: Construction) -> None:
         """Refuse to set what cannot be set for each of its readers, and for them alone."""
         for head in (head for layer in construction.layers for head in layer.heads):

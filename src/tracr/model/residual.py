@@ -93,6 +93,11 @@ class Residual:
                 found[dimension.index] = dimension
         return found
 
+    @property
+    def shared(self) -> bool:
+        """Whether some dimension holds several things, one after the other."""
+        return len(self.dimensions) > len(self)
+
     def __iter__(self) -> Iterator[Dimension]:
         return iter(self.dimensions)
 

@@ -21,9 +21,11 @@ class Step:
     """The residual stream [position, direction] after a sub-layer, and which cells the sub-layer changed.
 
     Directions are those of `Residual.dimensions`; one that takes turns in a dimension is 0 where it is not its turn.
+    `time` is the sub-layer as `Dimension` numbers them.
     """
 
     name: str
+    time: int
     computes: tuple[str, ...]
     stream: NDArray[Any]
     changed: NDArray[np.bool_]
@@ -50,13 +52,14 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
     A cell counts as changed if it reads differently, to three decimals.
     """
     stream = _labelled(model, run["hook_embed"] + run["hook_pos_embed"], -1)[row]
-    found = [Step("embed", (), stream, np.round(stream, 3) != 0)]
+    found = [Step("embed", -1, (), stream, np.round(stream, 3) != 0)]
     for number, layer in enumerate(model.construction.layers):
         for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
             time = 2 * number + (kind == "mlp")
             after = _labelled(model, run[f"blocks.{number}.hook_resid_{hook}"], time)[row]
             computes = tuple(component.what for component in components)
-            found.append(Step(f"{kind} {number + 1}", computes, after, np.round(after, 3) != np.round(stream, 3)))
+            changed = np.round(after, 3) != np.round(stream, 3)
+            found.append(Step(f"{kind} {number + 1}", time, computes, after, changed))
             stream = after
     return found
 

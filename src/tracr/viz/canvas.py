@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tracr.errors import TracrWarning
 
 __all__ = [
+    "ABSENT",
     "BLUE",
     "GREY",
     "INK",
@@ -56,7 +57,7 @@ MARGIN = 0.12
 ROUNDING = 1.05
 LINE = SIZE / 72 * 1.35
 
-INK, GREY, PALE = "#1f2430", "#7a808c", "#eef0f4"
+INK, GREY, PALE, ABSENT = "#1f2430", "#7a808c", "#eef0f4", "#dfe2e8"
 RED, BLUE, ORANGE = "#d62728", "#1f5fa8", "#c2660a"
 PALE_BLUE, PALE_ORANGE = "#eaf1fa", "#fdf3e7"
 
@@ -234,9 +235,23 @@ class Canvas:
         self._add(patch, 0.8)
         self.scaling.sizes.append((patch.set_mutation_scale, 1.0))
 
-    def cells(self, xs: Array, ys: Array, values: Array, *, marked: Array | None = None, mark: Any = RED) -> None:
-        """Draw a matrix of numbers from -1 to 1 between the lines at `xs` and `ys`; marked cells have borders."""
+    def cells(
+        self,
+        xs: Array,
+        ys: Array,
+        values: Array,
+        *,
+        marked: Array | None = None,
+        mark: Any = RED,
+        absent: Sequence[int] = (),
+    ) -> None:
+        """Draw a matrix of numbers from -1 to 1 between the lines at `xs` and `ys`.
+
+        Marked cells have borders; `absent` rows are grey.
+        """
         self.box(xs[0], ys[0], xs[-1] - xs[0], ys[-1] - ys[0], face="white")
+        for row in absent:
+            self.box(xs[0], ys[row], xs[-1] - xs[0], ys[row + 1] - ys[row], face=ABSENT)
         roomy = min(np.diff(xs).min(), np.diff(ys).min()) > 0.1
         if roomy:
             across = [[(xs[0], y), (xs[-1], y)] for y in ys[1:-1]]

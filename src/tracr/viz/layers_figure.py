@@ -1,7 +1,7 @@
 """Which component sits in which layer: steps 4 and 5 of the compiler.
 
 The residual stream runs down the left; each sub-layer holds the heads or groups of neurons that read from it and write
-to it, or nothing (a no-op).
+to it, or nothing (a no-op). Neurons that only clear dimensions share a dashed box; below stands what is folded.
 """
 
 from __future__ import annotations
@@ -12,12 +12,28 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tracr.model.interventions import folded
 from tracr.viz.blocks import Block, Line, beside, in_lines, stacked, text_box
-from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
+from tracr.viz.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    LINE,
+    MARGIN,
+    ORANGE,
+    PALE,
+    PALE_BLUE,
+    PALE_ORANGE,
+    SIZE,
+    SMALL,
+    Canvas,
+    wrapped,
+)
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
     from tracr.compiler.circuit import Component
+    from tracr.craft.mlps import MLP
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["layer_allocation"]
@@ -25,6 +41,7 @@ __all__ = ["layer_allocation"]
 NAMES = 44  # characters in a line of a box
 STREAM = 0.62  # where the residual stream runs
 GAP = 0.12
+FOOTER = 3.0  # the least width of what stands below
 
 
 def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
@@ -40,14 +57,32 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
     for number, layer in enumerate(model.construction.layers, start=1):
         heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
-        mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in layer.mlps]
+        working, clearing = ([part for part in layer.mlps if bool(part.clears) is yes] for yes in (False, True))
+        mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in working]
+        mlps += [_clearing(clearing)] if clearing else []
         rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
     outputs = ", ".join(visible(output.name) for output in model.outputs)
     rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
     whole = stacked([block for _, block in rows], GAP)
-    canvas = Canvas(2 * MARGIN + STREAM + 0.2 + whole.width, 2 * MARGIN + whole.height, ax)
+    across = max(whole.width, FOOTER if model.circuit.folded else 0.0)
+    footer = _footer(model, across)
+    below = 2 * GAP + LINE * len(footer) if footer else 0.0
+    canvas = Canvas(2 * MARGIN + STREAM + 0.2 + across, 2 * MARGIN + whole.height + below, ax)
     _draw(canvas, rows)
+    for number, line in enumerate(footer):
+        y = MARGIN + whole.height + 2 * GAP + LINE * (number + 0.5)
+        canvas.text(MARGIN + STREAM + 0.2, y, line, size=SMALL, color=GREY)
     return canvas.figure
+
+
+def _footer(model: CompiledModel, width: float) -> list[str]:
+    """Which variables no component computes."""
+    found = [
+        f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
+        for variable, one in folded(model.construction).items()
+    ]
+    said = f"Folded into their readers: {' '.join(found)}".removesuffix(";").split()
+    return wrapped(said, width, SMALL) if found else []
 
 
 def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:
@@ -70,6 +105,14 @@ def _component(component: Component, size: str, edge: str, face: str) -> Block:
     if reads:
         lines.append((f"reads {_listed(reads)}", SMALL, "normal", INK))
     return text_box([*lines, (size, SMALL, "normal", GREY)], edge, face)
+
+
+def _clearing(parts: Sequence[MLP]) -> Block:
+    """The neurons of a sub-layer that clear dimensions, in one box."""
+    names = [variable.label for part in parts for variable, _ in part.clears]
+    size = _neurons(sum(part.read.width for part in parts))
+    lines: list[Line] = [(f"clears {_listed(names)}", SMALL, "normal", INK), (size, SMALL, "normal", GREY)]
+    return text_box(lines, GREY, "white", dashed=True)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.compiler.reuse import ALWAYS
+from tracr.model.interventions import folded
 from tracr.model.stream import Step, steps
 from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
 from tracr.viz.rows import Group, Row, grouped
@@ -15,6 +17,7 @@ from tracr.viz.rows import Group, Row, grouped
 if TYPE_CHECKING:
     from tracr.compiler.circuit import Component
     from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.residual import Dimension, Residual
     from tracr.model.verification import Verification
 
 __all__ = ["model_html", "run_html", "verification_html"]
@@ -32,6 +35,7 @@ STYLE = """<style>
 .tracr .stream tr.first > * {border-top: 1px solid rgba(128,128,128,.8)}
 .tracr .stream .left {text-align: right; font-weight: normal; vertical-align: middle}
 .tracr .stream .edge {border-left: 6px solid transparent; background-clip: padding-box}
+.tracr .stream .gone {background: rgba(128,128,128,.16); border-color: transparent}
 .tracr .stream .new {box-shadow: inset 0 0 0 1.5px #e03131}
 .tracr .good {color: #2b8a3e; font-weight: 600}
 .tracr .bad {color: #e03131; font-weight: 600}
@@ -54,13 +58,9 @@ def model_html(model: CompiledModel) -> str:
     for number, layer in enumerate(model.construction.layers, start=1):
         components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
-    held: dict[str, list[str]] = {}
-    for dimension in model.residual:
-        name = visible(dimension.variable)
-        held.setdefault(name, []).append(visible(dimension.label.removeprefix(f"{dimension.variable}:")))
-    groups = [
-        (name, str(len(values)), "" if values == [name] else shortened(", ".join(values), 100))
-        for name, values in held.items()
+    components += [
+        ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
+        for name, one in folded(model.construction).items()
     ]
     return _page(
         f"<b>{escape(repr(model))}</b>",
@@ -68,9 +68,32 @@ def model_html(model: CompiledModel) -> str:
         _table(("where", "computes", "how", "size"), components),
         _details(
             f"residual stream, {_plural(model.d_model, 'dimension')}",
-            _table(("variable", "dimensions", "values"), groups),
+            _residual(model.residual),
         ),
     )
+
+
+def _residual(residual: Residual) -> str:
+    """The variables, how many dimensions they take, and, if those take turns, which MLP clears them."""
+    held: dict[str, list[Dimension]] = {}
+    for dimension in residual:
+        held.setdefault(dimension.variable, []).append(dimension)
+    rows = []
+    for variable, dimensions in held.items():
+        name = visible(variable)
+        values = [visible(dimension.label.removeprefix(f"{variable}:")) for dimension in dimensions]
+        row = [name, str(len(values)), "" if values == [name] else shortened(", ".join(values), 100)]
+        rows.append([*row, _turn(dimensions)] if residual.shared else row)
+    return _table(("variable", "dimensions", "values", *(("cleared by",) if residual.shared else ())), rows)
+
+
+def _turn(dimensions: Sequence[Dimension]) -> str:
+    """Which MLP clears dimensions, and how many of them."""
+    cleared = [dimension.until for dimension in dimensions if dimension.until < ALWAYS]
+    if not cleared:
+        return ""
+    some = "" if len(cleared) == len(dimensions) else f" ({len(cleared)} of them)"
+    return f"MLP {cleared[0] // 2 + 1}{some}"
 
 
 def run_html(run: Run) -> str:
@@ -117,8 +140,12 @@ def _is_batch(run: Run) -> bool:
     return isinstance(rows, list) and len(rows) == 1 and isinstance(rows[0], list | dict)
 
 
+def _names(labels: Iterable[str]) -> str:
+    return ", ".join(map(visible, labels))
+
+
 def _component(component: Component) -> tuple[str, str]:
-    writes = ", ".join(visible(variable.label) for variable, _ in component.writes)
+    writes = _names(variable.label for variable, _ in component.writes)
     return shortened(writes, NAMES), shortened(component.what, 90)
 
 
@@ -180,7 +207,8 @@ def _cells(group: Group, row: Row, step: Step) -> str:
     cells = []
     values, changed = step.stream[:, row.dimension], step.changed[:, row.dimension] & (step.name != "embed")
     for place, (value, new) in enumerate(zip(values.tolist(), changed.tolist(), strict=True)):
-        classes = " ".join(word for word, holds in (("edge", place == 0), ("new", new)) if holds)
+        kinds = (("edge", place == 0), ("gone", not row.there(step)), ("new", new))
+        classes = " ".join(word for word, holds in kinds if holds)
         text = number_label(value) if row.number else ""
         cells.append(
             f"<td{f' class={chr(34)}{classes}{chr(34)}' if classes else ''}{_shade(value / group.scale)}>{text}</td>"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compiler.reuse import ALWAYS
 from tracr.errors import TracrError
 from tracr.viz.labels import value_label, visible
 
@@ -25,11 +26,20 @@ MANY = 40  # rows, from which on "auto" leaves out those that are zero throughou
 
 @dataclass(frozen=True)
 class Row:
-    """A dimension, or (`dimension` is None) a note about those left out. `number`: its size is the value."""
+    """A direction, or (`dimension` is None) a note about those left out. `number`: its size is the value.
+
+    Where directions take turns, it is there from sub-layer `since` on and before sub-layer `until`.
+    """
 
     label: str
     dimension: int | None
     number: bool = False
+    since: int = -1
+    until: int = ALWAYS
+
+    def there(self, step: Step) -> bool:
+        """Whether it is its turn after a sub-layer."""
+        return self.since <= step.time < self.until
 
 
 @dataclass(frozen=True)
@@ -60,14 +70,20 @@ def grouped(
     hide = rows == "used" or (rows == "auto" and sum(map(len, found.values())) > MANY)
     largest = np.max([np.abs(step.stream).max(axis=0) for step in steps], axis=0)
     outputs = {variable.label for _, variable in model.circuit.outputs}
-    return tuple(_group(name, held, largest, hide, name in outputs) for name, held in found.items())
+    shared = model.residual.shared
+    return tuple(_group(name, held, largest, hide, name in outputs, shared) for name, held in found.items())
 
 
-def _group(name: str, held: list[Dimension], largest: NDArray[Any], hide: bool, output: bool) -> Group:
+def _group(name: str, held: list[Dimension], largest: NDArray[Any], hide: bool, output: bool, shared: bool) -> Group:
     zero = [dimension for dimension in held if largest[dimension.number] < 5e-4]
     hidden = zero if hide and len(zero) > 1 else []
     rows = [
-        Row(row_label(dimension), dimension.number, dimension.is_number)
+        Row(
+            row_label(dimension),
+            dimension.number,
+            dimension.is_number,
+            *((dimension.since, dimension.until) if shared else ()),
+        )
         for dimension in held
         if dimension not in hidden
     ]

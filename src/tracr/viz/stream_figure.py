@@ -1,8 +1,8 @@
 """The residual stream after each sub-layer for one input: the paper's figures of compiled models.
 
-One panel a sub-layer, a column for each position, a row for each dimension, rows grouped by variable. Cells that the
-sub-layer changed have a red border. Many panels are broken into strips, and then a strip shows only the variables its
-sub-layers read or write.
+One panel a sub-layer, a column for each position, a row for each direction, rows grouped by variable. Cells that the
+sub-layer changed have a red border. Where directions take turns in a dimension, rows are grey before and after their
+turn. Many panels are broken into strips, and then a strip shows only the variables its sub-layers read or write.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from tracr.model.compiled import Run
 from tracr.model.stream import Step, steps
-from tracr.viz.canvas import GREY, INK, LINE, MARGIN, PALE, RED, SMALL, Canvas, shades, text_width, wrapped
+from tracr.viz.canvas import ABSENT, GREY, INK, LINE, MARGIN, PALE, RED, SMALL, Canvas, shades, text_width, wrapped
 from tracr.viz.choosing import chosen, one_run
 from tracr.viz.labels import number_label, shortened, value_label
 from tracr.viz.rows import Group, Row, Rows, grouped
@@ -32,7 +32,7 @@ WIDE = 0.3  # the width of a cell that a number fits in
 GAP = 0.16  # between panels
 HEADER = 2 * LINE + 0.04
 STRIPS = 0.3  # between strips
-LEGEND = 3.2  # the width of the line that explains the colours
+LEGEND, TURNS = 3.2, 2.4  # the width of the line that explains the colours; and of what it says of turns
 NAME = 28  # characters
 
 
@@ -60,14 +60,16 @@ def residual_stream(
     plan = _Plan(model, [value_label(token) for token in run.tokens[0]], list(sublayers.values()))
     strips, notes = plan.strips(rows, width)
     labels = max(strip.labels_width for strip in strips)
-    size = max(LEGEND, labels + max(strip.width for strip in strips)), sum(strip.height + STRIPS for strip in strips)
+    turns = model.residual.shared
+    legend = LEGEND + TURNS * turns
+    size = max(legend, labels + max(strip.width for strip in strips)), sum(strip.height + STRIPS for strip in strips)
     footer = _footer(size[0] - 2 * MARGIN, notes, [group for strip in strips for group in strip.groups])
     canvas = Canvas(size[0], size[1] + MARGIN + LINE * len(footer) + 2 * LINE, ax)
     y = MARGIN
     for strip in strips:
         strip.draw(canvas, labels, y)
         y += strip.height + STRIPS
-    _legend(canvas, y)
+    _legend(canvas, y, turns)
     for number, line in enumerate(footer, start=1):
         canvas.text(MARGIN, y + LINE * (number + 0.6), line, size=SMALL, color=GREY)
     return canvas.figure
@@ -170,7 +172,8 @@ class _Strip:
                 values[place] = np.round(step.stream[:, row.dimension], 3) / scale
                 marked[place] = step.changed[:, row.dimension] & (step.name != "embed")
         xs, ys = x + self.cell * np.arange(len(self.tokens) + 1), y + ROW * np.arange(len(rows) + 1)
-        canvas.cells(xs, ys, values, marked=marked.astype(bool))
+        absent = [place for place, (row, _) in enumerate(rows) if not row.there(step)]
+        canvas.cells(xs, ys, values, marked=marked.astype(bool), absent=absent)
         for place, (row, _) in enumerate(rows):
             if row.dimension is None:
                 canvas.box(x, ys[place], self.panel, ROW, face=PALE)
@@ -252,7 +255,7 @@ def _weight(group: Group) -> str:
     return "bold" if group.output else "normal"
 
 
-def _legend(canvas: Canvas, y: float) -> None:
+def _legend(canvas: Canvas, y: float, turns: bool) -> None:
     """What the colours say, in one line."""
     x = MARGIN + 0.14
     canvas.text(x - 0.04, y + 0.06, "−1", size=SMALL, ha="right")
@@ -263,6 +266,10 @@ def _legend(canvas: Canvas, y: float) -> None:
     x += 0.3
     canvas.box(x, y, 0.2, 0.12, edge=RED, line=1.0)
     canvas.text(x + 0.26, y + 0.06, "changed by the sub-layer", size=SMALL)
+    if turns:
+        x += 1.7
+        canvas.box(x, y, 0.2, 0.12, face=ABSENT, edge=GREY, line=0.4)
+        canvas.text(x + 0.26, y + 0.06, "not there: not written yet, or cleared", size=SMALL)
 
 
 def _footer(width: float, notes: Sequence[str], groups: Sequence[Group]) -> list[str]:

@@ -34,7 +34,7 @@ NEURON = 0.03  # the narrowest column
 NUMBERED = 12  # columns up to which weights are written into the cells
 
 Array = NDArray[Any]
-Names = list[tuple[str, str]]
+Names = dict[int, tuple[str, str]]
 
 
 def weight_matrices(
@@ -75,16 +75,16 @@ class _Basis:
     def __init__(self, model: CompiledModel) -> None:
         self.residual = model.residual
 
-    def names(self, time: int) -> list[tuple[str, str]]:
-        """The names after a sub-layer."""
-        found = [("", "")] * len(self.residual) + [("1 (bias)", "")]
-        for dimension in self.residual:
-            if dimension.held(time):
-                found[dimension.index] = (
-                    visible(dimension.variable),
-                    "" if dimension.is_number else row_label(dimension),
-                )
-        return found
+    def names(self, time: int) -> Names:
+        """The names after a sub-layer, values of a variable beside each other, wherever their dimensions are."""
+        found = {
+            dimension.index: (visible(dimension.variable), "" if dimension.is_number else row_label(dimension))
+            for dimension in self.residual
+            if dimension.held(time)
+        }
+        for index in range(len(self.residual)):
+            found.setdefault(index, (f"(dimension {index})", ""))
+        return {**found, len(self.residual): ("1 (bias)", "")}
 
     def head(self, layer: int, place: int, head: Component, weights: Any) -> Block:
         queries, keys, values = (
@@ -101,8 +101,8 @@ class _Basis:
         written = weights.W_out[part].T
         count = read.shape[1]
         neurons = evenly(count, min(CELL, max(NEURON, NEURONS / count)))
-        kept = [np.flatnonzero(weight.any(axis=1)) for weight in (read, written)]
         names = self.names(2 * layer), self.names(2 * layer + (not group.clears))
+        kept = [_kept(side, weight) for side, weight in zip(names, (read, written), strict=True)]
         rows = [labels([side[row] for row in some]) for side, some in zip(names, kept, strict=True)]
         left = max(row.widest for row in rows) + 0.06
         both = [
@@ -114,12 +114,17 @@ class _Basis:
         return titled(f"MLP {layer + 1}", f"{what}, {size}", stacked(both, 0.1))
 
     def _matrix(self, title: str, values: Array, across: Names, down: Names) -> Block:
-        kept = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
+        kept = _kept(across, values), _kept(down, values.T)
         values = values[np.ix_(*kept)]
         rows, columns = ([side[place] for place in some] for side, some in zip((across, down), kept, strict=True))
         widest = max((text_width(number_label(number), SMALL) for number in values.flat), default=0.0)
         numbers = len(columns) <= NUMBERED and widest < NUMBERS - 0.02
         return matrix(title, values, labels(rows), labels(columns, NUMBERS if numbers else CELL))
+
+
+def _kept(names: Names, weights: Array) -> list[int]:
+    """The rows that are not zero, in the order of their names."""
+    return [place for place in names if place < len(weights) and weights[place].any()]
 
 
 def _writes(component: Component) -> str:

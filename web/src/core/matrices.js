@@ -3,8 +3,8 @@
 /** The named matrices of a component. */
 export function matricesOf(model, part) {
   const { transformer } = model;
-  const labels = model.dimensions.map((dimension) => dimension.label);
-  const biased = [...labels, "(bias)"];
+  const labels = model.labels(part.clears.length ? part.stage - 1 : part.stage); // what it clears was there before
+  const biased = new Map([...model.labels(part.stage - 1), [transformer.width, "(bias)"]]);
   const direction = "direction";
   switch (part.kind) {
     case "embedding": {
@@ -32,7 +32,7 @@ export function matricesOf(model, part) {
           "W_U",
           "which directions are the output",
           entries(transformer.W_U),
-          labels,
+          model.labels(part.stage - 1),
           outputNames(model),
           direction,
           "logit",
@@ -106,9 +106,13 @@ function product(a, b) {
   return [...sums.values()].filter(([, , x]) => x !== 0);
 }
 
-function compact(name, what, list, rowNames, columnNames, rowName, columnName) {
-  const rows = [...new Set(list.map(([row]) => row))].sort((a, b) => a - b);
-  const columns = [...new Set(list.map(([, column]) => column))].sort((a, b) => a - b);
+/** What is not zero of a matrix; names are lists, or maps from places, whose order is that of the rows or columns. */
+function compact(name, what, list, rowsBy, columnsBy, rowName, columnName) {
+  const [rowNames, columnNames] = [rowsBy, columnsBy].map((names) => new Map(names.entries()));
+  const used = [0, 1].map((side) => new Set(list.map((entry) => entry[side])));
+  const [rows, columns] = [rowNames, columnNames].map((names, side) =>
+    [...names.keys()].filter((place) => used[side].has(place)),
+  );
   const places = [rows, columns].map((kept) => new Map(kept.map((number, place) => [number, place])));
   const dense = new Float64Array(rows.length * columns.length);
   for (const [row, column, x] of list) dense[places[0].get(row) * columns.length + places[1].get(column)] = x;
@@ -117,9 +121,9 @@ function compact(name, what, list, rowNames, columnNames, rowName, columnName) {
     what,
     rowName,
     columnName,
-    rows: rows.map((row) => rowNames[row]),
-    columns: columns.map((column) => columnNames[column]),
-    of: [rowNames.length, columnNames.length],
+    rows: rows.map((row) => rowNames.get(row)),
+    columns: columns.map((column) => columnNames.get(column)),
+    of: [rowNames.size, columnNames.size],
     at: (row, column) => dense[row * columns.length + column],
   };
 }

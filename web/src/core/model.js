@@ -5,6 +5,7 @@ import { evaluate } from "./program.js";
 import { Transformer } from "./transformer.js";
 
 const NOT_HOT = 0.5; // a one-hot direction below this is off
+const CODE = 1e-3; // a coordinate of a code may be off by so much, relative
 
 export function loadModel(data) {
   if (data.format !== "tracr explorer" || data.version !== 1) throw new Error("this is not a model the page can read");
@@ -26,22 +27,29 @@ export class Model {
     );
     this.selectors = new Map(data.selectors.map((selector) => [selector.id, selector]));
     this.transformer = new Transformer(data.weights, data);
-    this.groups = data.groups.map((group, number) => ({
-      ...group,
-      number,
-      rows: group.rows.map(([slot, id]) => ({ slot, value: id === null ? null : value(id) })),
-      dropped: group.dropped.map(value),
-    }));
-    this.groupOfSlot = [];
-    for (const group of this.groups) for (const row of group.rows) this.groupOfSlot[row.slot] = group;
+    this.dimensions = data.dimensions.map((dimension) => ({ ...dimension, until: dimension.until ?? Infinity }));
+    this.groups = data.groups.map((group, number) => {
+      const row = ([place, id]) => {
+        const dimension = this.dimensions[place];
+        const rest = dimension.label.slice(group.label.length).replace(/^:/, "") || "number";
+        return { ...dimension, value: id === null ? null : value(id), name: id === null ? rest : value(id).text };
+      };
+      return {
+        ...group,
+        number,
+        rows: group.rows.map(row),
+        codes: group.codes?.map(([id, coordinates]) => ({ value: value(id), coordinates })),
+        dropped: group.dropped.map(value),
+      };
+    });
     this.components = data.components.map((part, number) => ({
       ...part,
       number,
       stage: stageOf(part, this.transformer.stages),
     }));
     for (const group of this.groups) {
-      const writers = this.components.filter((part) => part.writes.includes(group.number));
-      group.stage = Math.max(0, ...writers.map((part) => part.stage));
+      group.stage = Math.max(0, ...group.rows.map((row) => row.from));
+      group.own = group.rows.filter((row) => !row.special); // without BOS and PAD
     }
     this.groupOfSop = new Map(this.groups.filter((group) => group.settable).map((group) => [group.sop, group]));
   }
@@ -57,19 +65,10 @@ export class Model {
     return evaluate(this, tokens, patches);
   }
 
-  /**
-   * A forward pass on token codes. A patch writes the code of its value where the variable lives; what else the
-   * embedding writes may be a function of it.
-   */
+  /** A forward pass on token codes. A patch writes the code of its value where the variable lives. */
   run(tokens, patches = []) {
     const bos = this.vocab.length;
-    const embedded = [...this.groupOfSop].filter(([, group]) => group.stage === 0);
-    const changed = patches.some(({ sop }) => this.groupOfSop.get(sop)?.stage === 0);
-    const codes = changed ? this.evaluate(tokens, patches).codes : null;
     return this.transformer.run([bos, ...tokens], (stage, stream) => {
-      for (const [sop, group] of stage === 0 && codes ? embedded : [])
-        for (let i = 0; i < tokens.length; i++)
-          if (codes.get(sop)[i] >= 0) this.write(group, stream, i + 1, codes.get(sop)[i]);
       for (const { sop, position, code } of patches) {
         const group = this.groupOfSop.get(sop);
         if (group?.stage === stage && position < tokens.length) this.write(group, stream, position + 1, code);
@@ -81,38 +80,70 @@ export class Model {
     const { domain } = this.sops.get(group.sop);
     let value = domain instanceof Finite ? domain.values[code] : { number: code, key: -1 };
     if (Number.isNaN(code)) value = this.values[this.none];
+    const coded = group.codes?.find((one) => one.value.key === value.key);
     group.rows.forEach((row, i) => {
       const x = row.value === null ? (value.number ?? 0) : Number(row.value.key === value.key);
-      stream[position * this.transformer.width + row.slot] = group.codes?.[code][i] ?? x;
+      stream[position * this.transformer.width + row.slot] = coded?.coordinates[i] ?? x;
     });
+  }
+
+  /** What a direction holds at a position (BOS is 0) after a stage: 0 where another has its dimension, or none. */
+  at(row, run, stage, position) {
+    return isThere(row, stage) ? run.streams[stage][position * run.width + row.slot] : 0;
+  }
+
+  /** What each dimension is called after a stage, in the order of what they hold: values of a variable side by side. */
+  labels(stage) {
+    const found = new Map(this.dimensions.filter((row) => isThere(row, stage)).map((row) => [row.slot, row.label]));
+    for (let slot = 0; slot < this.transformer.width; slot++)
+      if (!found.has(slot)) found.set(slot, `dimension ${slot}`);
+    return found;
+  }
+
+  /** Whether some dimension holds several things, one after the other. */
+  get shared() {
+    return this.dimensions.length > this.transformer.width;
+  }
+
+  /** What a dimension holds, one after the other. */
+  turns(slot) {
+    return this.dimensions.filter((row) => row.slot === slot).sort((a, b) => a.from - b.from);
   }
 
   /**
    * The value a group of directions holds at a position (BOS is 0) after a stage: {code, text, raw}; null where nothing
-   * is written yet. The code is that of the s-op's domain, where the group is an s-op.
+   * is written yet, or all is cleared. The code is that of the s-op's domain, where the group is an s-op.
    */
   read(group, run, stage, position) {
     if (stage < group.stage) return null;
-    const at = (slot) => run.streams[stage][position * run.width + slot];
-    if (group.numerical) return this.readNumber(group, at);
-    if (group.codes) return this.readCode(group, at);
-    const hot = group.rows.reduce((best, row) => (at(row.slot) > at(best.slot) ? row : best), group.rows[0]);
-    if (at(hot.slot) >= NOT_HOT) return this.held(group, hot.value);
-    if (position === 0) return null;
-    if (group.dropped.length === 1) return this.held(group, group.dropped[0]);
-    return group.dropped.length ? { code: null, text: "…", dropped: group.dropped.map((value) => value.text) } : null;
+    const at = (row) => this.at(row, run, stage, position);
+    const special = group.rows.find((row) => row.special && at(row) >= NOT_HOT);
+    if (special) return this.held(group, special.value);
+    const there = group.own.filter((row) => isThere(row, stage));
+    if (!there.length) return null;
+    if (group.numerical) return there.length === group.own.length ? this.readNumber(group, at) : null;
+    if (group.codes) return this.readCode(group, at, stage);
+    const hot = there.reduce((best, row) => (at(row) > at(best) ? row : best));
+    if (at(hot) >= NOT_HOT) return this.held(group, hot.value);
+    const cleared = group.own.filter((row) => !isThere(row, stage)).map((row) => row.value);
+    return position === 0 ? null : this.oneOf(group, [...group.dropped, ...cleared]);
   }
 
-  /** The value whose code it is; several may have the same one, if no reader tells them apart. */
-  readCode(group, at) {
-    const special = group.rows.find((row) => row.value !== null && at(row.slot) >= NOT_HOT);
-    if (special) return this.held(group, special.value);
-    const near = (x, y) => Math.abs(x - y) <= 1e-3 * Math.max(1, Math.abs(y));
-    const fits = (code) => code.every((y, i) => near(at(group.rows[i].slot), y));
-    const found = group.codes.flatMap((code, number) => (fits(code) ? [number] : []));
-    const { domain } = this.sops.get(group.sop);
-    if (found.length === 1) return { code: found[0], text: domain.text(found[0]) };
-    return found.length ? { code: null, text: "…", dropped: found.map((code) => domain.text(code)) } : null;
+  /** The value whose code is there: all of it, or what is left of it. */
+  readCode(group, at, stage) {
+    const near = (x, y) => Math.abs(x - y) <= CODE * Math.max(1, Math.abs(y));
+    const fits = ({ coordinates }) =>
+      group.own.every((row, i) => !isThere(row, stage) || near(at(row), coordinates[i]));
+    return this.oneOf(
+      group,
+      group.codes.filter(fits).map(({ value }) => value),
+    );
+  }
+
+  /** A value that is only known to be one of these. */
+  oneOf(group, values) {
+    if (values.length === 1) return this.held(group, values[0]);
+    return values.length ? { code: null, text: "…", oneOf: values.map((value) => value.text) } : null;
   }
 
   held(group, value) {
@@ -121,12 +152,12 @@ export class Model {
   }
 
   readNumber(group, at) {
-    const flag = group.rows.find((row) => row.value !== null && at(row.slot) >= NOT_HOT);
+    const flag = group.rows.find((row) => row.value !== null && at(row) >= NOT_HOT);
     const domain = group.settable ? this.sops.get(group.sop).domain : null;
     if (flag) return domain instanceof Interval ? { code: NaN, text: "None" } : this.held(group, flag.value);
     const row = group.rows.find((candidate) => candidate.value === null);
     if (!row) return { code: null, text: "…" };
-    const raw = at(row.slot);
+    const raw = at(row);
     if (domain instanceof Finite) {
       const code = domain.nearest(raw);
       if (code >= 0 && Math.abs(domain.number(code) - raw) <= 1e-3 * Math.max(1, Math.abs(raw)))
@@ -147,6 +178,11 @@ export class Model {
     if (domain instanceof Interval) return none ? NaN : logits[0];
     return none ? Math.max(domain.none, 0) : domain.nearest(logits[0]);
   }
+}
+
+/** Whether a direction is there after a stage. */
+export function isThere(row, stage) {
+  return row.from <= stage && stage < row.until;
 }
 
 function stageOf(part, stages) {

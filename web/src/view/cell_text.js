@@ -2,18 +2,41 @@
 
 import { count, listed, placeName, stageName } from "./names.js";
 import { shortNumber } from "../core/domains.js";
+import { isThere } from "../core/model.js";
 
 /** Lines for a row's name, or for its cell at `place` {stage, position}. */
 export function describe(state, row, place) {
   const { model } = state;
   const { group, dimension } = row;
-  const slots = (dimension ? [dimension] : group.rows).map(({ slot }) => model.dimensions[slot]);
-  const lines = [dimension ? slots[0].label : group.label];
+  const rows = dimension ? [dimension] : group.rows;
+  const lines = [dimension ? dimension.label : group.label];
   if (place) lines.push(["where", where(state, place)], ["value", valueText(state, row, place)]);
   else if (group.scratch) lines.push(["", "an intermediate of the construction, not a variable of the program"]);
-  lines.push(["written by", listed(slots.map(({ writer }) => placeName(writer)).filter(Boolean)) || "nothing"]);
-  lines.push(["read by", listed(slots.flatMap(({ readers }) => readers.map(placeName))) || "nothing"]);
+  lines.push(["written by", listed(rows.map(({ writer }) => placeName(writer)).filter(Boolean)) || "nothing"]);
+  lines.push(["read by", listed(rows.flatMap(({ readers }) => readers.map(placeName))) || "nothing"]);
+  if (dimension) lines.push(...turns(model, dimension));
+  else if (cleared(group).length) lines.push(["cleared by", clearedBy(model, group)]);
   return lines;
+}
+
+/** What a dimension holds, one after the other, if it holds several things. */
+function turns(model, { slot }) {
+  const all = model.turns(slot);
+  const { stages } = model.transformer;
+  const turn = ({ label, until }) => (until < Infinity ? `${label} until ${stageName(until, stages)}` : label);
+  return all.length > 1 ? [["dimension", `${slot} holds ${all.map(turn).join(", then ")}`]] : [];
+}
+
+function cleared(group) {
+  return group.own.filter((row) => row.until < Infinity);
+}
+
+/** Which sub-layer clears a variable, or some of its directions. */
+function clearedBy(model, group) {
+  const gone = cleared(group);
+  const names = listed(gone.map(({ until }) => stageName(until, model.transformer.stages)));
+  const some = gone.length < group.own.length ? ` (${gone.length} of its ${group.own.length} directions)` : "";
+  return `${names}${some}: nothing reads it any more`;
 }
 
 function where({ model, tokens }, { stage, position }) {
@@ -29,12 +52,25 @@ function valueText({ model, now, base }, row, place) {
 
 function heldText(model, run, { group, dimension }, { stage, position }) {
   const exact = (x) => String(Number(x.toPrecision(6)));
-  if (dimension) return exact(run.streams[stage][position * run.width + dimension.slot]);
+  if (dimension && isThere(dimension, stage)) return exact(model.at(dimension, run, stage, position));
+  if (dimension) return `${stage < dimension.from ? "not written yet" : "cleared"}${instead(model, dimension, stage)}`;
   const read = model.read(group, run, stage, position);
-  if (read === null) return stage < group.stage ? "not written yet" : "nothing";
-  if (read.dropped) return `one of ${listed(read.dropped)}; nothing reads which, so it has no direction`;
+  if (read === null) return stage < group.stage ? "not written yet" : lost(group, stage) ? "cleared" : "nothing";
+  const why = lost(group, stage) ? "nothing reads which any more" : "nothing reads which, so it has no direction";
+  if (read.oneOf) return `one of ${listed(read.oneOf)}; ${why}`;
   if (read.raw === undefined || read.text === exact(read.raw)) return read.text;
   return `${read.text} (${exact(read.raw)})`;
+}
+
+/** Whether directions of a variable are cleared by now. */
+function lost(group, stage) {
+  return group.own.some((row) => row.until <= stage);
+}
+
+/** What the dimension of a direction that is not there holds. */
+function instead(model, { slot }, stage) {
+  const other = model.turns(slot).find((row) => isThere(row, stage));
+  return other ? `; its dimension holds ${other.label}` : "";
 }
 
 /** A value in so many characters: .33, T; what is longer gets cut by the cell. */
@@ -53,5 +89,8 @@ export function streamCaption(model) {
     variables = count(model.groups.length, "variable");
   const which = scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`;
   const aside = scratch ? ` ${which} of the construction.` : "";
-  return `${dimensions}, grouped into ${variables}; a name opens its directions.${aside}`;
+  const held = model.shared
+    ? `${dimensions} for ${count(model.dimensions.length, "direction")} of ${variables}: what nothing reads any more is cleared, and its place taken by another. Before and after its turn a row is blank; a name opens its directions.`
+    : `${dimensions}, grouped into ${variables}; a name opens its directions.`;
+  return `${held}${aside}`;
 }

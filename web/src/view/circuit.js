@@ -12,7 +12,7 @@ const NODE = 40,
 export function circuit(state, plan, page) {
   const { model } = state;
   const { lit } = state;
-  const edges = model.edges.filter((edge) => state.plumbing || !edge.plumbing);
+  const edges = model.edges.filter((edge) => state.plumbing || !(edge.plumbing || edge.cancelled));
   const { columns, wires, items } = arrange(model.components, edges, model.transformer.stages);
   const height = place(columns, plan);
   const paths = wires.flatMap((wire) => draw(model, wire, items, lit, page));
@@ -60,7 +60,10 @@ function node(state, { part, box }, page) {
   const names =
     part.kind === "unembedding"
       ? model.outputs.map((output) => output.name)
-      : part.writes.map((number) => model.groups[number].label);
+      : [
+          ...part.writes.map((number) => model.groups[number].label),
+          ...part.clears.map((number) => `clears ${model.groups[number].label}`),
+        ];
   const current = part.number === state.component;
   return h(
     "button",
@@ -69,6 +72,7 @@ function node(state, { part, box }, page) {
       class: classes(
         "node",
         part.kind,
+        part.clears.length && "clearing",
         state.lit.has(part.number) && "lit",
         current && "current",
         state.affected(part) && "affected",
@@ -98,11 +102,11 @@ function draw(model, wire, items, lit, page) {
     ...wire.readers.filter((edge) => lit.has(edge.target)).map((edge) => parts[edge.target].stage),
   );
   const pieces = [];
-  const piece = (d, on, plumbing, text) => {
+  const piece = (d, on, pale, text) => {
     const show = (event) =>
       page.tooltip.show({ left: event.clientX, top: event.clientY - 4, bottom: event.clientY + 12, width: 0 }, [text]);
     const touch = svg("path", { d, class: "touch", on: { mousemove: show, mouseleave: () => page.tooltip.hide() } });
-    const kind = classes("edge", on && "lit", plumbing && "plumbing");
+    const kind = classes("edge", on && "lit", pale && "faint");
     pieces.push({ on, element: svg("g", { class: kind }, svg("path", { d }), touch) });
   };
   let behind = items.get(wire.source);
@@ -113,7 +117,7 @@ function draw(model, wire, items, lit, page) {
     piece(
       d,
       writes || stage < reach,
-      later.every((edge) => edge.plumbing),
+      later.every((edge) => faint(parts, edge)),
       name,
     );
     behind = lane;
@@ -122,10 +126,25 @@ function draw(model, wire, items, lit, page) {
     const into = { q: ", as query", k: ", as key", v: ", as value" }[edge.input] ?? "";
     const target = items.get(edge.target).box;
     const end = [target.x, target.y + NODE / 2 + ({ q: -10, k: 0, v: 10 }[edge.input] ?? 0)];
-    const text = `${name}${into}${edge.plumbing ? " (only BOS, PAD or the constant)" : ""}`;
-    piece(curve(right(before(wire, parts, edge, items)), end), writes || lit.has(edge.target), edge.plumbing, text);
+    const text = `${name}${into}${remark(parts, edge)}`;
+    const on = writes || lit.has(edge.target);
+    piece(curve(right(before(wire, parts, edge, items)), end), on, faint(parts, edge), text);
   }
   return pieces;
+}
+
+/** Whether an edge carries nothing its reader computes with. */
+function faint(parts, edge) {
+  return edge.plumbing || edge.cancelled || parts[edge.target].clears.length > 0;
+}
+
+function remark(parts, edge) {
+  if (edge.cancelled)
+    return parts[edge.source].clears.length
+      ? " (what takes it away: it cancels what was there)"
+      : " (cancelled: its dimensions were cleared since, and hold something else now)";
+  if (parts[edge.target].clears.length) return ", to be cleared";
+  return edge.plumbing ? " (only BOS, PAD or the constant)" : "";
 }
 
 function middle({ box }) {

@@ -1,6 +1,6 @@
 // A sentence or two about a line of the program: what it means, and what the transformer makes of it.
 
-import { count } from "./names.js";
+import { count, listed } from "./names.js";
 
 export function explain(model, line) {
   return line.kind === "selector"
@@ -27,9 +27,9 @@ function sopText(model, sop) {
     case "positions":
       return `A fixed value for each position. ${stored}`;
     case "lookup":
-      return `A function of ${label(model, op.inner)}, position by position. The compiler called it once for each of ${count(model.sops.get(op.inner).domain.size, "possible value")}; the table it got became neurons. ${stored}`;
+      return `A function of ${label(model, op.inner)}, position by position. The compiler called it once for each of ${count(model.sops.get(op.inner).domain.size, "possible value")}${neurons(model, sop)}. ${stored}`;
     case "pair_lookup":
-      return `A function of ${label(model, op.fst)} and ${label(model, op.snd)}, position by position. The compiler called it for every pair of values; the table it got became neurons. ${stored}`;
+      return `A function of ${label(model, op.fst)} and ${label(model, op.snd)}, position by position. The compiler called it for every pair of values${neurons(model, sop)}. ${stored}`;
     case "linear":
       return `A weighted sum, position by position. ${stored}`;
     case "width":
@@ -55,11 +55,25 @@ function several(model, sop) {
     : null;
 }
 
+function neurons(model, sop) {
+  return model.groupOfSop.has(sop.id) ? "; the table it got became neurons" : "";
+}
+
 function storage(model, sop) {
   const group = model.groupOfSop.get(sop.id);
+  if (sop.absorbed && !group) return `It has no place in the residual stream: the optimiser made it ${sop.absorbed}.`;
+  const aside = sop.absorbed ? ` It cannot be patched: the optimiser made it ${sop.absorbed}.` : "";
+  return held(sop, group) + aside;
+}
+
+function held(sop, group) {
+  if (sop.folded)
+    return `It has no direction of its own, and takes no neurons: it is linear in what is there already, so its readers read ${listed(sop.folded) || "a constant"} instead.`;
   if (!group) return "It needs no place in the residual stream.";
+  if (group.codes && group.own.every((row) => /^bit\d+$/.test(row.name)))
+    return `Its values are numbered, and the numbers stored in bits: ${count(group.own.length, "direction")}, +1 for 0 and −1 for 1.`;
   if (group.numerical) return `It is stored as a number (${count(group.rows.length, "direction")}).`;
-  if (group.codes) return `What is read of it is stored in ${count(group.rows.length, "direction")}.`;
+  if (group.codes) return `What is read of it is stored in ${count(group.own.length, "direction")}.`;
   const dropped = group.dropped.length ? `; ${count(group.dropped.length, "value")} that nothing reads got none` : "";
   return `It is stored one-hot: ${count(group.rows.length, "direction")}, one per value${dropped}.`;
 }

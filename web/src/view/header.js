@@ -26,7 +26,7 @@ export function header(model) {
         .join(" · "),
     ),
     theme(),
-    help(),
+    help(model),
   );
 }
 
@@ -44,7 +44,7 @@ function theme() {
   return button;
 }
 
-function help() {
+function help(model) {
   const key = (name) => h("kbd", {}, name);
   return h(
     "details",
@@ -61,7 +61,9 @@ function help() {
       h(
         "p",
         {},
-        "Step through the program: each line lights up the components that compute it. Every variable has directions of its own in the residual stream, so at any time you can read off what the model knows, and compare.",
+        "Step through the program: each line lights up the components that compute it. Variables have directions of their own in the residual stream, so at any time you can read off what the model knows, and compare.",
+        model.shared &&
+          " Here dimensions are used again: where nothing reads a variable any more, neurons clear it, and its dimensions hold another.",
       ),
       h(
         "p",

@@ -40,18 +40,20 @@ function values(state, sop, page) {
     h(
       "td",
       { class: classes(value.agree === false && "wrong", value.changed && "changed", value.patched && "patched") },
-      h(
-        "button",
-        {
-          type: "button",
-          class: "value",
-          title: "patch this value",
-          "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
-          data: { key: `value-${p}` },
-          on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
-        },
-        modelText(model.sops.get(sop).domain, value.model),
-      ),
+      !state.patchable(sop) && modelText(model.sops.get(sop).domain, value.model),
+      state.patchable(sop) &&
+        h(
+          "button",
+          {
+            type: "button",
+            class: "value",
+            title: "patch this value",
+            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
+            data: { key: `value-${p}` },
+            on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
+          },
+          modelText(model.sops.get(sop).domain, value.model),
+        ),
     );
   const rows = [
     h(
@@ -80,7 +82,7 @@ function values(state, sop, page) {
     {},
     h("h4", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
     h("div", { class: "scroll" }, h("table", { class: "results small" }, h("tbody", {}, rows))),
-    group ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
+    state.patchable(sop) ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
   );
 }
 
@@ -234,8 +236,12 @@ function parts(state, page) {
     {},
     h("h4", {}, "In the transformer"),
     lit.map((part) => {
-      const into = model.edges.filter((edge) => edge.target === part.number && !edge.plumbing);
-      const out = model.edges.filter((edge) => edge.source === part.number && !edge.plumbing);
+      const told = model.edges.filter((edge) => !edge.plumbing && !edge.cancelled);
+      const into = told.filter((edge) => edge.target === part.number);
+      const out = told.filter((edge) => edge.source === part.number).map((edge) => model.components[edge.target]);
+      const [clearing, readers] = [true, false].map((yes) => out.filter(({ clears }) => clears.length > 0 === yes));
+      const labels = (numbers) => listed(numbers.map((number) => model.groups[number].label));
+      const entry = (name, text) => (text ? [h("dt", {}, name), h("dd", {}, text)] : []);
       const inputs = { q: " as query", k: " as key", v: " as value" };
       return h(
         "div",
@@ -251,18 +257,11 @@ function parts(state, page) {
           ),
         ),
         h("dl", {}, [
-          into.length
-            ? [
-                h("dt", {}, "reads"),
-                h("dd", {}, listed(into.map((edge) => model.groups[edge.group].label + (inputs[edge.input] ?? "")))),
-              ]
-            : [],
-          part.writes.length
-            ? [h("dt", {}, "writes"), h("dd", {}, listed(part.writes.map((number) => model.groups[number].label)))]
-            : [],
-          out.length
-            ? [h("dt", {}, "read by"), h("dd", {}, componentNames(out.map((edge) => model.components[edge.target])))]
-            : [],
+          entry("reads", listed(into.map((edge) => model.groups[edge.group].label + (inputs[edge.input] ?? "")))),
+          entry("writes", labels(part.writes)),
+          entry("clears", labels(part.clears)),
+          entry("read by", componentNames(readers)),
+          entry("cleared by", componentNames(clearing)),
         ]),
       );
     }),

@@ -33,6 +33,8 @@ export function computes(model, part) {
   const sops = part.writes.map((number) => model.groups[number]).filter((group) => group.settable);
   const lines = model.lines.filter((line) => line.kind === "sop" && sops.some((group) => group.sop === line.id));
   const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
+  if (part.clears.length)
+    return `${part.computes}: nothing reads it any more, and its dimensions can hold something else`;
   return told.map((line) => `${line.label} = ${line.text}`).join("; ") || part.computes;
 }
 

@@ -31,7 +31,7 @@ export class Overview {
         streamCaption(state.model),
       ),
       this.scroller,
-      legend(),
+      legend(state.model),
     );
     new ResizeObserver(() => {
       if (this.scroller.clientWidth !== this.width) this.update();
@@ -46,7 +46,7 @@ export class Overview {
     const lit = new Set([...state.lit].map((part) => model.components[part].stage));
     refill(
       this.tools,
-      button("BOS and PAD wiring", state.plumbing, () => state.toggle("plumbing"), "plumbing"),
+      button(plumbing(model), state.plumbing, () => state.toggle("plumbing"), "plumbing"),
       button("open all rows", null, () => state.openAll(true), "open"),
       button("close all", null, () => state.openAll(false), "close"),
     );
@@ -108,14 +108,20 @@ function button(text, pressed, act, key) {
   );
 }
 
-function legend() {
+/** What wires are hidden at first. */
+function plumbing({ edges }) {
+  return edges.some((edge) => edge.cancelled) ? "BOS, PAD and cancelled wiring" : "BOS and PAD wiring";
+}
+
+function legend(model) {
   const item = (name, text) => h("span", {}, h("i", { class: name }), text);
   return h(
     "p",
     { class: "legend" },
     item("positive", "positive"),
     item("negative", "negative"),
-    item("changed", "written by this sub-layer"),
+    item("changed", "changed by this sub-layer"),
     item("differs", "changed by your patch"),
+    item("absent", `not written yet${model.shared ? ", or cleared" : ""}`),
   );
 }

@@ -55,7 +55,9 @@ function row(state, line, number) {
 /** In which sub-layers a line is computed. */
 function where(state, line) {
   const { model } = state;
+  if (line.kind === "sop" && model.sops.get(line.id).folded) return "folded";
   const parts = line.kind === "sop" ? model.componentsOf(line.id) : [];
+  if (line.kind === "sop" && !parts.length && model.sops.get(line.id).absorbed) return "absorbed";
   const stages = [...new Set(parts.map((part) => part.stage))];
   return stages
     .map((stage) =>

@@ -1,6 +1,7 @@
 // The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows and
 // columns in sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
 
+import { isThere } from "../core/model.js";
 import { brief, describe } from "./cell_text.js";
 import { classes, h } from "./dom.js";
 
@@ -114,16 +115,12 @@ export class Stream {
 
   name({ group, dimension }, number) {
     const style = `width:${this.plan.label}px`;
-    if (dimension) {
-      const { label } = this.state.model.dimensions[dimension.slot];
-      const feature = label.slice(group.label.length).replace(/^:/, "") || "number";
-      const text = dimension.value === null ? feature : dimension.value.text;
+    if (dimension)
       return h(
         "div",
         { class: "name", role: "rowheader", style, data: { row: number, column: -1 } },
-        h("span", {}, text),
+        h("span", {}, dimension.name),
       );
-    }
     const open = this.state.open.has(group.number);
     return h(
       "div",
@@ -165,17 +162,17 @@ export class Stream {
   cell({ group, dimension }, number, stage, position) {
     const { state, plan } = this;
     const { run } = state.now;
-    const at = position * run.width + dimension.slot;
-    const x = run.streams[stage][at];
-    const before = stage ? run.streams[stage - 1][at] : 0;
+    const x = state.model.at(dimension, run, stage, position);
+    const before = state.model.at(dimension, run, stage - 1, position);
     const size = Math.min(1, Math.abs(x) / this.scale(group));
     const shown = size < 0.02 ? null : `--x:${(0.12 + 0.88 * size).toFixed(3)};`;
     return h("span", {
       class: classes(
         "cell",
+        !isThere(dimension, stage) && "absent",
         shown && (x < 0 ? "negative" : "positive"),
         Math.abs(x - before) > CHANGED && "changed",
-        state.cellDiffers(dimension.slot, stage, position) && "differs",
+        state.cellDiffers(dimension, stage, position) && "differs",
       ),
       role: "gridcell",
       style: `width:${plan.cell - 2}px;${shown ?? ""}`,
@@ -186,11 +183,11 @@ export class Stream {
   /** The largest number among a group's directions on this input, at least 1. */
   scale(group) {
     if (!this.scales.has(group)) {
-      const { run } = this.state.now;
-      const last = run.streams.at(-1);
+      const { model, now } = this.state;
       let most = 1;
-      for (const { slot } of group.rows)
-        for (let p = 0; p < run.length; p++) most = Math.max(most, Math.abs(last[p * run.width + slot]));
+      for (const row of group.rows)
+        for (let stage = row.from; stage < Math.min(row.until, now.run.streams.length); stage++)
+          for (let p = 0; p < now.run.length; p++) most = Math.max(most, Math.abs(model.at(row, now.run, stage, p)));
       this.scales.set(group, most);
     }
     return this.scales.get(group);
@@ -206,9 +203,14 @@ export class Stream {
     return column >= 0 && this.patchable(row, column) ? [...lines, ["", "click to patch"]] : lines;
   }
 
-  patchable({ group }, column) {
+  patchable(row, column) {
     const { stage, position } = this.cells[column];
-    return group.settable && position > 0 && stage >= group.stage;
+    return row.group.settable && this.state.patchable(row.group.sop) && position > 0 && this.holds(row, stage);
+  }
+
+  /** Whether a variable (some of it), or the direction, is there after a stage. */
+  holds({ group, dimension }, stage) {
+    return stage >= group.stage && (dimension ? [dimension] : group.own).some((row) => isThere(row, stage));
   }
 
   // Mouse and keyboard
@@ -237,7 +239,7 @@ export class Stream {
       return;
     }
     const { stage, position } = this.cells[column];
-    if (row.group.sop !== null && stage >= row.group.stage)
+    if (row.group.sop !== null && this.holds(row, stage))
       this.page.overview.stay(() => this.state.selectSop(row.group.sop));
     if (this.patchable(row, column)) {
       const again = this.element.querySelector(`[data-row="${number}"][data-column="${column}"]`) ?? target;

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compiler.construct import Direction
 from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.reuse import ALWAYS
 from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.variables import NUMBER, Number, Variable
-from tracr.model.interventions import locations
+from tracr.craft.variables import Number, Variable
+from tracr.model.interventions import folded, locations
 from tracr.model.parameters import LayerParameters
 from tracr.model.saving.program_json import NAMES
 from tracr.rasp.values import Value, is_number, value_text
@@ -27,6 +29,7 @@ from tracr.viz.explorer.listing import listing
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.ground_truth.data import Node
+    from tracr.model.residual import Dimension
 
 __all__ = ["page_data"]
 
@@ -36,10 +39,10 @@ SPECIAL = (BOS, PAD)
 
 
 def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
-    """The model, its program and an input to start with."""
-    values, options, typed = _Values(), model.options, model.typed
+    """The model (of a variant, its weights along its directions), its program and an input to start with."""
+    values, options, typed, labelled = _Values(), model.options, model.typed, model.labelled
     groups = _groups(model)
-    circuit = _Circuit(model, groups)
+    circuit, without = _Circuit(model, groups), folded(model.construction)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -48,7 +51,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         "level": options.level,
         "causal": options.causal,
         "lengths": list(typed.lengths),
-        "sizes": {"layers": model.n_layers, "d_model": model.d_model, "parameters": model.n_parameters},
+        "sizes": {"layers": model.n_layers, "d_model": labelled.d_model, "parameters": labelled.n_parameters},
         "input": [options.vocab.index(token) for token in tokens],
         "vocab": values.ids(options.vocab),
         "words": _words(options.vocab),
@@ -61,6 +64,8 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "op": _op_json(node.op, values),
                 "domain": _domain_json(node.domain, values),
                 "encoding": node.encoding.value,
+                "absorbed": model.circuit.typed.absorbed.get(node.label),
+                "folded": list(without[node.label].made_of) if node.label in without else None,
             }
             for node in typed.sops.values()
         ],
@@ -71,11 +76,8 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         ],
         "lines": [vars(line) for line in listing(typed, model.graph)],
         "source": model.source,
-        "weights": _weights_json(model),
-        "dimensions": [
-            {"label": dimension.label, "writer": dimension.writer, "readers": list(dimension.readers)}
-            for dimension in model.residual
-        ],
+        "weights": _weights_json(labelled),
+        "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
         "groups": [_group_json(model, group, values) for group in groups],
         "components": circuit.components(),
         "edges": circuit.edges(),
@@ -198,27 +200,45 @@ def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
     return [tuple(group) for group in found.values()]
 
 
-def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
-    """The dimensions of a variable: each with the value it stands for, or `null` for a number or a feature of it.
+def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any]:
+    """A direction, the dimension (`slot`) it is, and the stages from which on and before which it is there.
 
-    `dropped` are values without a dimension; `codes`, if not `null`, the coordinates of every value instead.
+    Stages are the embedding (0) and the sub-layers after it.
+    """
+    return {
+        "label": dimension.label,
+        "slot": dimension.index,
+        "from": dimension.since + 1,
+        "until": dimension.until + 1 if dimension.until < ALWAYS else None,
+        "special": model.construction.directions[dimension.number].variable in SPECIAL,
+        "writer": dimension.writer,
+        "readers": list(dimension.readers),
+    }
+
+
+def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
+    """The directions of a variable: their numbers, each with the value it stands for; `null` for a number or a bit.
+
+    `dropped` are values without a direction; `codes`, if values are stored in bits, the coordinates of each value.
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
     known = {location.variable for location in locations(model.construction).values()}
+    special = {BOS: model.options.bos, PAD: model.options.pad}
     rows: list[list[Any]] = []
-    dropped = []
-    for variable in group:
-        slots = model.construction.slots[variable].tolist()
-        held = variable.values if variable.codebook is None else [NUMBER] * variable.size
-        for value, slot in zip(held, slots, strict=True):
-            if variable in SPECIAL:
-                special = model.options.bos if variable is BOS else model.options.pad
-                rows.append([slot, values.id(special)])
-            elif slot >= 0:
-                rows.append([slot, None if isinstance(value, Number) else values.id(value)])
-            elif not isinstance(value, Number):
-                dropped.append(values.id(value))
+    places = []
+    for number, direction in enumerate(model.construction.directions):
+        if direction.variable is first:
+            places.append(direction.place)
+        if direction.variable in group:
+            value = special.get(direction.variable, direction.value)
+            plain = direction.variable.compact or isinstance(value, Number)
+            rows.append([number, None if plain else values.id(value)])
+    codes, dropped = None, []
+    if first.codebook is not None:
+        codes = [[values.id(v), list(map(_short, first.code(v)[places].tolist()))] for v in first.values]
+    else:
+        dropped = [values.id(v) for p, v in enumerate(first.values) if p not in places and not isinstance(v, Number)]
     return {
         "label": name,
         "sop": first.node,
@@ -226,7 +246,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
         "numerical": first.numerical and first not in SPECIAL,
         "constant": first is ONE,
         "rows": rows,
-        "codes": None if first.codebook is None else first.codebook[:, model.construction.slots[first] >= 0].tolist(),
+        "codes": codes,
         "dropped": dropped,
         "settable": first in known,
     }
@@ -237,18 +257,25 @@ class _Circuit:
 
     def __init__(self, model: CompiledModel, groups: list[tuple[Variable, ...]]) -> None:
         self.model = model
-        self.nodes = model.ground_truth.nodes()
-        self.number = {node.id: number for number, node in enumerate(self.nodes)}
-        directions = model.construction.directions
-        by_variable = {variable: number for number, group in enumerate(groups) for variable in group}
-        self.group = [by_variable[direction.variable] for direction in directions]
-        self.plumbing = {slot for slot, d in enumerate(directions) if d.variable in (*SPECIAL, ONE)}
+        self.nodes = {node.id: node for node in model.ground_truth.nodes()}
+        self.number = {name: number for number, name in enumerate(self.nodes)}
+        self.group = {variable: number for number, group in enumerate(groups) for variable in group}
+        self.turns: dict[int, list[Direction]] = {}
+        for direction in model.construction.directions:
+            self.turns.setdefault(direction.slot, []).append(direction)
+
+    def _variables(self, node: Node, slots: Sequence[int]) -> list[Variable]:
+        """What a part writes in (or clears from) dimensions."""
+        time = -1 if node.layer is None else 2 * node.layer + (node.kind == "neurons") - node.clears
+        held = (next(direction for direction in self.turns[slot] if direction.held(time)) for slot in slots)
+        return [direction.variable for direction in held]
 
     def components(self) -> list[dict[str, Any]]:
-        """Every part of the model, the column it stands in, what it writes and which selector it realises."""
+        """Every part of the model, the column it stands in, what it writes or clears, which selector it realises."""
         found = []
-        for node in self.nodes:
-            written = dict.fromkeys(self.group[slot] for w in node.writes for slot in w.slots)
+        for node in self.nodes.values():
+            slots = [slot for written in node.writes for slot in written.slots]
+            groups = list(dict.fromkeys(self.group[variable] for variable in self._variables(node, slots)))
             found.append(
                 {
                     "id": node.id,
@@ -257,7 +284,8 @@ class _Circuit:
                     "head": node.head,
                     "neurons": node.neurons,
                     "computes": self._computes(node),
-                    "writes": list(written),
+                    "writes": [] if node.clears else groups,
+                    "clears": groups if node.clears else [],
                     "selector": self._selector(node.head, node.layer),
                 }
             )
@@ -282,12 +310,16 @@ class _Circuit:
         return None
 
     def edges(self) -> list[dict[str, Any]]:
-        """Which group of dimensions flows from which part to which; `plumbing` if only BOS, PAD or one do."""
-        merged: dict[tuple[int, int, str, int], bool] = {}
+        """Which variable flows from which part to which; `plumbing` if only BOS, PAD or one do.
+
+        `cancelled` if the dimensions held the variable and were cleared since.
+        """
+        merged: dict[tuple[int, int, str, int], list[bool]] = {}
         for edge in self.model.ground_truth.edges():
-            key = (self.number[edge.source], self.number[edge.target], edge.input, self.group[edge.slots[0]])
-            merged[key] = merged.get(key, True) and self.plumbing.issuperset(edge.slots)
-        return [
-            {"source": source, "target": target, "input": into, "group": group, "plumbing": plumbing}
-            for (source, target, into, group), plumbing in merged.items()
-        ]
+            variables = self._variables(self.nodes[edge.source], edge.slots)
+            key = (self.number[edge.source], self.number[edge.target], edge.input, self.group[variables[0]])
+            both = merged.setdefault(key, [True, True])
+            both[0] &= all(variable in (*SPECIAL, ONE) for variable in variables)
+            both[1] &= edge.cancelled
+        names = ("source", "target", "input", "group", "plumbing", "cancelled")
+        return [dict(zip(names, (*key, *both), strict=True)) for key, both in merged.items()]

@@ -95,7 +95,6 @@ def explore(
     model: CompiledModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
 ) -> Explorer:
     """The explorer page of a model, with `tokens` (else a telling input) to begin with."""
-    model = model.labelled
     given = _example(model) if tokens is None else tokens
     _, _, (real,) = model.vocabulary.encode([given])  # refuses what is no input
     name = name or model.outputs[0].name
