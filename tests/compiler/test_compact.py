@@ -153,7 +153,7 @@ def test_every_reader_of_bits(name: str, causal: bool, gap: float, level: int, i
         return  # the next position is never seen
     program = READERS[name]
     model = compile_quietly(program, LETTERS, 4, causal=causal, gap=gap, level=level)
-    assert compact(model)
+    assert compact(model) or level == 2  # which embeds functions of tokens as they are
     inputs = some_inputs(LETTERS, 4, 60)
     assert_agrees(model, program, inputs)
     assert_exact(model, inputs)

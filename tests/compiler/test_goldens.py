@@ -17,11 +17,11 @@ NAMES = ("frac_prevs", "sort_unique", "sort", "pair_balance", "shuffle_dyck2", "
 STAGES = ("trace", "infer", "translate", "construct")
 
 
-def text(name: str) -> str:
-    """All stages of a program, at both levels."""
+def text(name: str, *levels: int) -> str:
+    """All stages of a program, at some levels."""
     example = programs.EXAMPLES[name]
     parts = []
-    for level in (0, 1):
+    for level in levels:
         model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
         parts += [f"== level {level}, {stage}\n{model.show(stage)}\n" for stage in STAGES]
     return "\n".join(parts)
@@ -30,9 +30,16 @@ def text(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_stages_print_as_before(name: str) -> None:
     """trace, infer, translate and construct, at levels 0 and 1."""
-    assert text(name) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert text(name, 0, 1) == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_level_2_prints_as_before(name: str) -> None:
+    """The same stages, at level 2."""
+    assert text(name, 2) == (FOLDER / f"{name}_2.txt").read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
     for name in NAMES:
-        (FOLDER / f"{name}.txt").write_text(text(name), encoding="utf-8")
+        (FOLDER / f"{name}.txt").write_text(text(name, 0, 1), encoding="utf-8")
+        (FOLDER / f"{name}_2.txt").write_text(text(name, 2), encoding="utf-8")

@@ -10,8 +10,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import tracr
-from tracr.craft.heads import LEGIBLE, SQUARES, matching_logits, selector_logits
+from tracr.craft.heads import LEGIBLE, SQUARES, matching_logits, number_logits, own_numbers, selector_logits
 from tracr.craft.numerics import GAP
+from tracr.craft.variables import Array
 from tracr.rasp import programs, rasp
 
 
@@ -68,3 +69,45 @@ def test_the_width_of_a_head_is_its_rank(name: str) -> None:
             )
             assert np.linalg.matrix_rank(q @ k.T) == head.query.width
             assert np.linalg.matrix_rank(v @ weights.W_O[place]) == head.value.width
+
+
+def float32_logits(queries: Array, keys: Array, squares: Array) -> Array:
+    """q * k + s for all pairs, in float32."""
+    q, k, s = (np.asarray(x, dtype=np.float32) for x in (queries, keys, squares))
+    return np.asarray(q[:, None] * k[None, :] + s[None, :], dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("most", "error"), [(5, 0.125), (50, 0.125), (500, 0.12), (800, 0.02), (830, 0.003), (2048, 0.0)]
+)
+def test_keys_found_by_number(most: int, error: float) -> None:
+    """Up to its limits the right key stands out by what float32's exponential takes for all, BOS too."""
+    keys = np.arange(-most, most + 1.0)
+    logits = number_logits(keys, most + error, error)
+    assert logits is not None
+    for off in (-error, 0.0, error):
+        found = float32_logits(keys + off, *logits)
+        right = found.diagonal().copy()
+        np.fill_diagonal(found, -np.inf)
+        assert (right - found.max(axis=1)).min() > 104
+        assert right.min() - -GAP / 2 > 104
+        assert right.min() - (0 - 2 * GAP) > 104  # PAD without a code
+        assert (found.max(axis=1) - 2 * GAP - right).max() < -104  # and with one
+
+
+@pytest.mark.parametrize(("most", "error"), [(5, 0.2), (840, 0.01), (600, 0.125), (2049, 0.0)])
+def test_what_is_too_rough_to_be_found_by_number(most: int, error: float) -> None:
+    """Beyond them there is no promise."""
+    assert number_logits(np.arange(most + 1.0), most, error) is None
+
+
+def test_own_numbers_of_a_matching() -> None:
+    """Keys keep their numbers; queries get those of the keys they select, and beyond."""
+    numbers = np.arange(5.0)
+    found = own_numbers(np.eye(5, dtype=bool)[::-1], numbers, numbers)
+    assert found is not None
+    assert found[0].tolist() == [4, 3, 2, 1, 0]
+    assert own_numbers(np.eye(5, dtype=bool)[[1, 0, 2, 3, 4]], numbers, numbers) is None
+    assert own_numbers(np.eye(5, dtype=bool), numbers / 2, numbers / 2) is None
+    assert own_numbers(np.tri(5, dtype=bool), numbers, numbers) is None
+    assert own_numbers(np.eye(5, dtype=bool), numbers, 3000 + numbers) is None

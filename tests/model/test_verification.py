@@ -202,7 +202,10 @@ def test_setting_a_folded_variable() -> None:
     is_x, is_a = (rasp.numerical(rasp.tokens == token).named(f"is_{token}") for token in "xa")
     weighted = rasp.LinearSequenceMap(is_x, is_a, 2, -1).named("weighted")
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
-    model = tracr.compile(rasp.Aggregate(before, weighted).named("mean"), "abx", 4, level=2)
+    program = rasp.Aggregate(before, weighted).named("mean")
+    with pytest.raises(tracr.InputError, match=r"tokens is not there[\s\S]*factor"):  # only `weighted` is embedded
+        tracr.compile(program, "abx", 4, level=2).run("xa", set={"is_x": [0, 1]})
+    model = tracr.compile(program, "abx", 4, level=2, passes={"factor": False})
     assert set(folded(model.construction)) == {"is_x", "is_a", "weighted"}
     assert model("xa") == [2.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1]}).decoded == [0.0, 0.5]

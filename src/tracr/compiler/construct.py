@@ -19,7 +19,7 @@ from tracr.compiler.reuse import ALWAYS, always, reuse
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.variables import Bit, Number, Variable
+from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import InternalError
 from tracr.rasp.values import Value
 
@@ -36,7 +36,7 @@ class Direction:
 
     label: str
     variable: Variable
-    value: Value | Number | Bit
+    value: Value | Number | Bit | Feature
     place: int
     slot: int
     since: int = -1

@@ -1,7 +1,8 @@
 """Choosing encodings: the annotated one, else the one its readers can use.
 
 A one-hot code can be read as a number by any linear map, a number as a one-hot code only through an MLP; so an s-op is
-numerical where it is a number by nature (a mean, a weighted sum), or where every reader wants a number.
+numerical where it is a number by nature (a mean, a weighted sum), or where every reader wants a number. With `match`,
+those that find keys by number do, and lengths and widths may be numbers, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.domains import Finite, Interval
+from tracr.compiler.matching import finds_by_number
 from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
@@ -23,7 +25,7 @@ SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must s
 LARGEST_INTEGER = 2**24  # float32 has no odd integers above
 
 
-def choose_encodings(typed: Typed) -> Typed:
+def choose_encodings(typed: Typed, *, match: bool = False) -> Typed:
     """The same program with every encoding decided."""
     encodings: dict[int, Encoding] = {}
     wants_number: dict[int, list[bool]] = {number: [] for number in typed.sops}
@@ -31,10 +33,12 @@ def choose_encodings(typed: Typed) -> Typed:
     for _, output in typed.outputs:
         wants_number[output].append(False)
     for node in reversed(typed.sops.values()):
-        encodings[node.id] = encoding = _choose(node, wants_number[node.id], must_list[node.id])
+        is_sum = isinstance(node.op, Linear) or node.id in typed.stored.sums
+        wishes = wants_number[node.id]
+        encodings[node.id] = encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
         match node.op:
-            case Linear(terms=terms):
-                for number, _ in terms:
+            case _ if is_sum:
+                for number in node.inputs:
                     wants_number[number].append(True)
             case Aggregation(value=value):
                 wants_number[value].append(encoding is Encoding.NUMERICAL)
@@ -43,28 +47,30 @@ def choose_encodings(typed: Typed) -> Typed:
                 for number in node.inputs:
                     wants_number[number].append(False)
         if isinstance(node.op, Aggregation | Width):
+            by_number = match and isinstance(node.op, Aggregation) and finds_by_number(typed, node.op.selector) > 0
             for part in typed.literals(node.op.selector):
-                for number in (part.keys, part.queries):
-                    wants_number[number].append(False)
-                    must_list[number] = True
+                wants_number[part.keys].append(False)
+                wants_number[part.queries].append(by_number)
+                must_list[part.keys] = must_list[part.queries] = True
     sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
     for node in sops.values():
         _check(node)
     return replace(typed, sops=sops)
 
 
-def _choose(node: SOpNode, wants_number: list[bool], must_list: bool) -> Encoding:
+def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum: bool, match: bool) -> Encoding:
     if node.wish is not None:
         return node.wish
     if not node.domain.numeric:
         return Encoding.CATEGORICAL
-    if isinstance(node.domain, Interval) or isinstance(node.op, Linear):
+    if isinstance(node.domain, Interval) or is_sum:
         return Encoding.NUMERICAL
     if isinstance(node.op, Aggregation) and not node.op.copies:
         return Encoding.NUMERICAL
-    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
-        return Encoding.CATEGORICAL
     every_reader = bool(wants_number) and all(wants_number)
+    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
+        may_be_number = match and isinstance(node.op, LengthOp | Width)
+        return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
     unlisted = not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain))
     return Encoding.NUMERICAL if every_reader or unlisted else Encoding.CATEGORICAL
 

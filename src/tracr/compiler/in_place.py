@@ -38,6 +38,8 @@ def is_rough(variable: Variable) -> bool:
 
 def _is_integer(variable: Variable) -> bool:
     """Whether what is stored are integers, exactly."""
+    if variable.codebook is not None and (variable.codebook != np.round(variable.codebook)).any():
+        return False
     if not variable.numerical:
         return variable.noise.error == variable.noise.cold == 0.0
     return variable.noise.error == 0.0 and variable.noise.grid >= 1.0
@@ -45,4 +47,6 @@ def _is_integer(variable: Variable) -> bool:
 
 def _largest(variable: Variable) -> float:
     number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
+    if variable.codebook is not None:
+        number = float(np.abs(variable.codebook).max())
     return max(number, float(np.abs(variable.bos_code()).max(initial=0.0)))

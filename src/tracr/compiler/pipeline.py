@@ -8,6 +8,7 @@
                                                                          would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
+        smallest             Typed         Typed          smallest.py    level 2: other ways to store what is computed
       rewrite                Typed         Typed          rewrite.py     level 2: fewer operations, by three passes
         simplify             Typed         rewrites       simplify.py    what is constant or known from the position
         fuse                 Typed         rewrites       map_fusion.py  a table of a table is one
@@ -15,6 +16,7 @@
     3 translate              Typed         Circuit        translate.py
         fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
         prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
+        factor               Circuit       Circuit        factor.py      level 2: embeds what is read of tokens
     4 assign to layers       Circuit       Schedule       schedule.py
         narrow               Circuit       Schedule       narrow.py      level 2: a narrower stream, as deep
         solve                Circuit       Schedule       solve.py       if asked for: the best schedule
@@ -34,6 +36,7 @@ from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct
 from tracr.compiler.encode import choose_encodings
+from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
 from tracr.compiler.fuse import fuse
 from tracr.compiler.infer import infer
@@ -41,10 +44,11 @@ from tracr.compiler.narrow import narrow
 from tracr.compiler.neurons import share_neurons
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
-from tracr.compiler.rewrite import Size, rewritten
+from tracr.compiler.rewrite import rewritten
 from tracr.compiler.schedule import Schedule, assign_to_layers, merge_heads
 from tracr.compiler.share import drop_unused, share
-from tracr.compiler.size import count_parameters
+from tracr.compiler.size import Size, size_of
+from tracr.compiler.smallest import smallest
 from tracr.compiler.solve import solve
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
@@ -71,6 +75,8 @@ def tabulated(graph: Graph, options: Options) -> Typed:
         shared = choose_encodings(drop_unused(share(inferred)))
         if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
             typed = shared
+    if any(map(options.on, ("linear_tables", "match", "few_bits"))):
+        typed = smallest(typed, _size)
     typed.verify()
     return typed
 
@@ -89,36 +95,47 @@ def _depth(typed: Typed) -> int:
     return len(assign_to_layers(prune(fold(circuit) if typed.options.on("fold") else circuit)).layers)
 
 
+def _size(typed: Typed) -> Size | None:
+    """How large the model of a program is; `None` if it is refused."""
+    try:
+        construction = _constructed(translate(typed), assign_to_layers)
+    except CompileError:
+        return None
+    return size_of(construction.schedule, construction.width)
+
+
 def compile_typed(
     graph: Graph | SavedGraph, typed: Typed, source: str = "", schedule_of: Callable[[Circuit], Schedule] | None = None
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    construction = _construction(rewritten(typed, _size), schedule_of or scheduled)
-    schedule = construction.schedule
-    parameters = assemble(construction, typed.options)
+    circuit = translate(rewritten(typed, _size))
+    circuit.verify()
+    construction = _with_named_features(circuit, schedule_of or scheduled)
+    schedule, parameters = construction.schedule, assemble(construction, typed.options)
     return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
 
 
-def _size(typed: Typed) -> Size | None:
-    """How large the model of a program is; `None` if it is refused."""
-    try:
-        construction = _construction(typed, _quickly_scheduled)
-    except CompileError:
-        return None
-    heads = sum(len(layer.heads) for layer in construction.layers)
-    parameters = sum(count_parameters(construction.schedule, construction.width).values())
-    return Size(len(construction.layers), construction.width, heads, parameters)
+def _with_named_features(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+    """Steps 3 to 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
+    construction = _constructed(circuit, schedule_of)
+    size = size_of(construction.schedule, construction.width)
+    for kinds in factored_kinds(circuit, construction.schedule.circuit):
+        named = _constructed(embed_functions(circuit, kinds), schedule_of)
+        if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
+            return named
+    return construction
 
 
-def _construction(typed: Typed, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
-    """Steps 3 to 5."""
-    options = typed.options
-    circuit = translate(typed)
-    circuit.verify()
+def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+    """The rest of step 3, and steps 4 and 5."""
+    options = circuit.typed.options
     if options.on("fold"):
         circuit = fold(circuit)
     if options.on("prune"):
         circuit = prune(circuit)
+        circuit.verify()
+    if options.on("factor"):
+        circuit = factor(circuit)
         circuit.verify()
     schedule = schedule_of(circuit)
     if options.on("merge_heads"):
@@ -134,9 +151,6 @@ def _construction(typed: Typed, schedule_of: Callable[[Circuit], Schedule]) -> C
 def scheduled(circuit: Circuit) -> Schedule:
     """Step 4, as the passes say."""
     options = circuit.typed.options
-    return solve(circuit, options.solve_seconds) if options.on("solve") else _quickly_scheduled(circuit)
-
-
-def _quickly_scheduled(circuit: Circuit) -> Schedule:
-    """Step 4 without a solver."""
-    return narrow(circuit) if circuit.typed.options.on("schedule") else assign_to_layers(circuit)
+    if options.on("solve"):
+        return solve(circuit, options.solve_seconds)
+    return narrow(circuit) if options.on("schedule") else assign_to_layers(circuit)

@@ -12,26 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from tracr.compiler.map_fusion import fuse_maps
 from tracr.compiler.share import drop_unused, share
 from tracr.compiler.simplify import simplify
+from tracr.compiler.size import Size
 from tracr.compiler.sums import sums
 from tracr.compiler.typed import Linear, Op, SOpNode, Table, Typed
 
-__all__ = ["Size", "rewritten"]
+__all__ = ["rewritten"]
 
 Rewrites = Mapping[int, Op | int]
-
-
-class Size(NamedTuple):
-    """How large a model is."""
-
-    layers: int
-    dimensions: int
-    heads: int
-    parameters: int
 
 
 Measure = Callable[[Typed], Size | None]

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tracr.compiler.schedule import Layer, Schedule
 
-__all__ = ["count_parameters", "layer_sizes"]
+__all__ = ["Size", "count_parameters", "layer_sizes", "size_of"]
+
+
+class Size(NamedTuple):
+    """How large a model is."""
+
+    layers: int
+    dimensions: int
+    heads: int
+    parameters: int
+
+
+def size_of(schedule: Schedule, width: int) -> Size:
+    """How large a model with so many dimensions is."""
+    heads = sum(len(layer.heads) for layer in schedule.layers)
+    return Size(len(schedule.layers), width, heads, sum(count_parameters(schedule, width).values()))
 
 
 def layer_sizes(layer: Layer) -> tuple[int, int, int]:

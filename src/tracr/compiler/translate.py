@@ -14,6 +14,7 @@ import numpy as np
 
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.domains import Finite
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.translation.attention import write_aggregate, write_width
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.pairs import write_pairs
@@ -51,6 +52,8 @@ def translate(typed: Typed) -> Circuit:
     for node in typed.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
         op = Constant() if constant and translation.on("constants") else node.op
+        if node.id in typed.stored.sums:
+            op = sum_of(typed, node) or op
         _translate(op, translation, node)
     if typed.options.level == 0:
         translation.embed_inputs()
@@ -90,28 +93,22 @@ def _translate(op: Op, translation: Translation, node: SOpNode) -> None:
 
 @_translate.register
 def _(op: TokensOp, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node, exact=True)
-    vocab = np.arange(len(translation.typed.options.vocab))
-    translation.embed(node, by_token=translation.rows(node, space, vocab))
+    translation.embed(node, np.arange(len(translation.typed.options.vocab)), by_token=True)
 
 
 @_translate.register
 def _(op: IndicesOp, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node, exact=True)
-    positions = np.arange(translation.typed.options.max_seq_len)
-    translation.embed(node, by_position=translation.rows(node, space, positions))
+    translation.embed(node, np.arange(translation.typed.options.max_seq_len))
 
 
 @_translate.register
 def _(op: Constant, translation: Translation, node: SOpNode) -> None:
-    space = translation.space(node, exact=True)
-    codes = np.zeros(translation.typed.options.max_seq_len, dtype=np.int32)
-    translation.embed(node, by_position=translation.rows(node, space, codes))
+    translation.embed(node, np.zeros(translation.typed.options.max_seq_len, dtype=np.int32))
 
 
 @_translate.register
 def _(op: Positions, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, by_position=translation.rows(node, translation.space(node, exact=True), op.table))
+    translation.embed(node, op.table)
 
 
 @_translate.register
@@ -132,6 +129,10 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
         write_function(translation, node, read_number(source), domain, op.table)
         return
     space = translation.space(node, exact=source.noise == EXACT)
+    if source.compact and op.inner in translation.embedded_codes and translation.on("factor"):
+        codes, by_token = translation.embedded_codes[op.inner]
+        translation.embed(node, np.where(codes >= 0, op.table[codes], codes), by_token=by_token)
+        return
     table = translation.rows(node, space, op.table)
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)

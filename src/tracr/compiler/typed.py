@@ -38,6 +38,7 @@ __all__ = [
     "SOpNode",
     "Selector",
     "SelectorNode",
+    "Stored",
     "SumLookup",
     "Table",
     "TokensOp",
@@ -244,6 +245,17 @@ def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`smallest.py`).
+
+    `sums` are the tables that are computed as weighted sums; with `few_bits`, bits are not for very many values only.
+    """
+
+    sums: tuple[int, ...] = ()
+    few_bits: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Typed:
     """All s-ops and selectors the outputs need, in topological order."""
@@ -258,6 +270,7 @@ class Typed:
     """For each node of a program that is not yet shared, the first that computes the same."""
     absorbed: Mapping[str, str] = field(default_factory=dict)
     """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
+    stored: Stored = Stored()
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""

@@ -30,10 +30,20 @@ from numpy.typing import NDArray
 
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
-from tracr.craft.numerics import GAP
+from tracr.craft.numerics import GAP, U
 from tracr.craft.variables import Array, Variable, bits_of
 
-__all__ = ["Head", "attend", "bos_logit", "matching_logits", "selector_logits", "selector_rank"]
+__all__ = [
+    "Head",
+    "attend",
+    "bos_logit",
+    "matching_logits",
+    "number_logits",
+    "own_numbers",
+    "selector_logits",
+    "selector_rank",
+    "square_logits",
+]
 
 LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
 SQUARES = 2048  # and of more than this not as squares
@@ -150,12 +160,62 @@ def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
     query[rows] = key[columns] = np.arange(len(rows))
     count = len(rows) + 2
     if count <= SQUARES:
-        i, j = (query - count // 2).astype(np.float64), (key - count // 2).astype(np.float64)
-        one = np.ones_like
-        return np.stack([i, one(i), i * i], axis=1), GAP * np.stack([2 * j, -j * j, -one(j)], axis=1)
+        return square_logits((query - count // 2).astype(np.float64), (key - count // 2).astype(np.float64))
     b, c = (bits_of(numbers, count.bit_length()) for numbers in (query, key))
     constant = np.full((len(key), 1), -GAP / 2 * count.bit_length())
     return np.hstack([b, np.ones((len(query), 1))]), np.hstack([GAP / 2 * c, constant])
+
+
+def square_logits(i: Array, j: Array) -> tuple[Array, Array]:
+    """Factors of -GAP (i - j)^2."""
+    one = np.ones_like
+    return np.stack([i, one(i), i * i], axis=1), GAP * np.stack([2 * j, -j * j, -one(j)], axis=1)
+
+
+def own_numbers(selected: NDArray[np.bool_], queries: Array, keys: Array) -> tuple[Array, Array] | None:
+    """Numbers for the queries and keys of a matching that are the keys' own, and linear in the queries' own.
+
+    With them codes need not tell values apart to be squared (`matching_logits`): a number and its square are enough.
+    `None` if there are none, or if they are no integers that float32 squares exactly.
+
+    >>> own_numbers(np.eye(3, k=-1, dtype=bool), np.arange(3.0), np.arange(3.0))[0].tolist()
+    [-1.0, 0.0, 1.0]
+    """
+    rows, columns = np.nonzero(selected)
+    if len(rows) < 2 or queries[rows[0]] == queries[rows[-1]]:
+        return None
+    factor = (keys[columns[-1]] - keys[columns[0]]) / (queries[rows[-1]] - queries[rows[0]])
+    numbers = factor * queries + (keys[columns[0]] - factor * queries[rows[0]])
+    if ((numbers[:, None] == keys[None, :]) != selected).any():
+        return None
+    both = np.concatenate([numbers, keys])
+    return (numbers, keys) if (both == np.round(both)).all() and np.abs(both).max() <= SQUARES / 2 else None
+
+
+def number_logits(keys: Array, largest: float, error: float) -> tuple[Array, Array] | None:
+    """For queries q that are numbers and surely find a key, the integer k = q: factors 2 GAP k, of q, and -GAP k^2.
+
+    GAP (2qk - k^2) = GAP (q^2 - (q - k)^2) is a matching's logit up to what is the same for all keys. `None` if that is
+    not exact enough. Let the query be off by `error`, e, and |q|, |k| <= m.
+
+    Other keys. Against k = q, a key at a distance d >= 1 loses GAP d (d - 2e) or more, so at least GAP (1 - 2e). The
+    product q * 2k is rounded by at most 2 m^2 U, each of two additions by 2 m^2 U, times GAP; so two logits are rounded
+    apart by 12 m^2 U GAP. With 2e + 12 m^2 U <= 1/2 what is lost is at least GAP/2 = 128, and vanishes (exp(-104) is
+    0). With e = 0 all terms are integers, up to 3 m^2, times GAP, and for m <= 2048 nothing is rounded. So it holds for
+    exact queries up to m = 2048, for others up to m = 836 and less.
+
+    BOS, at -GAP/2. The key found has GAP (k^2 + 2ek), where |e| <= 1/8. For k = 0 that is 0; else its terms, at most
+    2 k^2 + |k|/4 in size, are rounded by less than k^2/2^20, and k^2 (1 - 2^-20) - |k|/4 > 0. So BOS lies GAP/2 below.
+    At BOS all codes are zero, and so are these terms. The BOS query holds q = 0 and sees -GAP k^2, 0 or less, at keys.
+
+    PAD, at -2 GAP. Holding the code of some k, or none, its logit is at most what is found plus GAP e^2, or 0, less
+    2 GAP. It must hold no sum of codes, though: keys are what the embedding writes, and tables of that.
+    """
+    most = max(largest, float(np.abs(keys).max()))
+    rounding = 0.0 if error == 0.0 and most <= 2048 else 12 * most**2 * U
+    if error > 1 / 8 or 2 * error + rounding > 1 / 2:
+        return None
+    return 2 * GAP * keys, -GAP * keys**2
 
 
 def attend(

@@ -12,7 +12,7 @@ from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number, value_text
 
-__all__ = ["NUMBER", "Array", "Bit", "Number", "Variable", "bits_of"]
+__all__ = ["NUMBER", "Array", "Bit", "Feature", "Number", "Variable", "bits_of"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,13 @@ class Bit:
     place: int
 
 
+@dataclass(frozen=True)
+class Feature:
+    """Marks a direction that holds some other function of the value; `name` is what follows the variable's label."""
+
+    name: str
+
+
 def bits_of(numbers: NDArray[np.integer], width: int) -> Array:
     """The bits of numbers, the lowest first, as +1 for 0 and -1 for 1.
 
@@ -48,7 +55,8 @@ class Variable:
     """A named subspace: one direction per value (categorical), or one for the number and one for `None` if it may be.
 
     A categorical variable with very many values has a `codebook` [values, directions] of bits instead (`bits_of`). It
-    is always exact: bits are written and copied as +1 and -1, and sums of them are small integers.
+    is always exact: bits are written and copied as +1 and -1, and sums of them are small integers. One that the
+    embedding writes may have one of other `features` of the value.
 
     `at_bos` is what the BOS position holds there, always the same; `low` and `high` bound the numbers stored.
     """
@@ -63,6 +71,7 @@ class Variable:
     node: int | None = field(default=None)
     scratch: bool = False
     codebook: Array | None = None
+    features: tuple[Number | Feature, ...] = ()
 
     @property
     def size(self) -> int:
@@ -71,7 +80,7 @@ class Variable:
 
     @property
     def compact(self) -> bool:
-        """Whether values are stored in bits."""
+        """Whether values are stored in bits, or as other features."""
         return self.codebook is not None
 
     @cached_property
@@ -92,12 +101,16 @@ class Variable:
     def direction_label(self, place: int) -> str:
         """The label of one direction: `name` for a number, `name:bit0` for a bit, `name:value` otherwise."""
         value = self.held(place)
+        if isinstance(value, Feature):
+            return self.label + value.name
         if isinstance(value, Bit):
             return f"{self.label}:bit{value.place}"
         return self.label if isinstance(value, Number) else f"{self.label}:{value_text(value)}"
 
-    def held(self, place: int) -> Value | Number | Bit:
+    def held(self, place: int) -> Value | Number | Bit | Feature:
         """What one direction stands for."""
+        if self.features:
+            return self.features[place]
         return self.values[place] if self.codebook is None else Bit(place)
 
     def code(self, value: Value) -> Array:

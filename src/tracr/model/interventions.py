@@ -1,12 +1,13 @@
 """Setting a variable: write the code of another value where the variable lives, and run on from there.
 
-What must come out is what the interpreter computes with the same variable replaced. A variable that was folded lives
-nowhere; it is set in what its readers compute with it, through the maps that they read it with.
+What must come out is what the interpreter computes with the same variable replaced. So where the embedding writes
+functions of a variable too, those are set with it. A variable that was folded lives nowhere; it is set in what its
+readers compute with it, through the maps that they read it with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
+from tracr.compiler.typed import Linear, Lookup, Typed
+from tracr.compiler.vectorised import evaluate_batch
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
@@ -91,7 +94,7 @@ class Folded:
                 raise InputError(
                     f"{self.variable.label} was folded, and not all that it is made of is left: it cancels in what "
                     f"reads it ({variable.label} is not there)",
-                    hint='compile with passes={"fold": False}, or at level 1',
+                    hint='compile with passes={"factor": False} or passes={"fold": False}, or at level 1',
                 )
 
 
@@ -131,7 +134,8 @@ def setting_hook(
     known, without = locations(model.construction), folded(model.construction)
     writes: dict[str, list[tuple[Location, NDArray[Any]]]] = {}
     through: dict[Variable, tuple[Folded, NDArray[Any]]] = {}
-    for label, values in changes.items():
+    rows = {label: [values] if single else values for label, values in changes.items()}
+    for label, values in rows.items():
         absorbed = model.circuit.typed.absorbed.get(label)
         if absorbed is not None:
             raise InputError(
@@ -141,14 +145,16 @@ def setting_hook(
         if label not in known and label not in without:
             names = ", ".join([*known, *without])
             raise InputError(f"no variable {label!r} that could be set", hint=f"there are {names or 'none'}")
-        rows = [values] if single else values
         if label in known:
-            codes = _codes(known[label].variable, model, rows, lengths)
+            codes = _codes(known[label].variable, model, values, lengths)
             writes.setdefault(known[label].hook, []).append((known[label], codes))
         else:
             one = without[label]
             one.check(model.construction)
-            through[one.variable] = one, _codes(one.variable, model, rows, lengths)
+            through[one.variable] = one, _codes(one.variable, model, values, lengths)
+    variables = {label: (known.get(label) or without[label]).variable for label in rows}
+    for location, codes in _following(known, model.typed, variables, rows, lengths):
+        writes.setdefault(location.hook, []).append((location, codes))
     there = _Writes(model, writes)
     elsewhere = _Through(model, through) if through else None
 
@@ -231,6 +237,44 @@ class _Through:
             elif variable is ONE:
                 total = total + block[0]
         return total
+
+
+def _following(
+    known: Mapping[str, Location],
+    typed: Typed,
+    variables: Mapping[str, Variable],
+    changes: Mapping[str, Sequence[Sequence[Value]]],
+    lengths: Sequence[int],
+) -> Iterator[tuple[Location, NDArray[Any]]]:
+    """The other embedded variables that are functions of those set, with their coordinates."""
+    given = {label: typed.sops[_node(variables[label])] for label in changes}
+    reached = {node.id for node in given.values()}
+    for node in typed.sops.values():
+        if isinstance(node.op, Lookup | Linear) and not reached.isdisjoint(node.inputs):
+            reached.add(node.id)
+    embedded = [location for label, location in known.items() if label not in changes and location.hook == "hook_embed"]
+    following = [location for location in embedded if _node(location.variable) in reached]
+    if not following:
+        return
+    replaced: dict[int, NDArray[Any]] = {}
+    for label, node in given.items():
+        if isinstance(node.domain, Finite):
+            codes = replaced[node.id] = np.zeros((len(lengths), max(lengths)), dtype=np.int32)
+            for number, row in enumerate(changes[label]):
+                codes[number, : len(row)] = [node.domain.index[value] for value in row]
+    evaluation = evaluate_batch(typed, [[typed.options.vocab[0]] * length for length in lengths], replaced)
+    for location in following:
+        domain = typed.sops[_node(location.variable)].domain
+        assert isinstance(domain, Finite)
+        rows = np.array([location.variable.code(value) for value in domain.values])
+        codes = evaluation.codes[_node(location.variable)]
+        there = (codes >= 0) & evaluation.batch.valid
+        yield location, np.where(there[..., None], rows[np.maximum(codes, 0)], np.nan)
+
+
+def _node(variable: Variable) -> int:
+    assert variable.node is not None
+    return variable.node
 
 
 def _codes(

@@ -10,7 +10,7 @@ from tracr.compiler.construct import Construction
 from tracr.compiler.reuse import ALWAYS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
-from tracr.craft.variables import Bit, Number, Variable
+from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import TracrError, UnknownName
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
@@ -191,7 +191,7 @@ def residual_of(construction: Construction) -> Residual:
                 direction.label,
                 label,
                 encoding,
-                None if isinstance(value, Number | Bit) else value,
+                None if isinstance(value, Number | Bit | Feature) else value,
                 isinstance(value, Number),
                 "embed" if variable is ONE else writer,
                 tuple(readers.get(key, ())),

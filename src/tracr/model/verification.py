@@ -257,7 +257,8 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
         for position, value in enumerate(evaluation.values(variable.node)[0]):
             held = model.basis.get(stream[0, position + 1], location.slots[live])
             wanted = variable.code(value)[live]
-            allowed = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+            usual = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+            allowed = np.maximum(usual, variable.noise.error)
             if (np.abs(held - wanted) > allowed).any():
                 return variable.label, position
     return "", 0

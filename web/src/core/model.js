@@ -65,10 +65,19 @@ export class Model {
     return evaluate(this, tokens, patches);
   }
 
-  /** A forward pass on token codes. A patch writes the code of its value where the variable lives. */
+  /**
+   * A forward pass on token codes. A patch writes the code of its value where the variable lives; what else the
+   * embedding writes may be a function of it.
+   */
   run(tokens, patches = []) {
     const bos = this.vocab.length;
+    const embedded = [...this.groupOfSop].filter(([, group]) => group.stage === 0);
+    const changed = patches.some(({ sop }) => this.groupOfSop.get(sop)?.stage === 0);
+    const codes = changed ? this.evaluate(tokens, patches).codes : null;
     return this.transformer.run([bos, ...tokens], (stage, stream) => {
+      for (const [sop, group] of stage === 0 && codes ? embedded : [])
+        for (let i = 0; i < tokens.length; i++)
+          if (codes.get(sop)[i] >= 0) this.write(group, stream, i + 1, codes.get(sop)[i]);
       for (const { sop, position, code } of patches) {
         const group = this.groupOfSop.get(sop);
         if (group?.stage === stage && position < tokens.length) this.write(group, stream, position + 1, code);
@@ -129,7 +138,7 @@ export class Model {
     return position === 0 ? null : this.oneOf(group, [...group.dropped, ...cleared]);
   }
 
-  /** The value whose code is there: all of it, or what is left of it. */
+  /** The value whose code is there, or what is left of it; values that no reader tells apart may have the same. */
   readCode(group, at, stage) {
     const near = (x, y) => Math.abs(x - y) <= CODE * Math.max(1, Math.abs(y));
     const fits = ({ coordinates }) =>

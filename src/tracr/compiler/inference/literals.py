@@ -6,7 +6,7 @@ import numpy as np
 
 from tracr.compiler.inference.facts import Facts
 from tracr.compiler.inference.state import Inference
-from tracr.compiler.inference.widths import Table, masks, widths
+from tracr.compiler.inference.widths import Table, masks, widths, widths_by_position
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import SelectorNode
 
@@ -19,7 +19,10 @@ def add_literal(inference: Inference, node: Node, keys: int, queries: int, table
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
         table = np.ones_like(table)
     inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
-    inference.widths[node.id] = found = widths(table, *facts, inference.shape, inference.options.causal)
+    found = widths(table, *facts, inference.shape, inference.options.causal)
+    if found.by_shape is None and inference.options.on("match"):
+        found = widths_by_position(table, *facts, inference.shape, inference.options.causal) or found
+    inference.widths[node.id] = found
     literal = SelectorNode(node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table)
     inference.selectors[node.id] = literal
     return literal

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.compiler.inference.facts import SHAPE, TOKENS, Facts, Shape
 from tracr.compiler.typed import ERROR
 
-__all__ = ["Table", "Widths", "combine", "complement", "masks", "surely_met", "widths"]
+__all__ = ["Table", "Widths", "combine", "complement", "masks", "surely_met", "widths", "widths_by_position"]
 
 Table = NDArray[np.int8]
 LONGEST_ENUMERATED = 256
@@ -55,6 +55,23 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
             return None
         found.append(np.tril(chosen) if causal else chosen)
     return found
+
+
+def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths | None:
+    """Exact widths at any length, where keys are the positions and queries depend on the shape of the input only.
+
+    A query sees the first keys, as many as the input is long, so what it selects among them is a cumulative sum.
+    """
+    functions = all(f.joint is not None and set(f.leaves) <= {SHAPE} for f in (keys, queries))
+    if not functions or not shape.listed or (table == ERROR).any():
+        return None
+    assert keys.joint is not None and queries.joint is not None
+    codes = np.broadcast_to(queries.joint, shape.lengths.shape)
+    if codes.min(initial=0) < 0 or not np.array_equal(keys.joint, shape.positions):
+        return None
+    seen = shape.positions if causal else shape.lengths - 1
+    by_shape: NDArray[np.int32] = np.cumsum(table, axis=1, dtype=np.int32)[codes, seen]
+    return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
 
 
 def _codes(facts: Facts, shape: Shape, shortest: int) -> NDArray[np.integer]:

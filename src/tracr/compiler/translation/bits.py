@@ -1,15 +1,31 @@
 """Which s-ops are stored in bits: those with very many values, unless a selector needs them one by one.
 
+With fewer values (`Stored.few_bits`) those that are copied or put out, if all that is done with them can be done in
+bits, without an MLP in between.
+
 Values are numbered, and a value has the same number in every s-op that may hold it: so a code is copied as it is, and
 codes of two s-ops agree exactly where the values do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tracr.compiler.domains import Finite
-from tracr.compiler.typed import SelectorNode, Typed
+from tracr.compiler.typed import (
+    Aggregation,
+    IndicesOp,
+    Linear,
+    Lookup,
+    PairLookup,
+    Positions,
+    SelectorNode,
+    SOpNode,
+    TokensOp,
+    Typed,
+)
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.rasp.annotations import Encoding
@@ -18,6 +34,7 @@ from tracr.rasp.values import Value
 __all__ = ["Codebook", "many_valued"]
 
 MANY = 1024  # a categorical s-op with more values is stored in bits
+MORE_THAN_FEW = 4  # or with more than this, where it is only copied and matched
 FEW = 64  # classes that are worth a direction each, beside the bits
 
 
@@ -28,12 +45,13 @@ def many_valued(typed: Typed) -> dict[int, Finite]:
     on bits, and so do those that tell few classes of values apart, through an MLP. What others compare, such as with <,
     stays one-hot.
     """
+    above = MORE_THAN_FEW if typed.stored.few_bits else MANY
     if not typed.options.on("bits"):
         return {}
     found = {
         number: node.domain
         for number, node in typed.sops.items()
-        if node.encoding is Encoding.CATEGORICAL and isinstance(node.domain, Finite) and len(node.domain) > MANY
+        if node.encoding is Encoding.CATEGORICAL and isinstance(node.domain, Finite) and len(node.domain) > above
     }
     for selector in typed.selectors.values():
         if isinstance(selector, SelectorNode) and not found.keys().isdisjoint((selector.keys, selector.queries)):
@@ -43,7 +61,48 @@ def many_valued(typed: Typed) -> dict[int, Finite]:
             for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
                 if number in found and len(group_rows(rows)[0]) > FEW:
                     del found[number]
-    return found
+    if not typed.stored.few_bits:
+        return found
+    moved = _moved(typed, found)
+    return {number: domain for number, domain in found.items() if number in moved or len(domain) > MANY}
+
+
+def _moved(typed: Typed, found: Iterable[int]) -> set[int]:
+    """Those that are copied or put out, and that nothing reads in another way than copying and matching."""
+    copies = [node for node in typed.sops.values() if _copies(typed, node)]
+    outputs = {output for _, output in typed.outputs}
+    written = {node.id for node in typed.sops.values() if isinstance(node.op, TokensOp | IndicesOp | Positions)}
+    moved = {node.id for node in copies} | {node.op.value for node in copies if isinstance(node.op, Aggregation)}
+    left = {
+        number
+        for number in found
+        if number in moved | outputs and (number in written or isinstance(typed.sops[number].op, Aggregation))
+    }
+    for node in typed.sops.values():
+        match node.op:
+            case Lookup(inner=inner):
+                left -= set() if inner in written and typed.options.on("factor") else {inner}
+            case PairLookup() | Linear():
+                left -= set(node.inputs)
+            case Aggregation(value=value) if node not in copies:
+                left -= {value}
+    for selector in typed.selectors.values():
+        if isinstance(selector, SelectorNode):
+            sides = {selector.keys, selector.queries}
+            numerical = any(typed.sops[side].encoding is Encoding.NUMERICAL for side in sides)
+            left -= set() if all(at_most_one(selector.table == 1)) and not numerical else sides
+    changed = True
+    while changed:  # what is copied and the copy are both in bits, or neither
+        apart = [{node.id, node.op.value} for node in copies if isinstance(node.op, Aggregation)]
+        apart = [pair for pair in apart if 0 < len(pair & left) < 2]
+        changed = bool(apart)
+        left = left.difference(*apart)
+    return left
+
+
+def _copies(typed: Typed, node: SOpNode) -> bool:
+    op, categorical = node.op, node.encoding is Encoding.CATEGORICAL
+    return isinstance(op, Aggregation) and op.copies and categorical and typed.selectors[op.selector].at_most_one
 
 
 class Codebook:

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from tracr.compiler.conjunctions import Conjunction, Literal
 from tracr.compiler.domains import Finite
+from tracr.compiler.matching import numbered_keys
 from tracr.compiler.translation.classes import runs, separate
 from tracr.compiler.translation.numbers import one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
 from tracr.craft.grouping import at_most_one, group_rows
-from tracr.craft.heads import Head, attend, selector_logits
+from tracr.craft.heads import Head, attend, number_logits, own_numbers, selector_logits, square_logits
 from tracr.craft.linear import ONE, LinearMap, present, read_code
-from tracr.craft.mlps import look_up_bits
-from tracr.craft.numerics import EXACT, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
+from tracr.craft.mlps import MLP, look_up_bits
+from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.rasp.values import is_number
 
@@ -26,6 +27,7 @@ __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
 HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
 Writes = tuple[tuple[Variable, Array], ...]
 NOTHING = LinearMap({}, 0)
+SQUARE_RANK = 3
 
 
 def add_head(
@@ -36,27 +38,67 @@ def add_head(
     value: LinearMap,
     writes: Writes,
     what: str,
+    *,
+    surely: bool = False,
 ) -> None:
-    """Add a head that reads `value` where the conjunction, of the selector, says."""
+    """Add a head that reads `value` where the conjunction, of the selector, says; `surely` there is such a key."""
     query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
     one_to_find = selector is not None and selector.at_most_one and bos_logit < 0
     tolerance = 1 / 16 if one_to_find else 0.0
     for literal in conjunction.literals:
-        queries, keys, for_all = _query_and_key(translation, literal, tolerance)
+        queries, keys, for_all = (
+            (_find_number(translation, literal) if surely else None)
+            or _match_bits(translation, literal)
+            or _match_classes(translation, literal, tolerance)
+        )
         query, key, always = query.beside(queries), key.beside(keys), always + for_all
     query, key = attend(query, key, always, bos_logit, translation.typed.options.gap)
     name = "everything" if selector is None else selector.label
     translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
 
 
-def _query_and_key(
-    translation: Translation, literal: Literal, tolerance: float
-) -> tuple[LinearMap, LinearMap, LinearMap]:
-    """The query and key maps of a literal, and what every query adds for a key."""
-    return _match_bits(translation, literal) or _match_classes(translation, literal, tolerance)
+Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every query adds for a key
 
 
-def _match_bits(translation: Translation, literal: Literal) -> tuple[LinearMap, LinearMap, LinearMap] | None:
+def _find_number(translation: Translation, literal: Literal) -> Sides | None:
+    """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
+    keys, queries = translation.variables[literal.keys], translation.variables[literal.queries]
+    exact_code = not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(translation, keys)
+    readable = queries.numerical or (not queries.compact and queries.noise == EXACT)
+    if not (translation.on("match") and translation.typed.options.gap == GAP and exact_code and readable):
+        return None
+    domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
+    assert isinstance(domains[0], Finite) and isinstance(domains[1], Finite)
+    found = numbered_keys(literal.selected, domains[0], domains[1])
+    if found is None:
+        return None
+    numbers, unit = found
+    read = translation.number(literal.queries)
+    for centre in (0.0, unit * round(float(numbers.min() + numbers.max()) / (2 * unit))):
+        moved, error = (numbers - centre) / unit, read.noise.error
+        largest = max(abs(read.low - centre), abs(read.high - centre)) + error
+        error += U * (read.largest + abs(centre)) if error and centre else 0.0
+        logits = number_logits(moved, largest / unit, error / unit)
+        if logits is not None:
+            query = read.number.then(np.array([[1 / unit]]))
+            query = query + present().then(np.array([[-centre / unit]])) if centre else query
+            by_query, always = (read_code(keys).then(column[:, None]) for column in logits)
+            return query, by_query, always
+    return None
+
+
+def _clean_at_pad(translation: Translation, variable: Variable) -> bool:
+    """Whether a code at PAD is that of a value, or zero: what the embedding writes, and tables of that."""
+    if any(source.variable is variable for source in translation.embedded):
+        return True
+    writer = next(part for part in translation.components if part.writes[0][0] is variable)
+    linear = writer.linear if isinstance(writer, MLP) else None
+    if linear is None or any(read.numerical for read in linear.blocks):  # ONE and BOS are numbers
+        return False
+    return all(_clean_at_pad(translation, read) for read in linear.blocks)
+
+
+def _match_bits(translation: Translation, literal: Literal) -> Sides | None:
     """A matching with codes in bits: if each query selects at most one key value, or the other way round.
 
     Let the keys be in bits. The query holds the bits of the key it selects, b, or zeros if there is none; then with the
@@ -119,9 +161,7 @@ def _recoded(translation: Translation, number: int, variable: Variable, wanted: 
     return translation.views[key]
 
 
-def _match_classes(
-    translation: Translation, literal: Literal, tolerance: float
-) -> tuple[LinearMap, LinearMap, LinearMap]:
+def _match_classes(translation: Translation, literal: Literal, tolerance: float) -> Sides:
     """Any literal, from one-hot codes of classes of keys and queries.
 
     Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
@@ -146,13 +186,31 @@ def _match_classes(
     selected = np.zeros((queries.size, keys.size), dtype=bool)
     selected[query_place[:, None], key_place[None, :]] = literal.selected
     exact = queries.noise == keys.noise == EXACT
-    query_map, key_map = selector_logits(
-        selected, translation.typed.options.gap, compact=translation.on("rank") and exact
+    numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
+    query_map, key_map = (
+        selector_logits(selected, translation.typed.options.gap, compact=translation.on("rank") and exact)
+        if numbers is None
+        else square_logits(*numbers)
     )
     same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
     always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
     query_map, key_map = query_map[:, ~same], key_map[:, ~same]
     return _read(translation, queries).then(query_map), _read(translation, keys).then(key_map), always
+
+
+def _own_numbers(
+    translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
+) -> tuple[Array, Array] | None:
+    """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
+    domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
+    held = [translation.variables[number] for number in (literal.queries, literal.keys)]
+    own = all(variable is side for variable, side in zip(held, sides, strict=True))
+    if not (translation.on("match") and translation.typed.options.gap == GAP and own):
+        return None
+    numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
+    if len(numbers) < 2 or min(literal.selected.shape) <= SQUARE_RANK:
+        return None
+    return own_numbers(literal.selected, numbers[0], numbers[1])
 
 
 def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool:

@@ -34,6 +34,7 @@ class FunctionOfNumber:
             codes = codes[codes >= 0]
         codes = translation.told_apart(node, codes)
         self.node, self.read, self.points, self.codes = node, read, points, codes
+        self.tolerance = translation.tolerances.get(node.id, 0.0)
         self.space = translation.space(node)
         self.table = translation.rows(node, self.space, codes)
 
@@ -42,7 +43,7 @@ class FunctionOfNumber:
         if not self.space.numerical:
             units = steps(self.node, self.read, self.points, self.table)
             return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
-        precise = [units for units in self._candidates() if _precise(units, self.table)]
+        precise = [units for units in self._candidates() if _precise(units, self.table, self.tolerance)]
         return min(precise, key=lambda units: units.count, default=None)
 
     def _candidates(self) -> list[Units]:
@@ -157,10 +158,11 @@ def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]
     return order, others
 
 
-def _precise(units: Units, table: Array) -> bool:
-    """Whether a number comes out within tolerance, relative to the smallest number it has to be right for."""
+def _precise(units: Units, table: Array, tolerance: float) -> bool:
+    """Whether a number comes out within its tolerance, or one relative to the smallest number it must be right for."""
     smallest = float(np.abs(table[:, 0]).min(initial=np.inf))
-    return units.noise.error <= NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
+    usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
+    return units.noise.error <= max(usual, tolerance)
 
 
 def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[None, Array]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tracr.compiler.circuit import Component, Embedded
 from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.encode import check_one_hot
+from tracr.compiler.matching import tolerances
 from tracr.compiler.plans import Plan, Reader, choose_plan
 from tracr.compiler.translation.bits import Codebook
 from tracr.compiler.typed import PAIR, CompositeNode, PairLookup, SelectorNode, SOpNode, Typed
@@ -30,10 +31,12 @@ class Translation:
     def __init__(self, typed: Typed) -> None:
         self.typed = typed
         self.embedded: list[Embedded] = []
+        self.embedded_codes: dict[int, tuple[NDArray[np.integer], bool]] = {}
         self.components: list[Component] = []
         self.codebook = Codebook(typed)
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
+        self.tolerances = tolerances(typed) if typed.options.on("match") else {}
         self._clean: dict[Variable, Variable] = {}
         self._numbers: dict[int, Variable] = {}
         self.choices: list[str] = []
@@ -115,16 +118,16 @@ class Translation:
             table = np.array([space.code(value) for value in node.domain.values])
         return np.where((codes >= 0)[..., None], table[np.maximum(codes, 0)], 0.0)
 
-    def embed(self, node: SOpNode, *, by_token: Array | None = None, by_position: Array | None = None) -> None:
-        """Let the embedding write the s-op."""
+    def embed(self, node: SOpNode, codes: NDArray[np.integer], *, by_token: bool = False) -> None:
+        """Let the embedding write the s-op: a code for each token, or each position."""
         space = self.space(node, exact=True)
-        table = by_token if by_token is not None else by_position
-        assert table is not None
+        table = self.rows(node, space, codes)
+        self.embedded_codes[node.id] = codes, by_token
         inexact = bool((table.astype(np.float32) != table).any())
         noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
         variable = replace(space, noise=noise)
         self.variables[node.id] = variable
-        self.embedded.append(Embedded(variable, by_token, by_position))
+        self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
     def embed_inputs(self) -> None:
         """Tokens and positions are part of the paper's models even where the program does not use them."""

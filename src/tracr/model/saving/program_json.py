@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Domain, Finite, Interval
+from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.typed import (
     ERROR,
@@ -29,6 +30,7 @@ from tracr.compiler.typed import (
     Selector,
     SelectorNode,
     SOpNode,
+    Stored,
     TokensOp,
     Typed,
     Width,
@@ -131,7 +133,9 @@ def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
 
 def typed_json(typed: Typed) -> dict[str, Any]:
     """Everything but the options and the tables."""
+    stored = {"sums": list(typed.stored.sums), "few_bits": typed.stored.few_bits}
     return {
+        **({"stored": stored} if typed.stored != Stored() else {}),
         "lengths": list(typed.lengths),
         "outputs": [[encode_value(name), output] for name, output in typed.outputs],
         "sops": [_sop_json(node) for node in typed.sops.values()],
@@ -207,7 +211,7 @@ def _number(number: float) -> float:
 
 def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Typed:
     """The program `typed_json` and `typed_tables` wrote."""
-    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"))
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional=("stored",))
     left = dict(tables)
     sops: dict[int, SOpNode] = {}
     selectors: dict[int, Selector] = {}
@@ -229,7 +233,15 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
     outputs = _read_outputs(given["outputs"])
     typed = Typed(options, sops, selectors, outputs, (low.integer(1, longest), longest), tuple(warnings))
     _check(typed, given["sops"])
-    return typed
+    return replace(typed, stored=_read_stored(given["stored"], typed)) if "stored" in given else typed
+
+
+def _read_stored(reader: Reader, typed: Typed) -> Stored:
+    given = reader.object(("sums", "few_bits"))
+    sums = tuple(place.integer() for place in given["sums"].items())
+    if any(number not in typed.sops or sum_of(typed, typed.sops[number]) is None for number in sums):
+        given["sums"].fail("names a table that is no sum")
+    return Stored(sums, given["few_bits"].boolean())
 
 
 def _check(typed: Typed, reader: Reader) -> None:
