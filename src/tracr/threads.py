@@ -1,16 +1,36 @@
-"""Threads of numpy's BLAS: one for small matrices, where starting more costs longer than the product."""
+"""Threads: of numpy's BLAS, one for small matrices, where starting more costs longer than the product; and our own.
+
+BLAS waits for its threads by spinning, so on a busy machine two of them may be many times slower than one; threads
+that work on parts of a batch are not.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["blas_threads"]
+__all__ = ["blas_threads", "in_threads"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """`work` of every item, by as many threads as there are processors; numpy lets them run at once."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if min(len(items), processors) < 2:
+        return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # only large batches need it
+
+    with ThreadPoolExecutor(min(len(items), processors)) as pool:
+        return list(pool.map(work, items))
 
 
 @functools.cache

@@ -115,6 +115,14 @@ def test_what_takes_turns_is_labelled() -> None:
         model.residual.at("blocks.0.attn.hook_q")
 
 
+def test_a_stream_has_a_dimension() -> None:
+    """Also where nothing is ever read, because the output is 0."""
+    case = Case(147, ("x",), 4, 4, causal=True)
+    model = compile_quietly(case.program, case.vocab, 4, causal=True, level=2)
+    assert model.d_model >= 1
+    assert model.verify()
+
+
 def test_at_bos_nothing_is_left_behind() -> None:
     """A default carried by BOS is right in a slot that held something at BOS before: shares are 1 there."""
     counts = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("counts")

@@ -104,6 +104,7 @@ def construct(schedule: Schedule, options: Options) -> Construction:
     places = [
         (variable, place) for variable in order for place in range(variable.size) if circuit.keeps(variable, place)
     ]
+    places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
     if options.on("reuse"):
         schedule, layout = reuse(schedule, places)

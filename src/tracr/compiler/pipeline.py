@@ -30,7 +30,7 @@ Every intermediate value has `verify()`, run here at each border, and `show()`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
@@ -73,12 +73,17 @@ def tabulated(graph: Graph, options: Options) -> Typed:
     typed = choose_encodings(drop_unused(inferred))
     if options.on("share"):
         shared = choose_encodings(drop_unused(share(inferred)))
-        if len(shared.sops) == len(typed.sops) or not _deeper(shared, typed):
+        if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
         typed = smallest(typed, _size)
     typed.verify()
     return typed
+
+
+def _same_codes(shared: Typed, apart: Typed, same: Mapping[int, int]) -> bool:
+    """Whether every s-op has the code it would have by itself: then its readers need no other conversions."""
+    return all(shared.sops[same[number]].encoding is node.encoding for number, node in apart.sops.items())
 
 
 def _deeper(shared: Typed, apart: Typed) -> bool:

@@ -37,9 +37,9 @@ def smallest(typed: Typed, measured: Callable[[Typed], Size | None]) -> Typed:
         size = measured(way)
         if size is None:  # not exact enough this way
             continue
-        if best is None or (size.layers, size.parameters) < (best.layers, best.parameters):
-            if usual is None or all(own <= other for own, other in zip(size, usual, strict=True)):
-                chosen, best = way, size
+        smaller = best is None or (size.layers, size.parameters) < (best.layers, best.parameters)
+        if smaller and (usual is None or all(own <= other for own, other in zip(size, usual, strict=True))):
+            chosen, best = way, size
     return chosen
 
 

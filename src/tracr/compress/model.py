@@ -181,5 +181,6 @@ def compressed_model(
 ) -> CompressedModel:
     """Fold the projection into the weights."""
     parameters = fold(compiled.parameters, network, projection)
-    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.name not in ("parameters", "_cast")}
+    own = ("parameters", "_cast")
+    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name not in own}
     return CompressedModel(**shared, parameters=parameters, compiled=compiled, projection=projection, training=training)

@@ -59,7 +59,8 @@ class LinearMap:
     def then(self, matrix: Array) -> LinearMap:
         """This map followed by a matrix."""
         blocks, through = (
-            {variable: block @ matrix for variable, block in part.items()} for part in (self.blocks, self.through)
+            {variable: _times(block, matrix) for variable, block in part.items()}
+            for part in (self.blocks, self.through)
         )
         return LinearMap(blocks, matrix.shape[1], through)
 
@@ -98,6 +99,15 @@ def _sum(first: Blocks, second: Blocks) -> Blocks:
 
 def _nonzero(blocks: Blocks) -> Blocks:
     return {variable: block for variable, block in blocks.items() if block.any()}
+
+
+def _times(block: Array, matrix: Array) -> Array:
+    """`block @ matrix`; most codes are read by an identity, which is found faster than it is multiplied with."""
+    rows, columns = block.shape
+    if rows == columns > 1 and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
+        return matrix + 0.0  # as in a product, no zero is negative
+    product: Array = block @ matrix
+    return product
 
 
 def _row(variable: Variable, *weights: float) -> LinearMap:

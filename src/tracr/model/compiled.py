@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from tracr.compiler.typed import Typed
 from tracr.errors import TracrError, UnknownName
 from tracr.model.forward import Hook, forward
 from tracr.model.interventions import setting_hook
+from tracr.model.lean import Lean
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
@@ -30,7 +31,7 @@ from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.values import Value
-from tracr.threads import blas_threads
+from tracr.threads import blas_threads, in_threads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = ["CompiledModel", "Run"]
 
 Decoded = Any  # a list of values; a dict of them with several outputs; a list of either for a batch
-CHUNK = 32_000_000  # activations held at once
-SMALL = 30_000_000  # multiplications below which BLAS runs on one thread
+CHUNK = 250_000  # activations held at once: few enough to stay in a processor's cache
+SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,7 @@ class CompiledModel:
     variant: Variant | None = None
     certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
+    _lean: dict[Any, Lean] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -195,7 +197,7 @@ class CompiledModel:
         """The width of the residual stream."""
         return int(self.parameters.W_E.shape[1])
 
-    @property
+    @cached_property
     def n_parameters(self) -> int:
         """How many weights, biases included."""
         return sum(int(array.size) for _, array in self.parameters.named())
@@ -352,16 +354,25 @@ class CompiledModel:
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
-        parameters = self.cast(dtype)
-        work = ids.size * max(1, self.n_parameters)
-        with blas_threads(1 if work < SMALL else None):
+        rows = self._rows(ids) if hook is None else max(1, len(ids))
+        starts = range(0, len(ids), rows)
+        small = len(starts) > 1 or ids.size * self.n_parameters < SMALL
+        with blas_threads(1 if small else None):
             if hook is not None:
-                return np.asarray(self.forward(parameters, ids, hook))
-            parts = [
-                self.forward(parameters, ids[start : start + self._rows(ids)])
-                for start in range(0, len(ids), self._rows(ids))
-            ]
+                return self.forward(self.cast(dtype), ids, hook)
+            answers = self._answers(dtype)
+            parts = in_threads(lambda start: answers(ids[start : start + rows]), starts)
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
+
+    def _answers(self, dtype: DTypeLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """The pass from ids to logits where nobody looks at the activations."""
+        key = np.dtype(dtype)
+        if self.norm:
+            return lambda ids: self.forward(self.cast(key), ids)
+        if key not in self._lean:
+            self._lean[key] = Lean(self.cast(key))
+        lean, causal = self._lean[key], self.options.causal
+        return lambda ids: self._checked(lambda: lean(ids, causal=causal))
 
     @property
     def norm(self) -> LayerNorm | None:
@@ -369,15 +380,21 @@ class CompiledModel:
         return self.variant.layer_norm if self.variant else None
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
-        """One pass with the given weights.
+        """One pass with the given weights."""
+        causal, norm = self.options.causal, self.norm
+        return self._checked(lambda: forward(parameters, ids, np, causal=causal, hook=hook, norm=norm))
+
+    @staticmethod
+    def _checked(run: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """The logits of a pass, with a warning if they are not numbers.
 
         Whether a product of matrices was valid is told by its result: kernels of BLAS work on lanes that belong to
         no entry, and on some processors what lies there raises the floating-point flag that numpy warns about.
         """
         with np.errstate(invalid="ignore"):
-            logits = np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+            logits = np.asarray(run())
         if np.isnan(logits).any():
-            warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=2)
+            warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=3)
         return logits
 
     def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
@@ -452,10 +469,10 @@ class CompiledModel:
 
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""
-        columns = {output.name: output.decode(logits[:, 1:]) for output in self.outputs}
+        columns = {output.name: output.decode(logits[:, 1:]).tolist() for output in self.outputs}
         rows: list[Any] = []
         for row, (length, tokens) in enumerate(zip(given, real, strict=True)):
             padding = [self.options.pad] * (length - tokens)
-            values = {name: [*column[row, :tokens].tolist(), *padding] for name, column in columns.items()}
+            values = {name: [*column[row][:tokens], *padding] for name, column in columns.items()}
             rows.append(values if len(values) > 1 else next(iter(values.values())))
         return rows

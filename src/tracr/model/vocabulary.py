@@ -63,10 +63,17 @@ class Vocabulary:
         """Whether an item of the input is itself an input: a list, or a string made of tokens, and not a token."""
         if isinstance(item, str):
             return not self.known(item) and all(map(self.known, item))
-        return isinstance(item, list | tuple | np.ndarray) and not self.known(item)
+        return isinstance(item, list | np.ndarray) or (isinstance(item, tuple) and not self.known(item))
 
     def encode_one(self, tokens: Sequence[Value]) -> tuple[list[int], int]:
         """The ids of one sequence without BOS, and how many of them come before the padding."""
+        if isinstance(tokens, list | tuple | str) and self.shortest <= len(tokens) <= self.longest:
+            try:
+                plain = [self.ids[token] for token in tokens]
+            except (KeyError, TypeError):  # what is wrong is found below
+                plain = []
+            if plain and max(plain) < self.bos_id:
+                return plain, len(plain)
         try:
             if isinstance(tokens, set | frozenset | dict):
                 raise TypeError("it has no order")
