@@ -192,24 +192,27 @@ def test_show_all_repeats_the_whole_stream() -> None:
     assert len(got["residual"]) == len(got["sublayers"][0]["stream"][0])
 
 
+REUSING = ("--with", "fold", "--with", "reuse")
+
+
 def test_show_says_what_is_cleared() -> None:
-    """At level 2: variables come and go, and JSON has a label for every column."""
-    text = invoke("show", "reverse", "a", "b", "--level", "2", "--all")
+    """Where dimensions are used again: variables come and go, and JSON has a label for every column."""
+    text = invoke("show", "reverse", "a", "b", *REUSING, "--all")
     last = text[text.index("attn 3") :]
     assert re.search(r"^ +length +cleared$", last, re.MULTILINE)
     assert re.search(r"^ +length +not written yet$", text, re.MULTILINE)
     assert re.search(r"^ +length +cleared( +\*){2}$", text, re.MULTILINE)
-    got = invoke_json("show", "reverse", "a", "b", "--level", "2")
+    got = invoke_json("show", "reverse", "a", "b", *REUSING)
     assert {len(row) for step in got["sublayers"] for row in step["stream"]} == {len(got["residual"])}
     assert "length:1" in got["residual"]
 
 
 def test_info_says_what_is_folded() -> None:
     """And that there are more directions than dimensions; JSON says when each is there."""
-    text = invoke("info", "reverse", "--level", "2")
+    text = invoke("info", "reverse", *REUSING)
     assert re.search(r"^folded +opposite, read from sequence_map$", text, re.MULTILINE)
     assert re.search(r"^d_model +18, for 24 directions$", text, re.MULTILINE)
-    held = {one["label"]: one for one in invoke_json("info", "reverse", "--level", "2")["residual"]}
+    held = {one["label"]: one for one in invoke_json("info", "reverse", *REUSING)["residual"]}
     assert (held["length:1"]["since"], held["length:1"]["until"]) == (1, 3)
     assert held["tokens:a"]["until"] is None
 

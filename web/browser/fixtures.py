@@ -181,8 +181,11 @@ def others(folder: Path) -> None:
     composite = rasp.Aggregate((same & before) | is_a, rasp.indices).named("mean")
     tracr.compile(composite, "abc", 6).explore("abcb", name="composite").save(folder / "composite.html")
     tracr.compile(rasp.tokens, "ab", 3).explore(name="nothing").save(folder / "nothing.html")
+    example, passes = EXAMPLES["reverse"], {"fold": True, "reuse": True}
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, passes=passes)
+    model.explore(name="reusing").save(folder / "reusing.html")
     kind = rasp.Map(lambda n: n % 7, rasp.tokens).named("kind")
-    tracr.compile(kind, range(1200), 4, level=2).explore([7, 1199, 0], name="bits").save(folder / "bits.html")
+    tracr.compile(kind, range(1200), 4).explore([7, 1199, 0], name="bits").save(folder / "bits.html")
     fails = rasp.Map(lambda n: 1 / (n - 2), rasp.SelectorWidth(same)).named("fails")
     tracr.compile(fails, "ab", 4).explore("aab", name="fails").save(folder / "fails.html")
     frame = tracr.compile(EXAMPLES["hist"].program, "abc", 5).explore("abca")._repr_html_()

@@ -33,7 +33,7 @@ for (const { name, text, variable, position, value, before: old, after: now } of
   });
 
 test("a row is blank once its dimensions are cleared; a tooltip says what they hold then", async () => {
-  const page = await open(browser, "reverse-2");
+  const page = await open(browser, "reusing");
   await page.fill("#input", "a b c");
   await page.getByRole("button", { name: "open all rows" }).click();
   const values = (name) =>

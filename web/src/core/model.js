@@ -129,7 +129,7 @@ export class Model {
     return position === 0 ? null : this.oneOf(group, [...group.dropped, ...cleared]);
   }
 
-  /** The value whose code is there: all of it, or what is left of it. */
+  /** The value whose code is there, or what is left of it; values that no reader tells apart may have the same. */
   readCode(group, at, stage) {
     const near = (x, y) => Math.abs(x - y) <= CODE * Math.max(1, Math.abs(y));
     const fits = ({ coordinates }) =>

@@ -70,10 +70,11 @@ function held(sop, group) {
   if (sop.folded)
     return `It has no direction of its own, and takes no neurons: it is linear in what is there already, so its readers read ${listed(sop.folded) || "a constant"} instead.`;
   if (!group) return "It needs no place in the residual stream.";
-  if (group.codes && group.own.every((row) => /^bit\d+$/.test(row.name)))
+  if (group.codes && !group.own.every((row) => /^bit\d+$/.test(row.name)))
+    return `What is read of it is stored in ${count(group.own.length, "direction")}.`;
+  if (group.codes)
     return `Its values are numbered, and the numbers stored in bits: ${count(group.own.length, "direction")}, +1 for 0 and −1 for 1.`;
   if (group.numerical) return `It is stored as a number (${count(group.rows.length, "direction")}).`;
-  if (group.codes) return `What is read of it is stored in ${count(group.own.length, "direction")}.`;
   const dropped = group.dropped.length ? `; ${count(group.dropped.length, "value")} that nothing reads got none` : "";
   return `It is stored one-hot: ${count(group.rows.length, "direction")}, one per value${dropped}.`;
 }
