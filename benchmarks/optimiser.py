@@ -69,8 +69,8 @@ def _library() -> list[str]:
         cells = [_size(**theirs) if theirs else "–"]
         models = [_compiled(case, level) for level in (0, 1, 2)]
         cells += [_cells(model) for model in models]
-        bounds = {row.what: row for row in models[-1].bounds().rows}
-        found = [bounds[what].bound for what in ("layers", "live directions", "dimensions")]
+        bounds = models[-1].bounds()
+        found = [bounds.layers.bound, bounds.live.bound, bounds.dimensions.bound]
         lines.append(f"| {name} | {' | '.join(cells)} | {', '.join(map(str, found))} |")
     return lines
 
