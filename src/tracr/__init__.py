@@ -121,8 +121,8 @@ def compile(
         max_seq_len: the longest input, BOS not counted.
         causal: mask attention to earlier positions; the program means what `rasp.causal_eval` says.
         level: 0 keeps the paper's structure (one operation, one component, a direction `one`); 1 also shares equal
-            sub-expressions, merges heads and drops what nothing reads; 2 also lets readers of linear operations read
-            what these are made of, and places what can wait where the residual stream is narrowest.
+            sub-expressions, merges heads and drops what nothing reads; 2 looks for the smallest model, in which not
+            every variable of the program has directions of its own.
         bos: name of the beginning-of-sequence token, which the model adds by itself.
         pad: name of the padding token.
         strict: refuse whatever would otherwise be a warning or a recorded assumption.
