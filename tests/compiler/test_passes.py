@@ -161,6 +161,11 @@ def test_any_passes_give_the_same_answers_at_length(case: Case, passes: set[str]
     check(case, passes)
 
 
+def test_a_value_that_is_never_taken_is_not_read() -> None:
+    """Fused, a table is constant, and all that its reader asks is whether it is the other value."""
+    check(Case(6, (False, True), 10, 3, causal=True), {*AUTOMATIC})
+
+
 def smallest(program: SOp, vocab: str = "abc", max_seq_len: int = 4, **options: Any) -> CompiledModel:
     """Level 2, compared with the interpreter on every input."""
     model = compile_quietly(program, vocab, max_seq_len, level=2, **options)

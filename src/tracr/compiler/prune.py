@@ -20,7 +20,8 @@ Read = dict[Variable, NDArray[np.bool_]]
 
 def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
-    zero = {variable for part in circuit.components for variable, matrix in part.writes if not matrix.any()}
+    written = ((variable, matrix) for part in circuit.components for variable, matrix in part.writes)
+    zero: Read = {variable: np.asarray(~matrix.any(axis=0)) for variable, matrix in written}
     read: Read = {}
     for linear in circuit.unembedded:
         _mark(read, linear)
@@ -40,10 +41,10 @@ def _mark(read: Read, linear: LinearMap) -> None:
         rows |= block.any(axis=1)
 
 
-def _trim(component: Component, read: Read, zero: set[Variable]) -> Component | None:
+def _trim(component: Component, read: Read, zero: Read) -> Component | None:
     """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
 
-    What is always zero (the number 0) is not read.
+    What is always zero (the number 0, a value that is never taken) is not read.
     """
     writes: list[tuple[Variable, Array]] = [
         (variable, np.where(read[variable], matrix, 0.0)) for variable, matrix in component.writes if variable in read

@@ -31,6 +31,7 @@ __all__ = ["FastRecipe", "fast"]
 Array = NDArray[Any]
 PIECES = 5  # of a descent, between which the user hears of it
 LARGEST = 1500  # trained numbers beyond which the curvature matrix is not worth its time
+WORK, FEWEST = 2e9, 32  # multiplications of a curvature matrix, which limit its inputs, but to no fewer than this
 PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, at first and at last
 
 
@@ -97,6 +98,7 @@ class _Search:
         self.train_weights, self.progress = train_weights, progress
         self.part = _on(objective, objective.task.sample(recipe.inputs))
         self.fine = _on(objective, objective.task.sample(2 * recipe.inputs), np.float64)
+        self.curved = _on(objective, objective.task.sample(self._inputs()), np.float64)
         self.softest = min(1.0, recipe.softest / gap)
         self.evaluate = self.jax.jit(_on(objective, objective.task, np.float64).loss)
         self.polishes: dict[int, Polish] = {}
@@ -105,6 +107,14 @@ class _Search:
         self.clock = time.perf_counter()
         self.times: list[tuple[float, float]] = []
         self.interrupted = False
+
+    def _inputs(self) -> int:
+        """How many inputs second-order steps look at: the curvature takes their residuals times numbers squared."""
+        task = self.objective.task
+        width = task.network.width
+        residuals = task.ids.shape[1] * width * (len(task.network.parts) + 1)
+        numbers = width * self.dim * self.objective.sites.count
+        return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / (residuals * numbers**2))))
 
     def run(self) -> None:
         """From exact starts and from random ones. A few of these go before all; before them exact ones that fit."""
@@ -251,7 +261,7 @@ class _Search:
             polish = self.polishes.get(surplus)
             if polish is None:
                 example = jax.tree.map(lambda array: array[0], params)
-                polish = self.polishes[surplus] = Polish(self.fine, example, surplus)
+                polish = self.polishes[surplus] = Polish(self.curved, example, surplus)
             rows = polish.rows(params)
             damping, before = jnp.full(len(rows), 1e-2), np.full(len(rows), np.nan)
             for number, pull in enumerate(pulls):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -67,12 +67,13 @@ class LinearMap:
     def __add__(self, other: LinearMap) -> LinearMap:
         return LinearMap(_sum(self.blocks, other.blocks), self.width, _sum(self.through, other.through))
 
-    def columns(self, used: NDArray[np.bool_], zero: Set[Variable]) -> LinearMap:
-        """Only these outputs, reading only what they depend on, and not what is always `zero`."""
+    def columns(self, used: NDArray[np.bool_], zero: Mapping[Variable, NDArray[np.bool_]]) -> LinearMap:
+        """Only these outputs, reading only what they depend on, and not the coordinates that are always `zero`."""
         blocks, through = (
-            {variable: block[:, used] for variable, block in part.items() if variable not in zero}
-            for part in (self.blocks, self.through)
+            {variable: block[:, used] for variable, block in part.items()} for part in (self.blocks, self.through)
         )
+        for variable in blocks.keys() & zero.keys():
+            blocks[variable] = np.where(zero[variable][:, None], 0.0, blocks[variable])
         return LinearMap(_nonzero(blocks), int(used.sum()), _nonzero(through))
 
     def beside(self, other: LinearMap) -> LinearMap:
