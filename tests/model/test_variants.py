@@ -458,3 +458,15 @@ def test_a_variant_says_what_was_done() -> None:
     assert repr(model).endswith("level 1, rotated(seed=7), with_layer_norm(), with_noise(1e-06, seed=0))")
     assert repr(model.plain).endswith("level 1)")
     assert model.residual.labels == model.plain.residual.labels
+
+
+def test_the_bound_on_the_stream_counts_every_bit() -> None:
+    """A code in bits is as long as it has directions; other features of a value, such as squares, are longer."""
+    bits = tracr.compile(rasp.Map(lambda x: x % 3, rasp.tokens), range(1100), 20)
+    squares = tracr.compile(programs.make_reverse(rasp.tokens), range(20), 20, level=2)
+    for model in (bits, squares):
+        assert any(variable.compact for variable in model.construction.slots)
+        run = model.run([list(range(20))])
+        streams = [run["hook_embed"] + run["hook_pos_embed"], *(run[name] for name in run if "hook_resid" in name)]
+        assert max(float((stream**2).sum(axis=-1).max()) for stream in streams) <= largest_square(model)
+        assert model.with_layer_norm().verify(300)

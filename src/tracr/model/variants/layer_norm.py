@@ -77,6 +77,7 @@ def largest_square(model: CompiledModel) -> float:
     largest = 0.0
     for variable in model.construction.slots:
         number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
+        code = 1.0 if variable.codebook is None else float((variable.codebook**2).sum(axis=1).max())
         at_bos = float(variable.bos_code() @ variable.bos_code())
-        largest += max(float(variable.size) if variable.compact else 1.0, number**2, at_bos)
+        largest += max(1.0, number**2, code, at_bos)
     return largest
