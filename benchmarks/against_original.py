@@ -1,6 +1,6 @@
 """This compiler beside the original Tracr (the package `tracr-pypi`), in one run on one machine.
 
-    python benchmarks/against_original.py                all of the library, five sizes: about 25 minutes
+    python benchmarks/against_original.py                all of the library, five sizes: about half an hour
     python benchmarks/against_original.py --quick        three programs at the smallest size
     python benchmarks/against_original.py --report       no measurements: table and plots of those there are
 

@@ -192,7 +192,6 @@ def measured(
         training=replace(
             training, loss=loss, output_loss=output, layer_loss=layers, compiled_loss=output_weight * floor
         ),
-        _cast={},
     )
 
 

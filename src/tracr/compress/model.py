@@ -181,6 +181,5 @@ def compressed_model(
 ) -> CompressedModel:
     """Fold the projection into the weights."""
     parameters = fold(compiled.parameters, network, projection)
-    own = ("parameters", "_cast")
-    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name not in own}
+    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name != "parameters"}
     return CompressedModel(**shared, parameters=parameters, compiled=compiled, projection=projection, training=training)

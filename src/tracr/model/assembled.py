@@ -112,7 +112,7 @@ class AssembledTransformerModel:
         ids = self.input_encoder.encode(tokens)
         parameters = as_parameters(self.params, self.model_config, self.compiled.parameters.W_U)
         seen: dict[str, Array] = {}
-        model = replace(self.compiled, parameters=parameters, _cast={})
+        model = replace(self.compiled, parameters=parameters)
         logits = model.logits(np.array([ids]), np.float32, seen.__setitem__)
         layers = range(self.model_config.num_layers)
         embeddings = seen["hook_embed"] + seen["hook_pos_embed"]

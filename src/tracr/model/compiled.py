@@ -104,7 +104,7 @@ class CompiledModel:
     source: str = field(default="", repr=False)
     variant: Variant | None = None
     certified: bool = True
-    _cast: dict[Any, Parameters] = field(default_factory=dict, repr=False)
+    _cast: dict[Any, Parameters] = field(default_factory=dict, init=False, repr=False)
     _lean: dict[Any, Lean] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -157,7 +157,7 @@ class CompiledModel:
         from tracr.compiler.assemble import assemble
 
         parameters = assemble(self.construction, self.options)
-        return replace(self, parameters=parameters, variant=None, certified=True, _cast={})
+        return replace(self, parameters=parameters, variant=None, certified=True)
 
     @cached_property
     def labelled(self) -> CompiledModel:
@@ -167,7 +167,7 @@ class CompiledModel:
         from tracr.model.variants.variant import in_basis
 
         parameters = in_basis(self.parameters, self.basis.read, self.basis.write)
-        return replace(self, parameters=parameters, variant=None, _cast={})
+        return replace(self, parameters=parameters, variant=None)
 
     def rotated(self, seed: int = 0) -> CompiledModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""

@@ -44,7 +44,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
         given = trimmed
     if _equal(given, own) or _equal(given, model.cast(np.float32)):
         return model
-    return replace(model, parameters=given, certified=False, _cast={})
+    return replace(model, parameters=given, certified=False)
 
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
