@@ -1,9 +1,11 @@
 # On a fresh machine with Python >= 3.11:
 #   make demo    set up, compile a program and show it run
 #   make test    set up, then lint, types and the normal test tier
-# Set-up happens in .venv, and again only when pyproject.toml changes.
+# Set-up happens in .venv, and again only when what is installed changes.
 
 VENV := .venv
+# What an installation is made from, besides Python files.
+INSTALLED := pyproject.toml setup.py src/tracr/model/_kernel.c
 # transformers and torch, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
 BIN := $(VENV)/bin
@@ -44,7 +46,7 @@ slow: $(VENV)/.installed-slow $(BARE)/.installed
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
 test-wheel:
-	rm -rf dist $(WHEEL)
+	rm -rf dist build/lib* build/bdist* $(WHEEL)
 	$(PYTHON) -m venv $(WHEEL)
 	$(WHEEL)/bin/python -m pip wheel -q --no-deps -w dist .
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
@@ -75,17 +77,18 @@ lint: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) $(WHEEL) $(BARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f src/tracr/model/_kernel.*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "tracr needs Python >= 3.11; name one with make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+$(VENV)/.installed: $(INSTALLED) | $(BIN)/python
 	$(BIN)/python -m pip install -q -e .
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: $(INSTALLED) | $(BIN)/python
 	$(BIN)/python -m pip install -q -e '.[dev]'
 	touch $(VENV)/.installed $@
 

@@ -16,20 +16,26 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["blas_threads", "in_threads"]
+__all__ = ["blas_threads", "in_threads", "processors"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+@functools.cache
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """`work` of every item, by as many threads as there are processors; numpy lets them run at once."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if min(len(items), processors) < 2:
+    threads = min(len(items), processors())
+    if threads < 2:
         return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # only large batches need it
 
-    with ThreadPoolExecutor(min(len(items), processors)) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))
 
 

@@ -142,6 +142,9 @@ class CompressedModel(CompiledModel):
             logits[rows, :size] = super().logits(ids[rows, :size], dtype)
         return logits
 
+    def _kernel(self, dtype: DTypeLike) -> None:
+        """None: what is done about padding and lengths is done to logits."""
+
     def run(
         self,
         tokens: Sequence[Any],

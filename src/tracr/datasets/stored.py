@@ -79,8 +79,8 @@ class StoredModel:
         """The program's output on `tokens` (no BOS)."""
         ids, _, (real,) = self.vocabulary.encode([tokens])
         logits = np.asarray(forward(self.parameters, ids, np, causal=self.entry["causal"]))
-        (output,) = self.entry["outputs"]
-        decoded = _output(output).decode(logits[0, 1 : real + 1]).tolist()
+        output = _output(*self.entry["outputs"])
+        decoded = output.decode(output.codes(logits[0, 1 : real + 1])).tolist()
         return [*decoded, *[self.vocabulary.pad] * (len(tokens) - real)]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -22,7 +22,7 @@ from tracr.compiler.typed import Typed
 from tracr.errors import TracrError, UnknownName
 from tracr.model.forward import Hook, forward
 from tracr.model.interventions import setting_hook
-from tracr.model.lean import Lean
+from tracr.model.kernel import Kernel
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledModel", "Run"]
 
+Result = TypeVar("Result")
 Decoded = Any  # a list of values; a dict of them with several outputs; a list of either for a batch
 CHUNK = 250_000  # activations held at once: few enough to stay in a processor's cache
 SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
@@ -105,7 +106,6 @@ class CompiledModel:
     variant: Variant | None = None
     certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, init=False, repr=False)
-    _lean: dict[Any, Lean] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -354,25 +354,33 @@ class CompiledModel:
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        if hook is None and (kernel := self._kernel(dtype)):
+            return self._checked(*kernel.logits(ids))
         rows = self._rows(ids) if hook is None else max(1, len(ids))
         starts = range(0, len(ids), rows)
         small = len(starts) > 1 or ids.size * self.n_parameters < SMALL
+        parameters = self.cast(dtype)
         with blas_threads(1 if small else None):
-            if hook is not None:
-                return self.forward(self.cast(dtype), ids, hook)
-            answers = self._answers(dtype)
-            parts = in_threads(lambda start: answers(ids[start : start + rows]), starts)
+            parts = in_threads(lambda start: self.forward(parameters, ids[start : start + rows], hook), starts)
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
 
-    def _answers(self, dtype: DTypeLike) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        """The pass from ids to logits where nobody looks at the activations."""
-        key = np.dtype(dtype)
+    def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
+        """What each output is for ids [batch, position] that start with BOS, as codes into its domain."""
+        kernel = self._kernel(dtype)
+        if kernel is None:
+            logits = self.logits(ids, dtype)
+            return [output.codes(logits) for output in self.outputs]
+        return self._checked(*kernel.codes(ids))
+
+    def _kernel(self, dtype: DTypeLike) -> Kernel | None:
+        """The pass for who does not look at the activations, where there is one."""
+        return self._float32_kernel if dtype is np.float32 or np.dtype(dtype) == np.float32 else None
+
+    @cached_property
+    def _float32_kernel(self) -> Kernel | None:
         if self.norm:
-            return lambda ids: self.forward(self.cast(key), ids)
-        if key not in self._lean:
-            self._lean[key] = Lean(self.cast(key))
-        lean, causal = self._lean[key], self.options.causal
-        return lambda ids: self._checked(lambda: lean(ids, causal=causal))
+            return None
+        return Kernel.of(self.cast(np.float32), self.vocabulary, self.outputs, self.options.causal)
 
     @property
     def norm(self) -> LayerNorm | None:
@@ -380,22 +388,21 @@ class CompiledModel:
         return self.variant.layer_norm if self.variant else None
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
-        """One pass with the given weights."""
-        causal, norm = self.options.causal, self.norm
-        return self._checked(lambda: forward(parameters, ids, np, causal=causal, hook=hook, norm=norm))
-
-    @staticmethod
-    def _checked(run: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """The logits of a pass, with a warning if they are not numbers.
+        """One pass with the given weights.
 
         Whether a product of matrices was valid is told by its result: kernels of BLAS work on lanes that belong to
         no entry, and on some processors what lies there raises the floating-point flag that numpy warns about.
         """
         with np.errstate(invalid="ignore"):
-            logits = np.asarray(run())
-        if np.isnan(logits).any():
+            logits = np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+        return self._checked(logits, not np.isnan(logits).any())
+
+    @staticmethod
+    def _checked(result: Result, numbers: bool) -> Result:
+        """The result of a pass, with a warning if some logits were not numbers."""
+        if not numbers:
             warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=3)
-        return logits
+        return result
 
     def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
         """What readers see of a residual stream: itself, or what a layer norm makes of it."""
@@ -415,9 +422,12 @@ class CompiledModel:
 
         Positions that hold PAD give PAD. With several outputs the result is a dict.
         """
+        kernel = self._kernel(dtype)
+        if kernel is not None and (found := kernel.answer(tokens)) is not None:
+            return found
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
-        decoded = self.decode(self.logits(ids, dtype), given, real)
+        decoded = self._decode(self.codes(ids, dtype), given, real)
         return decoded[0] if single else decoded
 
     def run(
@@ -469,10 +479,21 @@ class CompiledModel:
 
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""
-        columns = {output.name: output.decode(logits[:, 1:]).tolist() for output in self.outputs}
-        rows: list[Any] = []
-        for row, (length, tokens) in enumerate(zip(given, real, strict=True)):
-            padding = [self.options.pad] * (length - tokens)
-            values = {name: [*column[row][:tokens], *padding] for name, column in columns.items()}
-            rows.append(values if len(values) > 1 else next(iter(values.values())))
-        return rows
+        return self._decode([output.codes(logits) for output in self.outputs], given, real)
+
+    def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from its codes."""
+        columns: list[list[Any]] = [
+            output.decode(row[:, 1:]).tolist() for output, row in zip(self.outputs, codes, strict=True)
+        ]
+        if any(number < codes[0].shape[1] - 1 for number in real):
+            pad = self.options.pad
+            for column in columns:
+                column[:] = [
+                    row[:tokens] + [pad] * (length - tokens)
+                    for row, length, tokens in zip(column, given, real, strict=True)
+                ]
+        if len(columns) == 1:
+            return columns[0]
+        names = [output.name for output in self.outputs]
+        return [dict(zip(names, rows, strict=True)) for rows in zip(*columns, strict=True)]

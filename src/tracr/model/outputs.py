@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Domain, Finite
 from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
 
 __all__ = ["Output"]
 
@@ -41,12 +42,32 @@ class Output:
             values[code] = value
         return values
 
+    @property
+    def kept(self) -> tuple[int, int, bool]:
+        """What has to be known of the logits: from where to where, and whether only which of them is the largest."""
+        return self.start, self.stop, self.encoding is Encoding.CATEGORICAL
+
+    @property
+    def ascending(self) -> tuple[tuple[Value, ...] | None, NDArray[np.float64] | None]:
+        """Its values, `None` for an interval; for numbers in ascending order, `None` last, with what lies between."""
+        if not isinstance(self.domain, Finite):
+            return None, None
+        values = self.domain.values
+        if self.encoding is Encoding.CATEGORICAL:
+            return values, None
+        ordered, middles = self.domain.ascending
+        return (*(values[code] for code in ordered), None), np.ascontiguousarray(middles, np.float64)
+
     def codes(self, logits: NDArray[Any]) -> NDArray[Any]:
         """Codes into the domain for logits [..., d_vocab_out]; numbers (NaN for `None`) if it is an interval."""
         mine = logits[..., self.start : self.stop]
+        return self.codes_of(mine.argmax(axis=-1)[..., None] if self.encoding is Encoding.CATEGORICAL else mine)
+
+    def codes_of(self, kept: NDArray[Any]) -> NDArray[Any]:
+        """The same for what was kept of the logits."""
         if self.encoding is Encoding.CATEGORICAL:
-            return np.asarray(mine.argmax(axis=-1))
-        raw = mine[..., 0].astype(np.float64)
+            return kept[..., 0].astype(np.intp, copy=False)
+        raw, mine = kept[..., 0].astype(np.float64), kept
         none = mine[..., 1] > 0.5 if mine.shape[-1] > 1 else np.zeros(raw.shape, dtype=bool)
         if not isinstance(self.domain, Finite):
             return np.where(none, np.nan, raw)
@@ -54,9 +75,8 @@ class Output:
         nearest = ordered[np.searchsorted(middles, raw)] if len(ordered) else np.zeros(raw.shape, dtype=np.intp)
         return np.where(none, self.domain.index.get(None, 0), nearest)
 
-    def decode(self, logits: NDArray[Any]) -> NDArray[Any]:
-        """Values (an object array) for logits [..., d_vocab_out]."""
-        codes = self.codes(logits)
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Values (an object array) for codes."""
         if isinstance(self.domain, Finite):
             return np.asarray(self._values[codes])
         decoded = codes.astype(object)

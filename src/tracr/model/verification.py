@@ -179,11 +179,11 @@ def _ids(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
 def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
     """Which inputs give a wrong output at some position."""
     codes = evaluation.batch.codes
-    logits = model.logits(_ids(model, codes, padded))[:, 1 : codes.shape[1] + 1]
     wrong = np.zeros(len(codes), dtype=bool)
-    for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
+    found = model.codes(_ids(model, codes, padded))
+    for output, (_, number), got in zip(model.outputs, model.typed.outputs, found, strict=True):
         expected = np.broadcast_to(evaluation.codes[number], codes.shape)
-        wrong |= differs(output.domain, expected, output.codes(logits)).any(axis=1)
+        wrong |= differs(output.domain, expected, got[:, 1 : codes.shape[1] + 1]).any(axis=1)
     return wrong
 
 
@@ -210,14 +210,14 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
 
     codes = _shrink(codes, model.typed.lengths[0], fails)
     evaluation = evaluate_batch(model.typed, _single(codes))
-    logits = model.logits(_ids(model, codes[None, :], padded))[:, 1 : len(codes) + 1]
-    for output, (_, number) in zip(model.outputs, model.typed.outputs, strict=True):
-        expected = np.broadcast_to(evaluation.codes[number], (1, len(codes)))
-        if differs(output.domain, expected, output.codes(logits)).any():
+    found = model.codes(_ids(model, codes[None, :], padded))
+    for output, (_, number), every in zip(model.outputs, model.typed.outputs, found, strict=True):
+        expected, got = np.broadcast_to(evaluation.codes[number], (1, len(codes))), every[:, 1 : len(codes) + 1]
+        if differs(output.domain, expected, got).any():
             variable, position = _first_difference(model, evaluation, padded)
             tokens = [model.options.vocab[code] for code in codes.tolist()]
-            got = output.decode(logits)[0].tolist()
-            return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], got, variable, position)
+            values = output.decode(got)[0].tolist()
+            return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], values, variable, position)
     raise AssertionError("a counterexample that is none")
 
 

@@ -1,0 +1,16 @@
+"""The part of the package that is compiled; where there is no C compiler the package does without."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "tracr.model._kernel",
+            ["src/tracr/model/_kernel.c"],
+            extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi"],
+            py_limited_api=True,
+            optional=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

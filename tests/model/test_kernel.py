@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tracr
+from tracr.model import kernel
+from tracr.model.forward import forward
+from tracr.model.kernel import Kernel
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.rasp import rasp
+from tracr.rasp.programs import EXAMPLES
+
+needed = pytest.mark.skipif(kernel._kernel is None, reason="installed without a C compiler")
+
+
+def test_is_built_where_there_is_a_compiler() -> None:
+    assert kernel._kernel is not None or shutil.which("cc") is None
+
+
+def _ids(model: tracr.CompiledModel) -> np.ndarray:
+    """Random inputs with BOS in front, some of them padded."""
+    rng = np.random.default_rng(0)
+    vocabulary = model.vocabulary
+    ids = rng.integers(len(vocabulary.tokens), size=(40, 1 + vocabulary.longest))
+    ids[:, 0] = vocabulary.bos_id
+    ids[20:, -1] = vocabulary.pad_id
+    return ids
+
+
+def _logits(model: tracr.CompiledModel, parameters: Parameters, ids: np.ndarray, causal: bool = False) -> np.ndarray:
+    logits, numbers = Kernel(parameters, model.vocabulary, model.outputs, causal).logits(ids)
+    assert numbers
+    return logits
+
+
+@needed
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", ["hist", "frac_prevs", "sort_freq", "dyck1", "detect_pattern", "closer"])
+def test_is_the_forward_pass(name: str, causal: bool, level: int) -> None:
+    example = EXAMPLES[name]
+    model = tracr.compile(example.program, example.vocab, example.max_seq_len, causal, level)
+    ids = _ids(model)
+    parameters = model.cast(np.float32)
+    expected = forward(parameters, ids, np, causal=causal)
+    np.testing.assert_allclose(_logits(model, parameters, ids, causal), expected, atol=3e-5)
+    for codes, output in zip(model.codes(ids), model.outputs, strict=True):
+        np.testing.assert_array_equal(codes, output.codes(expected))
+
+
+def _network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:
+    """Weights that no compiler made, some layers without heads or neurons, and ids for them."""
+    width, positions, tokens, logits = rng.integers(1, 20, size=4).tolist()
+    zeros = rng.choice([0.0, 0.5, 0.9])
+
+    def array(*shape: int) -> np.ndarray:
+        return 0.4 * rng.normal(size=shape) * (rng.random(shape) >= zeros)
+
+    layers = []
+    for _ in range(rng.integers(4)):
+        heads, d_head, neurons = rng.integers((0, 1, 0), (4, 6, 10)).tolist()
+        maps = [array(heads, width, d_head) for _ in range(3)]
+        biases = [array(heads, d_head) for _ in range(3)]
+        layer = dict(zip(("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V"), (*maps, *biases), strict=True))
+        layer |= {"W_O": array(heads, d_head, width), "b_O": array(width)}
+        layer |= {"W_in": array(width, neurons), "b_in": array(neurons)}
+        layers.append(LayerParameters(**layer, W_out=array(neurons, width), b_out=array(width)))
+    parameters = Parameters(array(tokens, width), array(positions, width), tuple(layers), array(width, logits))
+    return parameters, rng.integers(tokens, size=(rng.integers(10), rng.integers(1, positions + 1)))
+
+
+@needed
+@settings(max_examples=300)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_any_weights(seed: int, causal: bool) -> None:
+    parameters, ids = _network(np.random.default_rng(seed))
+    model = tracr.compile(rasp.tokens, "ab", 2)
+    expected = forward(parameters, ids, np, causal=causal)
+    found = _logits(model, parameters.map(lambda array: array.astype(np.float32)), ids, causal)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=1e-3 * max(1.0, np.abs(expected).max(initial=0)))
+
+
+@needed
+def test_the_exponential_is_exact_to_a_few_units() -> None:
+    """One head that attends to BOS with score 0 and to token i with score -i/8 reads off e^(-i/8)."""
+    scores = -np.arange(900) / 8
+    count, one = len(scores), np.ones((1, 1, 1))
+    W_E = np.zeros((count + 1, 3))
+    W_E[:count, 0], W_E[:count, 1], W_E[:, 2] = scores, 1, 1
+    layer = LayerParameters(
+        W_Q=np.array([[[0], [0], [1.0]]]),
+        W_K=np.array([[[1.0], [0], [0]]]),
+        W_V=np.array([[[0], [1.0], [0]]]),
+        W_O=np.concatenate([0 * one, 0 * one, one], axis=2),
+        b_Q=np.zeros((1, 1)),
+        b_K=np.zeros((1, 1)),
+        b_V=np.zeros((1, 1)),
+        b_O=np.zeros(3),
+        W_in=np.zeros((3, 0)),
+        b_in=np.zeros(0),
+        W_out=np.zeros((0, 3)),
+        b_out=np.zeros(3),
+    )
+    parameters = Parameters(W_E, np.zeros((2, 3)), (layer,), np.array([[0], [0], [1.0]]))
+    ids = np.stack([np.full(count, count), np.arange(count)], axis=1)
+    model = tracr.compile(rasp.tokens, "ab", 2)
+    share = _logits(model, parameters.map(lambda array: array.astype(np.float32)), ids)[:, 1, 0] - 1
+    expected = np.exp(scores) / (1 + np.exp(scores))
+    assert np.abs(share - expected).max() < 4 * 2.0**-24
+    assert share[0] == 0.5
+    assert (share[scores < -88] == 0).all()
+
+
+@needed
+def test_weights_that_are_all_zero() -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 4)
+    assert not _logits(model, model.parameters.map(np.zeros_like), _ids(model)).any()
+
+
+@needed
+def test_biases_are_written_where_no_weight_is() -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 4)
+    first = model.parameters.layers[0]
+    layer = {field.name: np.zeros_like(getattr(first, field.name)) for field in fields(LayerParameters)}
+    layer["b_O"], layer["b_out"] = layer["b_O"] + 1, layer["b_out"] + 2
+    biased = replace(model.parameters, layers=(LayerParameters(**layer),))
+    ids = _ids(model)
+    np.testing.assert_allclose(_logits(model, biased, ids), forward(biased, ids, np, causal=False))
+
+
+@needed
+def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tracr.compile(EXAMPLES["reverse"].program, "abc", 5)
+    ids, inputs = _ids(model), [list("abcab"), list("caabb"), list("bbbbc")]
+    whole, answers = model.logits(ids), model(inputs)
+    monkeypatch.setattr(kernel, "WORTH", 1)
+    monkeypatch.setattr(kernel, "processors", lambda: 3)
+    np.testing.assert_array_equal(model.logits(ids), whole)
+    assert model(inputs) == answers == [row[::-1] for row in inputs]
+
+
+OUTPUTS: dict[str, Any] = {
+    "categories": EXAMPLES["reverse"].program,
+    "numbers": EXAMPLES["frac_prevs"].program,
+    "any number": rasp.numerical(
+        rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ), rasp.indices)
+    ),
+    "None": rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, lambda k, q: k == q - 1), rasp.tokens),
+    "None or a number": rasp.numerical(
+        rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, lambda k, q: k < q), rasp.indices)
+    ),
+    "only None": rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.FALSE), rasp.indices),
+    "two": {"reverse": EXAMPLES["reverse"].program, "hist": EXAMPLES["hist"].program},
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_answers_are_the_same_without_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = tracr.compile(OUTPUTS[name], "abx", 9)
+    inputs: list[Any] = [
+        *[list("abx"[:size] * 3) for size in (1, 2, 3)],
+        [list("abxab"), list("xxbab")],
+        [list("abxab"), list("xx")],
+        [*"ab", compiled.options.pad],
+        "abx",
+        ("a", "b"),
+        ["ab", "bx"],
+        [("a", "b"), ["b"]],
+        np.array(["a", "b"]),
+        [],
+    ]
+    with_kernel = [compiled(tokens) for tokens in inputs]
+    monkeypatch.setattr(kernel, "_kernel", None)
+    without = tracr.compile(OUTPUTS[name], "abx", 9)
+    for tokens, answer in zip(inputs, with_kernel, strict=True):
+        expected = without(tokens)
+        assert repr(answer) == repr(expected) or np.allclose(answer, expected, atol=1e-6)
+
+
+@needed
+@pytest.mark.parametrize(
+    "tokens", [["a", "?"], [["a"], ["?"]], ["a"] * 6, [["a"], "?"], [["a"], 3], [[], ["a"]], ["a", ["b"]], [["BOS"]]]
+)
+def test_what_is_not_plain_is_left_to_the_general_way(tokens: Any) -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
+    plain = model._kernel(np.float32)
+    assert plain is not None
+    assert plain.answer(tokens) is None
+    assert plain.answer(list("abc")) == [1, 1, 1]
+
+
+class Odd:
+    """A token that raises when it is looked up."""
+
+    def __hash__(self) -> int:
+        raise ValueError("odd")
+
+
+@needed
+def test_errors_of_tokens_are_not_lost() -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
+    with pytest.raises(ValueError, match="odd"):
+        model(["a", Odd()])
+    with pytest.raises(tracr.InputError, match="not in the vocabulary"):
+        model(["a", {}])
+
+
+@needed
+def test_only_ids_and_positions_that_there_are() -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
+    for ids in ([[3, 9]], [[3, -1]], [[3] * 7]):
+        with pytest.raises(IndexError):
+            model.logits(np.array(ids))
+
+
+@needed
+def test_logits_that_are_not_numbers_are_told_of() -> None:
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
+    huge = replace(
+        model.parameters, W_U=np.where(np.arange(model.d_model)[:, None] % 2, 1e38, -1e38) + model.parameters.W_U
+    )
+    broken = replace(model, parameters=replace(huge, W_E=np.full_like(huge.W_E, 1e38)))
+    assert broken._kernel(np.float32) is not None
+    with pytest.warns(RuntimeWarning, match="not numbers"):
+        broken(list("abc"))
+
+
+def test_what_the_kernel_is_not_for() -> None:
+    model = tracr.compile(EXAMPLES["sort"].program, EXAMPLES["sort"].vocab, 4)
+    assert model._kernel(np.float64) is None
+    assert model.with_layer_norm()._kernel(np.float32) is None
+    infinite = model.parameters.map(lambda array: array + np.inf)
+    assert Kernel.of(infinite, model.vocabulary, model.outputs, causal=False) is None
+    large = replace(model.parameters, W_U=np.ones((kernel.FEW + 1, 1)))
+    assert Kernel.of(large, model.vocabulary, model.outputs, causal=False) is None
+
+
+@needed
+def test_nothing_is_leaked() -> None:
+    model = tracr.compile(EXAMPLES["reverse"].program, ("aa", "bb", "cc"), 5)
+    value = model.outputs[0].domain.values[0]
+    model([["aa"] * 5] * 4)
+    before = sys.getrefcount(value)
+    for _ in range(100):
+        model([["aa"] * 5] * 4)
+        model(["aa", "bb"])
+    assert sys.getrefcount(value) == before
