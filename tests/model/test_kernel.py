@@ -225,13 +225,17 @@ def test_only_ids_and_positions_that_there_are() -> None:
 @needed
 def test_logits_that_are_not_numbers_are_told_of() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
-    huge = replace(
-        model.parameters, W_U=np.where(np.arange(model.d_model)[:, None] % 2, 1e38, -1e38) + model.parameters.W_U
+    (layer,) = model.parameters.layers
+    sign = np.where(np.arange(model.d_model)[:, None] % 2, 1e38, -1e38)
+    unembedding = replace(
+        model.parameters, W_E=np.full_like(model.parameters.W_E, 1e38), W_U=sign + model.parameters.W_U
     )
-    broken = replace(model, parameters=replace(huge, W_E=np.full_like(huge.W_E, 1e38)))
-    assert broken._kernel(np.float32) is not None
-    with pytest.warns(RuntimeWarning, match="not numbers"):
-        broken(list("abc"))
+    scores = replace(model.parameters, layers=(replace(layer, W_Q=1e30 * layer.W_Q, W_K=1e30 * layer.W_K),))
+    for huge in (unembedding, scores):
+        broken = replace(model, parameters=huge)
+        assert broken._kernel(np.float32) is not None
+        with pytest.warns(RuntimeWarning, match="not numbers"):
+            broken(list("abc"))
 
 
 def test_what_the_kernel_is_not_for() -> None:

@@ -23,7 +23,7 @@ typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 #define ALWAYS static inline __attribute__((always_inline))
-#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
 #define FASTEST __attribute__((target_clones("avx2", "default")))
 #else
 #define FASTEST
@@ -133,6 +133,14 @@ ALWAYS vector choose(words where, vector yes, vector no) {
     return (vector)(((words)yes & where) | ((words)no & ~where));
 }
 
+/* Whether no bit is set. */
+ALWAYS int empty(words x) {
+    uint64_t part[LANES / 2], any = 0;
+    memcpy(part, &x, sizeof part);
+    for (int i = 0; i < LANES / 2; i++) any |= part[i];
+    return !any;
+}
+
 /* exp of numbers up to 0: 2^n times the series of what is left, which is at most log(2)/2 from 0. exp(0) is 1. */
 ALWAYS vector exponential(vector x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
@@ -200,10 +208,13 @@ static void attend(const vector *q, const vector *k, const vector *v, vector *z,
                    size_t stride, int causal, vector *scores, vector *total) {
     memset(scores, 0, sizeof(vector) * length * size);
     for (int d = 0; d < d_head; d++)
-        for (int t = 0; t < length; t++) {
-            float key = ((const float *)(k + d * stride))[t];
-            if (key == 0.0f) continue;
-            for (int p = 0; p < size; p++) scores[t * size + p] += q[d * stride + p] * key;
+        for (int b = 0; b < size; b++) {
+            if (empty((words)k[d * stride + b])) continue;
+            for (int t = b * LANES; t < length && t < (b + 1) * LANES; t++) {
+                float key = ((const float *)(k + d * stride))[t];
+                if (key == 0.0f) continue;
+                for (int p = 0; p < size; p++) scores[t * size + p] += q[d * stride + p] * key;
+            }
         }
     if (causal)
         for (int t = 1; t < length; t++)
@@ -212,19 +223,24 @@ static void attend(const vector *q, const vector *k, const vector *v, vector *z,
         vector most = scores[p], sum = all(0.0f);
         for (int t = 1; t < length; t++) most = choose(scores[t * size + p] <= most, most, scores[t * size + p]);
         for (int t = 0; t < length; t++) {
-            vector share = exponential(scores[t * size + p] - most);
-            scores[t * size + p] = share;
-            sum += share;
+            vector score = scores[t * size + p] - most;
+            scores[t * size + p] = all(0.0f);
+            if (empty(~(score < SMALLEST))) continue;
+            scores[t * size + p] = exponential(score);
+            sum += scores[t * size + p];
         }
         total[p] = sum;
     }
     for (int d = 0; d < d_head; d++) {
         vector *to = z + d * stride;
         memset(to, 0, sizeof(vector) * size);
-        for (int t = 0; t < length; t++) {
-            float value = ((const float *)(v + d * stride))[t];
-            if (value == 0.0f) continue;
-            for (int p = 0; p < size; p++) to[p] += scores[t * size + p] * value;
+        for (int b = 0; b < size; b++) {
+            if (empty((words)v[d * stride + b])) continue;
+            for (int t = b * LANES; t < length && t < (b + 1) * LANES; t++) {
+                float value = ((const float *)(v + d * stride))[t];
+                if (value == 0.0f) continue;
+                for (int p = 0; p < size; p++) to[p] += scores[t * size + p] * value;
+            }
         }
         for (int p = 0; p < size; p++) to[p] /= total[p];
     }
