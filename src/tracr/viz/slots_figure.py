@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["dimension_use"]
 
 ROW = 0.13
-COLUMN = 0.62
+COLUMN, WIDEST = 0.62, 1.0
 
 
 def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
@@ -40,7 +40,9 @@ def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None 
 def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> Block:
     """The picture as a block, perhaps under a title."""
     columns = 2 * model.n_layers + 1
-    column = min(COLUMN, (width - 0.6) / columns)
+    labels = {visible(one.variable.label) for one in model.construction.directions}
+    wanted = max((text_width(shortened(label, LABEL), SMALL) + 0.08 for label in labels), default=0.0)
+    column = min(max(COLUMN, wanted), WIDEST, (width - 0.6) / columns)
     head = LINE * (2 if title else 1)
     last = last_reads(model.schedule)
 
