@@ -7,11 +7,10 @@ those that find keys by number do, and lengths and widths may be numbers, too.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
-import numpy as np
-
-from tracr.compiler.domains import Finite, Interval
+from tracr.compiler.domains import Interval
 from tracr.compiler.matching import finds_by_number
 from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
 from tracr.craft.numerics import NEARLY_EQUAL
@@ -52,7 +51,10 @@ def choose_encodings(typed: Typed, *, match: bool = False) -> Typed:
                 wants_number[part.keys].append(False)
                 wants_number[part.queries].append(by_number)
                 must_list[part.keys] = must_list[part.queries] = True
-    sops = {number: replace(node, encoding=encodings[number]) for number, node in typed.sops.items()}
+    sops = {
+        number: node if node.encoding is encodings[number] else replace(node, encoding=encodings[number])
+        for number, node in typed.sops.items()
+    }
     for node in sops.values():
         _check(node)
     return replace(typed, sops=sops)
@@ -71,16 +73,16 @@ def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum:
     if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
         may_be_number = match and isinstance(node.op, LengthOp | Width)
         return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
-    unlisted = not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain))
-    return Encoding.NUMERICAL if every_reader or unlisted else Encoding.CATEGORICAL
-
-
-def _nearly_equal(domain: Finite) -> bool:
-    """Whether some values differ by rounding only (1/3 and 1 - 2/3), which no one-hot code can be told to separate."""
-    numbers = np.sort(domain.numbers)
-    return bool(
-        ((np.diff(numbers) > 0) & (np.diff(numbers) < NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:])))).any()
+    as_number = every_reader or (
+        not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain.numbers.tolist()))
     )
+    return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
+
+
+def _nearly_equal(numbers: list[float]) -> bool:
+    """Whether some values differ by rounding only (1/3 and 1 - 2/3), which no one-hot code can be told to separate."""
+    neighbours = itertools.pairwise(sorted(numbers))
+    return any(0 < above - below < NEARLY_EQUAL * max(1.0, abs(above)) for below, above in neighbours)
 
 
 def check_one_hot(node: SOpNode, values: int, most: int) -> None:

@@ -25,7 +25,7 @@
     5 construct              Schedule      Construction   construct.py
     6 assemble               Construction  Parameters     assemble.py
 
-Every intermediate value has `verify()`, run here at each border, and `show()`.
+Every intermediate value has `verify()`, run here on those that the model is made of, and `show()`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def tabulated(graph: Graph, options: Options) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
     typed = choose_encodings(drop_unused(inferred))
-    if options.on("share"):
+    if options.on("share") and any(number != first for number, first in inferred.same.items()):
         shared = choose_encodings(drop_unused(share(inferred)))
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
@@ -114,9 +114,11 @@ def compile_typed(
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
     circuit = translate(rewritten(typed, _size))
-    circuit.verify()
     construction = _with_named_features(circuit, schedule_of or scheduled)
-    schedule, parameters = construction.schedule, assemble(construction, typed.options)
+    schedule = construction.schedule
+    for value in (schedule.circuit, schedule, construction):
+        value.verify()
+    parameters = assemble(construction, typed.options)
     return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
 
 
@@ -138,19 +140,14 @@ def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -
         circuit = fold(circuit)
     if options.on("prune"):
         circuit = prune(circuit)
-        circuit.verify()
     if options.on("factor"):
         circuit = factor(circuit)
-        circuit.verify()
     schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
     if options.on("share_neurons"):
         schedule = share_neurons(schedule)
-    schedule.verify()
-    construction = construct(schedule, options)
-    construction.verify()
-    return construction
+    return construct(schedule, options)
 
 
 def scheduled(circuit: Circuit) -> Schedule:

@@ -8,6 +8,7 @@ goes.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from tracr.compiler.typed import (
     Aggregation,
@@ -17,6 +18,7 @@ from tracr.compiler.typed import (
     Op,
     PairLookup,
     Selector,
+    SOpNode,
     SumLookup,
     Typed,
     Width,
@@ -24,6 +26,8 @@ from tracr.compiler.typed import (
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["drop_unused", "share"]
+
+T = TypeVar("T", bound=SOpNode | Op | Selector)
 
 
 def share(typed: Typed) -> Typed:
@@ -35,15 +39,15 @@ def share(typed: Typed) -> Typed:
     def redirect(op: Op) -> Op:
         match op:
             case Lookup():
-                return replace(op, inner=to(op.inner))
+                return _with(op, inner=to(op.inner))
             case PairLookup():
-                return replace(op, fst=to(op.fst), snd=to(op.snd))
+                return _with(op, fst=to(op.fst), snd=to(op.snd))
             case Linear() | SumLookup():
-                return replace(op, terms=tuple((to(number), factor) for number, factor in op.terms))
+                return _with(op, terms=tuple((to(number), factor) for number, factor in op.terms))
             case Aggregation():
-                return replace(op, selector=to(op.selector), value=to(op.value))
+                return _with(op, selector=to(op.selector), value=to(op.value))
             case Width():
-                return replace(op, selector=to(op.selector))
+                return _with(op, selector=to(op.selector))
             case _:
                 return op
 
@@ -51,21 +55,26 @@ def share(typed: Typed) -> Typed:
     for node in typed.sops.values():
         wishes.setdefault(to(node.id), set()).add(node.wish)
     sops = {
-        number: replace(node, op=redirect(node.op), wish=_one_wish(wishes[number]))
+        number: _with(node, op=redirect(node.op), wish=_one_wish(wishes[number]))
         for number, node in typed.sops.items()
         if to(number) == number
     }
 
     def redirect_selector(selector: Selector) -> Selector:
         if isinstance(selector, CompositeNode):
-            return replace(selector, parts=tuple(map(to, selector.parts)))
-        return replace(selector, keys=to(selector.keys), queries=to(selector.queries))
+            return _with(selector, parts=tuple(map(to, selector.parts)))
+        return _with(selector, keys=to(selector.keys), queries=to(selector.queries))
 
     selectors = {
         number: redirect_selector(selector) for number, selector in typed.selectors.items() if to(number) == number
     }
     outputs = tuple((name, to(output)) for name, output in typed.outputs)
     return replace(typed, sops=sops, selectors=selectors, outputs=outputs, same={})
+
+
+def _with(value: T, /, **changes: Any) -> T:
+    """The value with other fields; itself if they are what they were."""
+    return value if all(getattr(value, name) == new for name, new in changes.items()) else replace(value, **changes)
 
 
 def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
