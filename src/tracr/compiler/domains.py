@@ -43,8 +43,8 @@ class Finite:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number (0 where there is none)."""
-        numbers = self.numbers[self.ascending[0]]
-        return (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
+        numbers = [_as_float(value) for value in self.values if is_number(value)]
+        return (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
 
     @property
     def size(self) -> int:

@@ -71,17 +71,17 @@ def _widen(domain: Interval, default: object) -> Interval:
 
 def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
+    if select.at_most_one:
+        return True, False
     fixed = _floats(source.domain) and any(
-        bool(((literal.table == 1).sum(axis=1) <= 1).all())
-        and inference.facts[literal.keys].fixes(inference.facts[source.id])
+        inference.facts[literal.keys].fixes(inference.facts[source.id])
+        and bool(((literal.table == 1).sum(axis=1) <= 1).all())
         for literal in implied(inference, select.id)
     )
     if source.domain.numeric:
         one_value = isinstance(source.domain, Finite) and len(source.domain) == 1 and _floats(source.domain)
-        return select.at_most_one or fixed or one_value, False
+        return fixed or one_value, False
     assert isinstance(source.domain, Finite)
-    if select.at_most_one:
-        return True, False
     others = [value for value in source.domain.values if value is not None and not is_number(value)]
     if len(others) < len(source.domain) - int(source.domain.maybe_none) and not fixed:
         raise CompileError(

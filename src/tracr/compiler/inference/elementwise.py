@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Interval
-from tracr.compiler.inference.facts import SHAPE, TOKENS, align, feasible_pairs
+from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, feasible_pairs
 from tracr.compiler.inference.linear import Form, linear_form
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
@@ -32,9 +32,8 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
     facts = inference.facts[inner]
     caller = inference.caller(node, expr.f, reachable=facts.exact)
     table, values = tabulate(caller, domain, facts.occurring(len(domain)))
-    joint = None if facts.joint is None else np.where(facts.joint < 0, ERROR, table[facts.joint]).astype(np.int32)
-    kept = table[table >= 0]
-    injective = len(np.unique(kept)) == len(kept) and (table != ERROR).all()
+    joint = None if facts.joint is None else at_codes(table, facts.joint)
+    injective = _injective(table, len(values))
     inference.add(
         node.id,
         node.label,
@@ -44,11 +43,16 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         key=(facts.canon, table.tobytes()),
         leaves=facts.leaves,
         joint=joint,
-        groups=inference.groups_of(table, inner),
+        groups=inference.groups_of(table, len(values), inner),
         distinct=facts.distinct and injective,
         root=facts.root if injective else None,
         determines=facts.determines if injective else frozenset(),
     )
+
+
+def _injective(table: Codes, values: int) -> bool:
+    """Whether every cell that is reached holds a value of its own, of as many as there are; errors are none."""
+    return np.count_nonzero(table >= 0) == values and not (table == ERROR).any()
 
 
 def _natural_linear(inference: Inference, node: Node) -> Form | None:
@@ -137,11 +141,9 @@ def add_pairs(
     leaves: tuple[int, ...] = ()
     joint = None
     if aligned is not None:
-        leaves, first, second = aligned
-        reached = (first >= 0) & (second >= 0)
-        joint = np.where(reached, table[first, second], ERROR).astype(np.int32)
-    kept = table[table >= 0]
-    injective = len(np.unique(kept)) == len(kept) and (table != ERROR).all()
+        leaves = aligned[0]
+        joint = at_codes(table, *aligned[1:])
+    injective = _injective(table, len(values))
     terms = None if form is None else tuple(zip(inputs, form[0], strict=True))
     inference.add(
         number,
@@ -152,7 +154,7 @@ def add_pairs(
         key=(facts[0].canon, facts[1].canon, table.tobytes()),
         leaves=leaves,
         joint=joint,
-        groups=inference.groups_of(table, fst, snd),
+        groups=inference.groups_of(table, len(values), fst, snd),
         distinct=injective and (facts[0].distinct or facts[1].distinct),
         determines=facts[0].determines | facts[1].determines if injective else frozenset(),
     )

@@ -22,8 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes
+from tracr.compiler.typed import ERROR, UNREACHED
 
-__all__ = ["SHAPE", "TOKENS", "Facts", "Groups", "Shape", "align", "feasible_pairs", "is_distinct", "strict_order"]
+__all__ = [
+    "SHAPE",
+    "TOKENS",
+    "Facts",
+    "Groups",
+    "Shape",
+    "align",
+    "at_codes",
+    "distinct_codes",
+    "feasible_pairs",
+    "is_distinct",
+    "strict_order",
+]
 
 TOKENS, SHAPE = -2, -1  # leaf numbers; other leaves are node ids
 JOINT_CELLS = 1_100_000
@@ -53,9 +66,9 @@ class Shape:
         if sum(spans) > JOINT_CELLS:
             nothing = np.zeros(0, dtype=np.int32)
             return Shape(shortest, longest, nothing, nothing)
-        positions = np.concatenate([np.arange(length, dtype=np.int32) for length in spans])
-        lengths = np.concatenate([np.full(length, length, dtype=np.int32) for length in spans])
-        return Shape(shortest, longest, positions, lengths)
+        lengths = np.repeat(np.arange(shortest, longest + 1, dtype=np.int32), spans)
+        starts = np.repeat(np.cumsum([0, *spans[:-1]], dtype=np.int32), spans)
+        return Shape(shortest, longest, np.arange(len(lengths), dtype=np.int32) - starts, lengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +104,29 @@ class Facts:
         """The codes, of a domain of this size, that can occur."""
         if self.joint is None:
             return np.arange(size, dtype=np.int32)
-        codes = np.unique(self.joint)
-        return codes[codes >= 0].astype(np.int32)
+        return distinct_codes(self.joint, size)
 
     def fixes(self, other: Facts) -> bool:
         """Whether positions that agree on this s-op agree on `other`."""
         if self.distinct or other.root in self.determines:
             return True
         return other.joint is not None and set(other.leaves) <= self.determines
+
+
+def distinct_codes(codes: Codes, size: int) -> Codes:
+    """The codes, of a domain of this size, among some: in order, without ERROR and UNREACHED."""
+    found = np.zeros(size - UNREACHED, dtype=bool)
+    found[codes] = True  # what is negative counts from the end
+    return found[:size].nonzero()[0].astype(np.int32)
+
+
+def at_codes(table: Codes, *codes: Codes) -> Codes:
+    """What a table has for codes (broadcast against each other); ERROR where one of them is none."""
+    found = np.asarray(table[codes])
+    for axis in codes:
+        if axis.min(initial=0) < 0:
+            found = np.where(axis < 0, np.int32(ERROR), found)
+    return found
 
 
 def align(fst: Facts, snd: Facts) -> tuple[tuple[int, ...], Codes, Codes] | None:
@@ -144,10 +172,10 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
 
 
 def _group_pairs(fst: Groups, snd: Groups, columns: int) -> Pairs | None:
-    counts = [count for count in fst.by_count if count in snd.by_count]
-    if sum(len(fst.by_count[count]) * len(snd.by_count[count]) for count in counts) > GROUP_CELLS:
+    together = [(codes, snd.by_count[count]) for count, codes in fst.by_count.items() if count in snd.by_count]
+    if sum(len(first) * len(second) for first, second in together) > GROUP_CELLS:
         return None
-    return _unique_pairs([np.meshgrid(fst.by_count[count], snd.by_count[count]) for count in counts], columns)
+    return _split_pairs([(first.astype(np.int64)[:, None] * columns + second).ravel() for first, second in together], columns)
 
 
 def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:
@@ -169,14 +197,21 @@ def _unique_pairs(parts: list[tuple[Codes, ...]], columns: int) -> Pairs:
     keys = []
     for first, second in parts:
         a, b = first.ravel().astype(np.int64), second.ravel().astype(np.int64)
-        keys.append(np.unique((a * columns + b)[(a >= 0) & (b >= 0)]))
-    found = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+        keys.append((a * columns + b)[(a >= 0) & (b >= 0)])
+    return _split_pairs(keys, columns)
+
+
+def _split_pairs(numbers: list[NDArray[np.int64]], columns: int) -> Pairs:
+    """The different pairs among those numbered first * columns + second."""
+    found = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
     return (found // columns).astype(np.int32), (found % columns).astype(np.int32)
 
 
 def is_distinct(leaves: tuple[int, ...], joint: Codes | None, shape: Shape) -> bool:
     """Whether a function of tokens and shape differs at any two positions of any input."""
-    if joint is None or SHAPE not in leaves or not set(leaves) <= {TOKENS, SHAPE} or joint.min(initial=0) < 0:
+    if joint is None or SHAPE not in leaves or not set(leaves) <= {TOKENS, SHAPE}:
+        return False
+    if joint.max(initial=0) + 1 < shape.longest or joint.min(initial=0) < 0:  # too few values, or errors
         return False
     places = np.broadcast_to(shape.positions, joint.shape).ravel().astype(np.int64)
     held = (np.broadcast_to(shape.lengths, joint.shape).ravel().astype(np.int64) << 32) + joint.ravel()

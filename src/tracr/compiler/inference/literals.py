@@ -18,10 +18,12 @@ def add_literal(inference: Inference, node: Node, keys: int, queries: int, table
     facts = inference.facts[keys], inference.facts[queries]
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
         table = np.ones_like(table)
-    inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
-    found = widths(table, *facts, inference.shape, inference.options.causal)
-    if found.by_shape is None and inference.options.on("match"):
-        found = widths_by_position(table, *facts, inference.shape, inference.options.causal) or found
+    first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
+    found = inference.widths.get(first)
+    if found is None:
+        found = widths(table, *facts, inference.shape, inference.options.causal)
+        if found.by_shape is None and inference.options.on("match"):
+            found = widths_by_position(table, *facts, inference.shape, inference.options.causal) or found
     inference.widths[node.id] = found
     literal = SelectorNode(node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table)
     inference.selectors[node.id] = literal

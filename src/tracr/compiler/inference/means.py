@@ -48,6 +48,8 @@ def means_by_count(
 
 
 def _dense_sums(offsets: list[int], top: int) -> list[list[int] | NDArray[np.int64]]:
+    if offsets == list(range(len(offsets))):
+        return [np.arange(count * offsets[-1] + 1) for count in range(top + 1)]
     bits, sums = 1, [_positions(1)]
     for _ in range(top):
         grown = 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Domain, Finite, Interval
-from tracr.compiler.inference.facts import GROUP_CELLS, JOINT_CELLS, Facts, Groups, Shape, is_distinct
+from tracr.compiler.inference.facts import GROUP_CELLS, JOINT_CELLS, Facts, Groups, Shape, distinct_codes, is_distinct
 from tracr.compiler.inference.tabulate import Caller, Reporter
 from tracr.compiler.inference.widths import Widths
 from tracr.compiler.options import Options
@@ -109,26 +109,24 @@ class Inference:
             )
         return node.domain
 
-    def groups_of(self, table: Codes, *inputs: int) -> Groups | None:
-        """Groups of a tabulated function: those of its inputs, mapped through the table."""
-        known = [(self.facts[number].groups, self.sops[number].domain) for number in inputs]
-        selectors = {groups.selector for groups, _ in known if groups is not None}
+    def groups_of(self, table: Codes, size: int, *inputs: int) -> Groups | None:
+        """Groups of a tabulated function with so many values: those of its inputs, mapped through the table."""
+        known = [self.facts[number].groups for number in inputs]
+        selectors = {groups.selector for groups in known if groups is not None}
         if len(selectors) != 1:
             return None
         (selector,) = selectors
-        counts = [set(groups.by_count) for groups, _ in known if groups is not None]
+        counts = [set(groups.by_count) for groups in known if groups is not None]
         by_count, cells = {}, 0
         for count in sorted(set.intersection(*counts)):
-            axes = [
-                groups.by_count[count] if groups is not None else np.arange(domain.size, dtype=np.int32)
-                for groups, domain in known
-            ]
-            cells += int(np.prod([len(axis) for axis in axes]))
+            part = table
+            for axis, groups in enumerate(known):
+                part = part if groups is None else part.take(groups.by_count[count], axis)
+            cells += part.size
             if cells > GROUP_CELLS:
                 return None
-            codes = np.unique(table[np.ix_(*axes)])
-            by_count[count] = codes[codes >= 0].astype(np.int32)
-        shapes = [groups.by_shape for groups, _ in known if groups is not None and groups.by_shape is not None]
+            by_count[count] = distinct_codes(part, size)
+        shapes = [groups.by_shape for groups in known if groups is not None and groups.by_shape is not None]
         return Groups(selector, by_count, shapes[0] if shapes else None)
 
 

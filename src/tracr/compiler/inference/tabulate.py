@@ -313,8 +313,7 @@ def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[n
 
 def column_of(domain: Finite) -> NDArray[Any]:
     """The values as an array that can be compared at once."""
-    small = domain.numeric and all(abs(number) < 2**53 for number in domain.numbers)
-    if small:
+    if domain.numeric and max(map(abs, domain.ends)) < 2**53:
         return domain.numbers
     column = np.empty(len(domain), dtype=object)
     for code, value in enumerate(domain.values):

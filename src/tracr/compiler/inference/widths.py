@@ -47,13 +47,14 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
     query_codes = np.broadcast_to(queries.joint, shape.lengths.shape)
     if min(key_codes.min(initial=0), query_codes.min(initial=0)) < 0:
         return None
-    found = []
+    found, start, may_raise = [], 0, table.min(initial=0) < 0
     for length in range(shape.shortest, shape.longest + 1):
-        here = shape.lengths == length
+        here = slice(start, start + length)
         chosen = table[query_codes[here]][:, key_codes[here]]
-        if (chosen == ERROR).any():
+        if may_raise and (chosen == ERROR).any():
             return None
         found.append(np.tril(chosen) if causal else chosen)
+        start += length
     return found
 
 
@@ -67,11 +68,11 @@ def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, 
         return None
     assert keys.joint is not None and queries.joint is not None
     codes = np.broadcast_to(queries.joint, shape.lengths.shape)
-    if codes.min(initial=0) < 0 or not np.array_equal(keys.joint, shape.positions):
+    if not (keys.joint is shape.positions or np.array_equal(keys.joint, shape.positions)) or codes.min(initial=0) < 0:
         return None
     seen = shape.positions if causal else shape.lengths - 1
     by_shape: NDArray[np.int32] = np.cumsum(table, axis=1, dtype=np.int32)[codes, seen]
-    return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
+    return Widths(tuple(sorted(set(by_shape.tolist()))), by_shape)
 
 
 def _codes(facts: Facts, shape: Shape, shortest: int) -> NDArray[np.integer]:
@@ -112,10 +113,14 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
     at position 0, which every query sees, is always selected; at most the most keys any query selects, if keys are
     distinct.
     """
+    if shape.longest <= LONGEST_ENUMERATED:
+        by_position = widths_by_position(table, keys, queries, shape, causal)
+        if by_position is not None:
+            return by_position
     exact = masks(table, keys, queries, shape, causal)
     if exact is not None:
         by_shape = np.concatenate([mask.sum(axis=1, dtype=np.int32) for mask in exact])
-        return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
+        return Widths(tuple(sorted(set(by_shape.tolist()))), by_shape)
     most = shape.longest
     chosen = table == 1
     if not chosen.any():
