@@ -10,6 +10,7 @@ it gives c_v . x for every value v: B for the right one, at most B - 2 for the o
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -57,7 +58,7 @@ def check_budget(construction: Construction, options: Options) -> None:
 
 class _Assembler:
     def __init__(self, construction: Construction, width: int) -> None:
-        self.slots = construction.slots
+        self.slots = {variable: _live(slots) for variable, slots in construction.slots.items()}
         self.circuit = construction.schedule.circuit
         self.width = width
 
@@ -78,9 +79,8 @@ class _Assembler:
     def put(self, target: Array, variable: Variable, rows: Array) -> None:
         """Write rows over a variable's coordinates into the columns of its slots."""
         if variable in self.slots:
-            slots = self.slots[variable]
-            live = slots >= 0
-            target[:, slots[live]] += rows[:, live]
+            live, slots = self.slots[variable]
+            target[:, slots] += rows[:, live]
 
     def read(self, linear: LinearMap, matrix: Array, bias: Array) -> None:
         """Fill a matrix [width, n] that reads; `one` becomes a bias where it has no direction."""
@@ -113,3 +113,15 @@ class _Assembler:
             start = stop
         zeros = np.zeros(self.width)
         return LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, zeros, w_in, b_in, w_out, zeros)
+
+
+def _live(slots: NDArray[np.intp]) -> tuple[slice | list[int], slice | list[int]]:
+    """The coordinates that have a slot, and their slots."""
+    live = [place for place, slot in enumerate(slots.tolist()) if slot >= 0]
+    return _as_slice(live), _as_slice(slots[live].tolist())
+
+
+def _as_slice(numbers: list[int]) -> slice | list[int]:
+    """Numbers that follow on one another as a slice, which numpy reads and writes fastest."""
+    span = range(numbers[0], numbers[0] + len(numbers))
+    return slice(span.start, span.stop) if numbers == list(span) else numbers

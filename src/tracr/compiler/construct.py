@@ -69,8 +69,9 @@ class Construction:
         """For each variable, the dimension of each of its directions (-1 where it was dropped)."""
         found: dict[Variable, NDArray[np.intp]] = {}
         for direction in self.directions:
-            places = found.setdefault(direction.variable, np.full(direction.variable.size, -1))
-            places[direction.place] = direction.slot
+            if direction.variable not in found:
+                found[direction.variable] = np.full(direction.variable.size, -1)
+            found[direction.variable][direction.place] = direction.slot
         return found
 
     def verify(self) -> None:

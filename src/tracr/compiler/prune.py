@@ -20,8 +20,8 @@ Read = dict[Variable, NDArray[np.bool_]]
 
 def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
-    written = ((variable, matrix) for part in circuit.components for variable, matrix in part.writes)
-    zero: Read = {variable: np.asarray(~matrix.any(axis=0)) for variable, matrix in written}
+    written = [(variable, matrix.any(axis=0)) for part in circuit.components for variable, matrix in part.writes]
+    zero: Read = {variable: ~taken for variable, taken in written if not taken.all()}
     read: Read = {}
     for linear in circuit.unembedded:
         _mark(read, linear)
@@ -37,8 +37,8 @@ def prune(circuit: Circuit) -> Circuit:
 
 def _mark(read: Read, linear: LinearMap) -> None:
     for variable, block in linear.blocks.items():
-        rows = read.setdefault(variable, np.zeros(variable.size, dtype=bool))
-        rows |= block.any(axis=1)
+        rows = block.any(axis=1)
+        read[variable] = read[variable] | rows if variable in read else rows
 
 
 def _trim(component: Component, read: Read, zero: Read) -> Component | None:
@@ -47,12 +47,16 @@ def _trim(component: Component, read: Read, zero: Read) -> Component | None:
     What is always zero (the number 0, a value that is never taken) is not read.
     """
     writes: list[tuple[Variable, Array]] = [
-        (variable, np.where(read[variable], matrix, 0.0)) for variable, matrix in component.writes if variable in read
+        (variable, matrix if read[variable].all() else np.where(read[variable], matrix, 0.0))
+        for variable, matrix in component.writes
+        if variable in read
     ]
-    used = np.any([matrix.any(axis=1) for _, matrix in writes], axis=0)
-    if not np.any(used):
+    used = np.zeros(component.maps[-1].width, dtype=bool)
+    for _, matrix in writes:
+        used |= matrix.any(axis=1)
+    if not used.any():
         return None
-    left = tuple((variable, matrix[used]) for variable, matrix in writes)
+    left = tuple(writes) if used.all() else tuple((variable, matrix[used]) for variable, matrix in writes)
     match component:
         case MLP():
             return replace(component, read=component.read.columns(used, zero), writes=left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,7 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 
 
 Blocks = Mapping[Variable, Array]
+LARGE = 16  # from so many rows on it pays to look at what a block is
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,8 @@ class LinearMap:
 
     def then(self, matrix: Array) -> LinearMap:
         """This map followed by a matrix."""
-        blocks, through = (
-            {variable: _times(block, matrix) for variable, block in part.items()}
-            for part in (self.blocks, self.through)
-        )
+        blocks = {variable: _times(block, matrix) for variable, block in self.blocks.items()}
+        through = {variable: _times(block, matrix) for variable, block in self.through.items()}
         return LinearMap(blocks, matrix.shape[1], through)
 
     def __add__(self, other: LinearMap) -> LinearMap:
@@ -69,25 +67,30 @@ class LinearMap:
 
     def columns(self, used: NDArray[np.bool_], zero: Mapping[Variable, NDArray[np.bool_]]) -> LinearMap:
         """Only these outputs, reading only what they depend on, and not the coordinates that are always `zero`."""
-        blocks, through = (
-            {variable: block[:, used] for variable, block in part.items()} for part in (self.blocks, self.through)
-        )
+        width = np.count_nonzero(used)
+        blocks, through = dict(self.blocks), dict(self.through)
+        if width < self.width:
+            blocks, through = (
+                {variable: block[:, used] for variable, block in part.items()} for part in (blocks, through)
+            )
         for variable in blocks.keys() & zero.keys():
             blocks[variable] = np.where(zero[variable][:, None], 0.0, blocks[variable])
-        return LinearMap(_nonzero(blocks), int(used.sum()), _nonzero(through))
+        return LinearMap(_nonzero(blocks), width, _nonzero(through))
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""
-        blocks, through = _side_by_side(self, other, "blocks"), _side_by_side(self, other, "through")
-        return LinearMap(blocks, self.width + other.width, through)
+        start, width = self.width, self.width + other.width
+        blocks = _side_by_side(self.blocks, other.blocks, start, width)
+        return LinearMap(blocks, width, _side_by_side(self.through, other.through, start, width))
 
 
-def _side_by_side(first: LinearMap, second: LinearMap, part: Literal["blocks", "through"]) -> Blocks:
+def _side_by_side(first: Blocks, second: Blocks, start: int, width: int) -> Blocks:
     found: dict[Variable, Array] = {}
-    for source, start in ((first, 0), (second, first.width)):
-        for variable, block in getattr(source, part).items():
-            target = found.setdefault(variable, np.zeros((variable.size, first.width + second.width)))
-            target[:, start : start + source.width] += block
+    for blocks, columns in ((first, slice(start)), (second, slice(start, width))):
+        for variable, block in blocks.items():
+            if variable not in found:
+                found[variable] = np.zeros((len(block), width))
+            found[variable][:, columns] += block
     return found
 
 
@@ -103,9 +106,9 @@ def _nonzero(blocks: Blocks) -> Blocks:
 
 
 def _times(block: Array, matrix: Array) -> Array:
-    """`block @ matrix`; most codes are read by an identity, which is found faster than it is multiplied with."""
+    """`block @ matrix`; most codes are read by an identity: a large one is found faster than it is multiplied with."""
     rows, columns = block.shape
-    if rows == columns > 1 and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
+    if rows == columns > LARGE and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
         return matrix + 0.0  # as in a product, no zero is negative
     product: Array = block @ matrix
     return product
@@ -127,8 +130,9 @@ def read_code(variable: Variable) -> LinearMap:
     reader ever sees a stray code.
     """
     plain = LinearMap.of(variable, np.eye(variable.size))
-    stray = variable.bos_code()
-    return plain + LinearMap.of(BOS, -stray[None, :]) if stray.any() else plain
+    if not any(variable.at_bos):
+        return plain
+    return plain + LinearMap.of(BOS, -variable.bos_code()[None, :])
 
 
 @dataclass(frozen=True, eq=False)
