@@ -15,11 +15,13 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.typed import CompositeNode, Selector, SelectorNode, parts_of
+from tracr.craft.heads import selector_rank
 
 __all__ = ["Axis", "Conjunction", "Cover", "Literal", "axes_of", "cover", "truth_of"]
 
@@ -35,6 +37,11 @@ class Literal:
     keys: int
     queries: int
     selected: Bools
+
+    @cached_property
+    def rank(self) -> int:
+        """The width that a head needs for it."""
+        return selector_rank(self.selected, compact=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal as Choice
 
 import numpy as np
@@ -35,11 +36,32 @@ SPECIAL = 2  # the coordinates of BOS and PAD
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The heads of a selector for one reader, what is done with what they read, and the cost."""
+    """The heads of a selector for one reader of `width` numbers, and what is done with what they read.
+
+    Not `compact`, as at level 0, heads have one-hot codes.
+    """
 
     kind: Choice["one head", "parts", "sums"]
     heads: Heads
-    cost: int
+    reader: Reader
+    longest: int
+    width: int
+    compact: bool = True
+
+    @cached_property
+    def cost(self) -> int:
+        """Directions, neurons and widths of heads."""
+        heads, width = len(self.heads), self.width
+        total = heads * SPECIAL + sum(
+            literal.rank if self.compact else selector_rank(literal.selected)
+            for _, conjunction in self.heads
+            for literal in conjunction.literals
+        )
+        if self.kind == "one head":
+            return max(total, width)
+        if self.kind == "parts":
+            return total + heads * width + 2 * width
+        return total + heads * (width + 1) + 5 * (self.longest + 1) if self.reader == "mean" else total + heads
 
     def __str__(self) -> str:
         if self.kind == "one head":
@@ -48,7 +70,7 @@ class Plan:
         return f"{self.kind} of {len(self.heads)} disjoint heads{signs}, cost {self.cost}"
 
 
-EVERYTHING = Plan("one head", ((1, Conjunction(())),), SPECIAL)
+EVERYTHING = Plan("one head", ((1, Conjunction(())),), "width", 0, 1)
 
 
 def choose_plan(
@@ -66,29 +88,25 @@ def choose_plan(
     if compact or len(inside) != 1:
         if reader == "width":
             candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
-        candidates += [tuple(_split(heads)) for heads in list(candidates)]
-    literals = {literal for heads in candidates for _, conjunction in heads for literal in conjunction.literals}
-    ranks = {literal: selector_rank(literal.selected, compact=compact) for literal in literals}
-    plans = [_plan(heads, reader, longest, width, ranks) for heads in candidates]
-    return min(plans, key=lambda plan: plan.cost)
+        candidates += [split for split, heads in [(tuple(_split(heads)), heads) for heads in candidates] if split != heads]
+    plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
+    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: plan.cost)
 
 
-def _plan(heads: Heads, reader: Reader, longest: int, width: int, ranks: Mapping[Literal, int]) -> Plan:
-    total = sum(SPECIAL + sum(ranks[literal] for literal in conjunction.literals) for _, conjunction in heads)
+def _kind(heads: Heads, reader: Reader) -> Choice["one head", "parts", "sums"]:
     if len(heads) == 1 and heads[0][0] > 0:
-        return Plan("one head", heads, max(total, width))
-    if reader == "copy":
-        return Plan("parts", heads, total + len(heads) * width + 2 * width)
-    if reader == "width":
-        return Plan("sums", heads, total + len(heads))
-    return Plan("sums", heads, total + len(heads) * (width + 1) + 5 * (longest + 1))
+        return "one head"
+    return "parts" if reader == "copy" else "sums"
 
 
 def _split(heads: Heads) -> Iterator[tuple[int, Conjunction]]:
     """The same heads, with every order comparison of many values split into matchings."""
     for sign, conjunction in heads:
-        for literals in _products([list(_matchings(literal)) for literal in conjunction.literals]):
-            yield sign, Conjunction(literals)
+        parts = [list(_matchings(literal)) for literal in conjunction.literals]
+        if parts == [[literal] for literal in conjunction.literals]:
+            yield sign, conjunction
+        else:
+            yield from ((sign, Conjunction(literals)) for literals in _products(parts))
 
 
 def _products(choices: Sequence[Sequence[Literal]]) -> Iterator[tuple[Literal, ...]]:
@@ -121,6 +139,8 @@ def _matchings(literal: Literal) -> Iterator[Literal]:
 
 def _thresholds(selected: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """t and r with `selected` = r < t, if the sets of keys that queries select are nested and many."""
+    if len(selected) <= LEGIBLE:
+        return None
     first, query_class = group_rows(selected)
     if len(first) <= LEGIBLE:
         return None

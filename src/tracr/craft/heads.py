@@ -104,7 +104,7 @@ def selector_logits(selected: NDArray[np.bool_], gap: float = GAP, *, compact: b
     other way round: `==`, or reversal) of more than `LEGIBLE` classes is taken to a code of its own, `matching_logits`.
     """
     (first_query, query_class), (first_key, key_class) = _classes(selected)
-    reduced = selected[np.ix_(first_query, first_key)]
+    reduced = selected[first_query][:, first_key]
     if compact and gap == GAP and _is_matching(reduced):
         queries, keys = matching_logits(reduced)
         return queries[query_class], keys[key_class]
@@ -122,7 +122,7 @@ def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False) -> int:
     """The width of what `selector_logits` gives, without making it."""
     (first_query, _), (first_key, _) = _classes(selected)
     shape = len(first_query), len(first_key)
-    reduced = selected if shape == selected.shape else selected[np.ix_(first_query, first_key)]
+    reduced = selected if shape == selected.shape else selected[first_query][:, first_key]
     if compact and _is_matching(reduced):
         count = int(reduced.sum()) + 2
         return 3 if count <= SQUARES else count.bit_length() + 1

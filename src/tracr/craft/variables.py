@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -97,6 +97,10 @@ class Variable:
     def numerical(self) -> bool:
         """Whether the size of one direction is the value."""
         return self.encoding is Encoding.NUMERICAL
+
+    def with_noise(self, noise: Noise) -> Variable:
+        """The variable, now that it is known how exactly it is stored."""
+        return self if noise == self.noise else replace(self, noise=noise)
 
     def direction_label(self, place: int) -> str:
         """The label of one direction: `name` for a number, `name:bit0` for a bit, `name:value` otherwise."""

@@ -42,8 +42,20 @@ def add_head(
     surely: bool = False,
 ) -> None:
     """Add a head that reads `value` where the conjunction, of the selector, says; `surely` there is such a key."""
-    query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
     one_to_find = selector is not None and selector.at_most_one and bos_logit < 0
+    same = conjunction, bos_logit, one_to_find, surely  # as for another value that is read there
+    if same not in translation.attention:
+        translation.attention[same] = _attention(translation, *same)
+    query, key = translation.attention[same]
+    name = "everything" if selector is None else selector.label
+    translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
+
+
+def _attention(
+    translation: Translation, conjunction: Conjunction, bos_logit: float, one_to_find: bool, surely: bool
+) -> tuple[LinearMap, LinearMap]:
+    """The queries and keys of a head."""
+    query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
     tolerance = 1 / 16 if one_to_find else 0.0
     for literal in conjunction.literals:
         queries, keys, for_all = (
@@ -52,9 +64,7 @@ def add_head(
             or _match_classes(translation, literal, tolerance)
         )
         query, key, always = query.beside(queries), key.beside(keys), always + for_all
-    query, key = attend(query, key, always, bos_logit, translation.typed.options.gap)
-    name = "everything" if selector is None else selector.label
-    translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
+    return attend(query, key, always, bos_logit, translation.typed.options.gap)
 
 
 Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every query adds for a key
@@ -193,9 +203,11 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
         else square_logits(*numbers)
     )
     same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
-    always = _read(translation, keys).then(key_map[:, same] @ query_map[0, same][:, None])
-    query_map, key_map = query_map[:, ~same], key_map[:, ~same]
-    return _read(translation, queries).then(query_map), _read(translation, keys).then(key_map), always
+    read_keys, always = _read(translation, keys), LinearMap({}, 1)
+    if same.any():
+        always = read_keys.then(key_map[:, same] @ query_map[0, same][:, None])
+        query_map, key_map = query_map[:, ~same], key_map[:, ~same]
+    return _read(translation, queries).then(query_map), read_keys.then(key_map), always
 
 
 def _own_numbers(

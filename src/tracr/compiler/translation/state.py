@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +11,8 @@ from tracr.compiler.encode import check_one_hot
 from tracr.compiler.matching import tolerances
 from tracr.compiler.plans import Plan, Reader, choose_plan
 from tracr.compiler.translation.bits import Codebook
-from tracr.compiler.typed import PAIR, CompositeNode, PairLookup, SelectorNode, SOpNode, Typed
-from tracr.craft.linear import NumberRead, read_bits, read_code, read_number
+from tracr.compiler.typed import PAIR, UNREACHED, CompositeNode, PairLookup, SelectorNode, SOpNode, Typed
+from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number
 from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
 from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
@@ -37,6 +35,8 @@ class Translation:
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
         self.tolerances = tolerances(typed) if typed.options.on("match") else {}
+        self.attention: dict[object, tuple[LinearMap, LinearMap]] = {}
+        self._plans: dict[tuple[int, Reader, int], Plan | None] = {}
         self._clean: dict[Variable, Variable] = {}
         self._numbers: dict[int, Variable] = {}
         self.choices: list[str] = []
@@ -53,8 +53,13 @@ class Translation:
 
     def plan(self, node: SOpNode, selector: int, reader: Reader, width: int) -> Plan:
         """The heads of a selector for a reader of it."""
-        longest = self.typed.options.max_seq_len
-        plan = choose_plan(self.typed.selectors, selector, reader, longest, width, compact=self.on("rank"))
+        key = selector, reader, width
+        if key not in self._plans:
+            longest = self.typed.options.max_seq_len
+            self._plans[key] = choose_plan(
+                self.typed.selectors, selector, reader, longest, width, compact=self.on("rank")
+            )
+        plan = self._plans[key]
         if plan is None:
             raise InternalError(f"there are no heads for the selector of {node.label}")
         chosen = self.typed.selectors[selector]
@@ -113,19 +118,21 @@ class Translation:
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:
         """The coordinates of each value code; error and unreached cells are zero."""
         assert isinstance(node.domain, Finite)
-        table = space.codebook
-        if table is None:
-            table = np.array([space.code(value) for value in node.domain.values])
-        return np.where((codes >= 0)[..., None], table[np.maximum(codes, 0)], 0.0)
+        values, zeros = len(node.domain), -UNREACHED  # what is negative counts from the end: rows of zeros
+        if space.codebook is None and space.values is node.domain.values:
+            return np.eye(values + zeros, values)[codes]
+        table = np.zeros((values + zeros, space.size))
+        table[:values] = [space.code(value) for value in node.domain.values] if space.codebook is None else space.codebook
+        return table[codes]
 
     def embed(self, node: SOpNode, codes: NDArray[np.integer], *, by_token: bool = False) -> None:
         """Let the embedding write the s-op: a code for each token, or each position."""
         space = self.space(node, exact=True)
         table = self.rows(node, space, codes)
         self.embedded_codes[node.id] = codes, by_token
-        inexact = bool((table.astype(np.float32) != table).any())
+        inexact = space.numerical and bool((table.astype(np.float32) != table).any())
         noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
-        variable = replace(space, noise=noise)
+        variable = space.with_noise(noise)
         self.variables[node.id] = variable
         self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
@@ -152,7 +159,7 @@ class Translation:
         noise = units.noise
         if noise.error == 0.0 and space.numerical:
             noise = self.exact(space)
-        variable = replace(space, noise=noise)
+        variable = space.with_noise(noise)
         self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.linear))
         return variable
 
