@@ -24,7 +24,8 @@ __all__ = ["infer"]
 def infer(graph: Graph, options: Options) -> Typed:
     """Domains and tables for everything in the graph."""
     lengths = accepted_lengths(graph, options.max_seq_len)
-    options = replace(options, max_seq_len=lengths[1])
+    if lengths[1] != options.max_seq_len:
+        options = replace(options, max_seq_len=lengths[1])
     inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
     for node in graph.nodes:
         infer_node(node.expr, inference, node)

@@ -100,7 +100,7 @@ def _merged(group: list[_Keyed]) -> MLP:
     return replace(
         first,
         label=", ".join(one.part.label for one in group),
-        read=read.columns(chosen, {}),
+        read=read.columns(chosen),
         writes=tuple((variable, matrix[chosen]) for variable, matrix in writes.items()),
         what="; ".join(one.part.what for one in group),
         linear=None,

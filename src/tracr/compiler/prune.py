@@ -20,47 +20,56 @@ Read = dict[Variable, NDArray[np.bool_]]
 
 def prune(circuit: Circuit) -> Circuit:
     """The same circuit without dead directions and components. Outputs keep all their directions."""
-    written = [(variable, matrix.any(axis=0)) for part in circuit.components for variable, matrix in part.writes]
-    zero: Read = {variable: ~taken for variable, taken in written if not taken.all()}
+    zero: Read = {}
+    for component in circuit.components:
+        for variable, matrix in component.writes:
+            taken = np.asarray(matrix.any(axis=0))
+            if not taken.all():
+                zero[variable] = ~taken
     read: Read = {}
     for linear in circuit.unembedded:
-        _mark(read, linear)
-    kept: list[Component] = []
-    for component in reversed(circuit.components):
-        trimmed = _trim(component, read, zero)
-        if trimmed is not None:
-            kept.append(trimmed)
-            for linear in trimmed.maps:
-                _mark(read, linear)
-    return replace(circuit, components=tuple(reversed(kept)), read=read)
+        _reading(linear, None, {}, read)
+    kept = [_trim(component, read, zero) for component in reversed(circuit.components)]
+    return replace(circuit, components=tuple(part for part in reversed(kept) if part is not None), read=read)
 
 
-def _mark(read: Read, linear: LinearMap) -> None:
-    for variable, block in linear.blocks.items():
-        rows = block.any(axis=1)
-        read[variable] = read[variable] | rows if variable in read else rows
-
-
-def _trim(component: Component, read: Read, zero: Read) -> Component | None:
-    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
+def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read: Read) -> LinearMap:
+    """Only the outputs that are used, reading only what they depend on, which is noted in `read`.
 
     What is always zero (the number 0, a value that is never taken) is not read.
     """
+    cut = linear if used is None else linear.columns(used)
+    blocks = {}
+    for variable, block in cut.blocks.items():
+        if variable in zero:
+            block = np.where(zero[variable][:, None], 0.0, block)
+        rows = np.asarray(block.any(axis=1))
+        if rows.any():
+            blocks[variable] = block
+            read[variable] = read[variable] | rows if variable in read else rows
+    return LinearMap(blocks, cut.width, {variable: block for variable, block in cut.through.items() if block.any()})
+
+
+def _trim(component: Component, read: Read, zero: Read) -> Component | None:
+    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others."""
     writes: list[tuple[Variable, Array]] = [
         (variable, matrix if read[variable].all() else np.where(read[variable], matrix, 0.0))
         for variable, matrix in component.writes
         if variable in read
     ]
-    used = np.zeros(component.maps[-1].width, dtype=bool)
+    writing = np.zeros(component.maps[-1].width, dtype=bool)
     for _, matrix in writes:
-        used |= matrix.any(axis=1)
-    if not used.any():
+        writing |= matrix.any(axis=1)
+    if not writing.any():
         return None
-    left = tuple(writes) if used.all() else tuple((variable, matrix[used]) for variable, matrix in writes)
+    used = None if writing.all() else writing
+    if used is not None:
+        writes = [(variable, matrix[used]) for variable, matrix in writes]
     match component:
         case MLP():
-            return replace(component, read=component.read.columns(used, zero), writes=left)
+            neurons = _reading(component.read, used, zero, read)
+            return replace(component, read=neurons, writes=tuple(writes))
         case Head():
-            everything = np.ones(component.query.width, dtype=bool)
-            query, key = component.query.columns(everything, zero), component.key.columns(everything, zero)
-            return replace(component, query=query, key=key, value=component.value.columns(used, zero), writes=left)
+            query, key = (_reading(linear, None, zero, read) for linear in (component.query, component.key))
+            value = _reading(component.value, used, zero, read)
+            return replace(component, query=query, key=key, value=value, writes=tuple(writes))

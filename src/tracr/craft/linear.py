@@ -65,17 +65,12 @@ class LinearMap:
     def __add__(self, other: LinearMap) -> LinearMap:
         return LinearMap(_sum(self.blocks, other.blocks), self.width, _sum(self.through, other.through))
 
-    def columns(self, used: NDArray[np.bool_], zero: Mapping[Variable, NDArray[np.bool_]]) -> LinearMap:
-        """Only these outputs, reading only what they depend on, and not the coordinates that are always `zero`."""
-        width = np.count_nonzero(used)
-        blocks, through = dict(self.blocks), dict(self.through)
-        if width < self.width:
-            blocks, through = (
-                {variable: block[:, used] for variable, block in part.items()} for part in (blocks, through)
-            )
-        for variable in blocks.keys() & zero.keys():
-            blocks[variable] = np.where(zero[variable][:, None], 0.0, blocks[variable])
-        return LinearMap(_nonzero(blocks), width, _nonzero(through))
+    def columns(self, used: NDArray[np.bool_]) -> LinearMap:
+        """Only these outputs, reading only what they depend on."""
+        blocks, through = (
+            {variable: block[:, used] for variable, block in part.items()} for part in (self.blocks, self.through)
+        )
+        return LinearMap(_nonzero(blocks), int(np.count_nonzero(used)), _nonzero(through))
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -61,7 +62,7 @@ class RASPExpr(Program, abc.ABC):
     @property
     def name(self) -> str:
         """The name given with `named`, else one for the kind of expression."""
-        return str(self.annotations[NAME])
+        return str(self._explicit[NAME] if NAME in self._explicit else self.annotations[NAME])
 
     @property
     def label(self) -> str:
@@ -90,8 +91,7 @@ class RASPExpr(Program, abc.ABC):
         return self._twin(**fields, children=tuple(children[child] for child in self.children))
 
     def _fields(self) -> list[tuple[str, Any]]:
-        slots = [slot for cls in type(self).__mro__ for slot in getattr(cls, "__slots__", ())]
-        return [(slot, getattr(self, slot)) for slot in slots if not slot.startswith("__")]
+        return [(slot, getattr(self, slot)) for slot in _slots(type(self))]
 
     def _twin(self, **changed: object) -> Self:
         twin = object.__new__(type(self))
@@ -114,6 +114,13 @@ class RASPExpr(Program, abc.ABC):
         text = f"{type(self).__name__}({', '.join(inner)})" if inner else self.name
         given = self._explicit.get(NAME)
         return f"{text}.named({given!r})" if given is not None and inner else text
+
+
+@functools.cache
+def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
+    """The fields of a kind of expression."""
+    slots = [slot for cls in kind.__mro__ for slot in getattr(cls, "__slots__", ())]
+    return tuple(slot for slot in slots if not slot.startswith("__"))
 
 
 def _origin() -> str:

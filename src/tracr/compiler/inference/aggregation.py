@@ -11,7 +11,7 @@ from tracr.compiler.inference.composites import implied, selection_masks
 from tracr.compiler.inference.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.inference.means import means_by_count
 from tracr.compiler.inference.products import for_reader
-from tracr.compiler.inference.state import Inference, infer_node
+from tracr.compiler.inference.state import Inference, Means, infer_node
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import Aggregation, Selector, SOpNode
 from tracr.errors import CompileError
@@ -49,7 +49,15 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
         domain, joint = exact
         inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=joint)
         return
-    domain, groups = _means(inference, node, select, source, defaults)
+    same = repr(source.domain), select.counts, inference.most_values(node.id), repr(defaults)
+    if same not in inference.means:
+        inference.means[same] = _means(inference, node, select, source, defaults)
+    domain, by_count = inference.means[same]
+
+    def groups() -> Groups | None:
+        found = inference.canon[select.id], inference.widths[select.id].by_shape
+        return None if by_count is None else Groups(found[0], by_count, found[1])
+
     inference.add(node.id, node.label, expr, op, domain, key=key, groups=groups)
 
 
@@ -138,7 +146,7 @@ def _exact_means(
 
 def _means(
     inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]
-) -> tuple[Domain, Groups | None]:
+) -> Means:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     counts = [count for count in select.counts if count > 0]
@@ -150,7 +158,7 @@ def _means(
     if isinstance(domain, Finite) and by_count is not None and len(several) <= limit:
         singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
         listed = finite([*several, *singles, *defaults])
-        return listed, _mean_groups(inference, select, domain, listed, by_count, defaults)
+        return listed, _mean_codes(domain, listed, by_count, defaults)
     if any(default is not None and not is_number(default) for default in defaults):
         raise _not_a_number(node, f"the default {defaults[0]!r}")
     size = f"more than {limit:,}" if by_count is None else f"{len(several):,}"
@@ -161,20 +169,15 @@ def _means(
     return interval, None
 
 
-def _mean_groups(
-    inference: Inference,
-    select: Selector,
-    domain: Finite,
-    listed: Finite,
-    by_count: dict[int, Any],
-    defaults: list[Any],
-) -> Groups | None:
+def _mean_codes(
+    domain: Finite, listed: Finite, by_count: dict[int, Any], defaults: list[Any]
+) -> dict[int, Codes] | None:
     if sum(len(means) for means in by_count.values()) > GROUP_CELLS:
         return None
     numbers = np.array([value for value in listed.values if is_number(value)], dtype=np.float64)
-    groups = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
-    if 1 in groups and domain.maybe_none:
-        groups[1] = np.append(groups[1], np.int32(listed.index[None]))
+    codes = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
+    if 1 in codes and domain.maybe_none:
+        codes[1] = np.append(codes[1], np.int32(listed.index[None]))
     if defaults:
-        groups[0] = np.array([listed.index[defaults[0]]], dtype=np.int32)
-    return Groups(inference.canon[select.id], groups, inference.widths[select.id].by_shape)
+        codes[0] = np.array([listed.index[defaults[0]]], dtype=np.int32)
+    return codes

@@ -148,8 +148,7 @@ def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign,
     found = (
         {-1: int(classes[0, -1]), 0: int(classes[0, 0]), 1: int(classes[-1, 0])} if size > 1 else {-1: 0, 0: 0, 1: 0}
     )
-    for place, row in enumerate(classes):
-        parts = ((-1, row[place + 1 :]), (0, row[place : place + 1]), (1, row[:place]))
-        if any((part != found[sign]).any() for sign, part in parts):
-            return None
-    return found
+    expected = np.full_like(classes, found[-1])
+    expected[np.tri(size, k=-1, dtype=bool)] = found[1]
+    np.fill_diagonal(expected, found[0])
+    return found if (classes == expected).all() else None

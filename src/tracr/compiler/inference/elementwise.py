@@ -43,7 +43,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         key=(facts.canon, table.tobytes()),
         leaves=facts.leaves,
         joint=joint,
-        groups=inference.groups_of(table, len(values), inner),
+        groups=lambda: inference.groups_of(table, len(values), inner),
         distinct=facts.distinct and injective,
         root=facts.root if injective else None,
         determines=facts.determines if injective else frozenset(),
@@ -154,7 +154,7 @@ def add_pairs(
         key=(facts[0].canon, facts[1].canon, table.tobytes()),
         leaves=leaves,
         joint=joint,
-        groups=inference.groups_of(table, len(values), fst, snd),
+        groups=lambda: inference.groups_of(table, len(values), fst, snd),
         distinct=injective and (facts[0].distinct or facts[1].distinct),
         determines=facts[0].determines | facts[1].determines if injective else frozenset(),
     )

@@ -16,7 +16,9 @@ help:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,9 +93,14 @@ class Facts:
     root: int
     leaves: tuple[int, ...]
     joint: Codes | None
-    groups: Groups | None
     distinct: bool
     determines: frozenset[int]
+    find_groups: Callable[[], Groups | None]
+
+    @cached_property
+    def groups(self) -> Groups | None:
+        """The codes by the number of selected keys, found when they are first asked for."""
+        return self.find_groups()
 
     @property
     def exact(self) -> bool:
@@ -175,7 +182,8 @@ def _group_pairs(fst: Groups, snd: Groups, columns: int) -> Pairs | None:
     together = [(codes, snd.by_count[count]) for count, codes in fst.by_count.items() if count in snd.by_count]
     if sum(len(first) * len(second) for first, second in together) > GROUP_CELLS:
         return None
-    return _split_pairs([(first.astype(np.int64)[:, None] * columns + second).ravel() for first, second in together], columns)
+    numbers = [(first.astype(np.int64)[:, None] * columns + second).ravel() for first, second in together]
+    return _split_pairs(numbers, columns)
 
 
 def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:

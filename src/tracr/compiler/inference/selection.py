@@ -138,7 +138,11 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
     joint = None
     if found.by_shape is not None:
         joint = np.searchsorted(np.array(found.counts), found.by_shape).astype(np.int32)
-    by_count = {count: np.array([code], dtype=np.int32) for code, count in enumerate(found.counts)}
+
+    def groups() -> Groups:
+        by_count = {count: np.array([code], dtype=np.int32) for code, count in enumerate(found.counts)}
+        return Groups(inference.canon[selector], by_count, found.by_shape)
+
     inference.add(
         node.id,
         node.label,
@@ -148,7 +152,7 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
         key=inference.canon[selector],
         leaves=(SHAPE,) if joint is not None else (),
         joint=joint,
-        groups=Groups(inference.canon[selector], by_count, found.by_shape),
+        groups=groups,
         distinct=distinct,
         determines=determines,
     )

@@ -24,6 +24,9 @@ __all__ = ["Inference", "infer_node"]
 LISTED_TO_DECODE = 10_000  # values listed only so that outputs can be rounded to the nearest one
 
 
+Means = tuple[Domain, dict[int, Codes] | None]  # all means, and their codes for each number of keys
+
+
 class Inference:
     """What has been inferred so far, and the rules that extend it."""
 
@@ -41,6 +44,7 @@ class Inference:
         self.facts: dict[int, Facts] = {}
         self.canon: dict[int, int] = {}  # the first node that computes the same
         self.same: dict[int, int] = {}  # the node it may be shared with
+        self.means: dict[object, Means] = {}  # by what is averaged, and how many of it
         self._decoded: dict[int, int] = {}
         self._numbering: dict[object, int] = {}
         self._next_id = nodes
@@ -70,7 +74,7 @@ class Inference:
         key: object,
         leaves: tuple[int, ...] = (),
         joint: Codes | None = None,
-        groups: Groups | None = None,
+        groups: Callable[[], Groups | None] = lambda: None,
         distinct: bool = False,
         root: int | None = None,
         determines: frozenset[int] = frozenset(),
@@ -86,8 +90,8 @@ class Inference:
             leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
         distinct = distinct or is_distinct(leaves, joint, self.shape)
         own = frozenset() if root is not None else frozenset({canon})
-        facts = Facts(canon, canon if root is None else root, leaves, joint, groups, distinct, determines | own)
-        self.facts[number] = facts
+        root = canon if root is None else root
+        self.facts[number] = Facts(canon, root, leaves, joint, distinct, determines | own, groups)
         self.sops[number] = SOpNode(
             number, label, repr(expr), expr.origin, op, domain, wish, wish or Encoding.CATEGORICAL
         )

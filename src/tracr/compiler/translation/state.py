@@ -119,11 +119,15 @@ class Translation:
         """The coordinates of each value code; error and unreached cells are zero."""
         assert isinstance(node.domain, Finite)
         values, zeros = len(node.domain), -UNREACHED  # what is negative counts from the end: rows of zeros
-        if space.codebook is None and space.values is node.domain.values:
-            return np.eye(values + zeros, values)[codes]
-        table = np.zeros((values + zeros, space.size))
-        table[:values] = [space.code(value) for value in node.domain.values] if space.codebook is None else space.codebook
-        return table[codes]
+        table: Array = np.zeros((values + zeros, space.size))
+        if space.codebook is not None:
+            table[:values] = space.codebook
+        elif space.values is node.domain.values:
+            np.fill_diagonal(table, 1.0)
+        else:
+            table[:values] = [space.code(value) for value in node.domain.values]
+        rows: Array = table[codes]
+        return rows
 
     def embed(self, node: SOpNode, codes: NDArray[np.integer], *, by_token: bool = False) -> None:
         """Let the embedding write the s-op: a code for each token, or each position."""
