@@ -103,7 +103,7 @@ def _merged(group: list[_Keyed]) -> MLP:
         read=read.columns(chosen),
         writes=tuple((variable, matrix[chosen]) for variable, matrix in writes.items()),
         what="; ".join(one.part.what for one in group),
-        linear=None,
+        as_linear=None,
     )
 
 

@@ -222,7 +222,7 @@ def attend(
     query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float, gap: float = GAP
 ) -> tuple[LinearMap, LinearMap]:
     """Add the BOS and PAD terms to the queries and keys of a selector; `always` is what every query adds for a key."""
-    special_query = LinearMap({ONE: np.array([[1.0, 0.0]]), BOS: np.array([[0.0, 1.0]])}, width=2)
-    every_query = always + LinearMap({BOS: np.array([[bos_logit]]), PAD: np.array([[-2 * gap]])}, width=1)
-    bos_query = LinearMap.of(BOS, np.array([[2 * gap - bos_logit]]))
-    return query.beside(special_query), key.beside(every_query.beside(bos_query))
+    every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
+    special_key = always.then(every_query) + LinearMap(special, width=2)
+    return query.beside(LinearMap({ONE: every_query, BOS: bos_query}, width=2)), key.beside(special_key)

@@ -167,9 +167,9 @@ def read_flag(variable: Variable, value: Value) -> LinearMap:
 
 def read_number(variable: Variable) -> NumberRead:
     """The number a variable holds; a one-hot code is read linearly, the value of each direction as its weight."""
-    weights = np.zeros((variable.size, 1))
-    for place, value in enumerate(variable.values):
-        weights[place] = 1.0 if value is NUMBER else float(value) if is_number(value) else 0.0
+    weights: Array = np.array(
+        [[1.0 if value is NUMBER else float(value) if is_number(value) else 0.0] for value in variable.values]
+    )
     noise, low, high = variable.noise, variable.low, variable.high
     if not variable.numerical:
         low, high = float(weights.min()), float(weights.max())

@@ -6,8 +6,9 @@ heads which fall back to BOS find it clean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -41,10 +42,15 @@ class MLP:
     read: LinearMap
     writes: tuple[tuple[Variable, Array], ...]
     what: str
-    linear: LinearMap | None = None
-    """What is written, where that is a linear function of what is read."""
+    as_linear: Callable[[], LinearMap] | None = None
+    """Makes `linear`."""
     clears: tuple[tuple[Variable, Array], ...] = ()
     """Variables whose slots are cleared, and how (`compiler/reuse.py`)."""
+
+    @cached_property
+    def linear(self) -> LinearMap | None:
+        """What is written, where that is a linear function of what is read."""
+        return None if self.as_linear is None else self.as_linear()
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:
@@ -61,13 +67,13 @@ class MLP:
 class Units:
     """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of what comes out.
 
-    `linear` is what comes out as a linear function of what is read, if it is one.
+    `as_linear` makes what comes out as a linear function of what is read, if it is one.
     """
 
     read: LinearMap
     write: Array
     noise: Noise
-    linear: LinearMap | None = None
+    as_linear: Callable[[], LinearMap] | None = None
 
     @property
     def count(self) -> int:
@@ -115,7 +121,7 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
         error = (noise.error + U * _inexact(rows)) * scale
-        return Units(code.then(members), rows, Noise(error=error), code.then(members @ rows))
+        return Units(code.then(members), rows, Noise(error=error), partial(code.then, members @ rows))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
     return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
@@ -234,13 +240,14 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
     in float32, in whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not
     cancel: see `_sum_error`.
     """
-    steps = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
-    gaps = points[steps + 1] - points[steps]
-    for step, gap in zip(steps, gaps, strict=True):
+    (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
+    below, above = points[steps], points[steps + 1]
+    gaps = (above - below).tolist()
+    for step, gap in enumerate(gaps):
         if 4 * read.noise.error >= gap:
-            raise TooClose(float(points[step]), float(points[step + 1]), read.noise.error)
+            raise TooClose(float(below[step]), float(above[step]), read.noise.error)
     rises = table[steps + 1] - table[steps]
-    middles = (points[steps] + points[steps + 1]) / 2
+    middles = (below + above) / 2
     slopes = np.array([power_of_two_above(2 / gap) for gap in gaps])
     grid = read.noise.grid
     exact = False
@@ -249,13 +256,15 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
         grid = min(grid, 0.5 / common)
         span = max(read.high - middles.min(), middles.max() - read.low) + 0.5 / common
         if span / grid <= 2**23:
-            exact = bool(np.isin(rises, (-1, 0, 1)).all()) and int((rises != 0).sum(axis=0).max()) <= 2
+            sizes = np.abs(rises)
+            exact = bool(((sizes == 0) | (sizes == 1)).all()) and int(sizes.sum(axis=0).max()) <= 2
             slopes = np.full(len(steps), common)
             middles = np.round(middles / grid) * grid
-    read_steps = read.number.then(np.concatenate([slopes, slopes])[None, :])
+    twice = np.concatenate([slopes, slopes])
+    read_steps = read.number.then(twice[None, :])
     bias = np.concatenate([0.5 - slopes * middles, -0.5 - slopes * middles])
     largest = read.largest + float(np.abs(points).max(initial=0.0))
-    ceiling = np.concatenate([slopes, slopes]) * 2 * largest + 2
+    ceiling = twice * 2 * largest + 2
     hidden = _gate(read, read_steps + _bias(bias), ceiling)
     span = read.high - read.low + float((1 / slopes).max(initial=0.0))
     weights = np.abs(rises) * slopes[:, None]
@@ -313,8 +322,12 @@ def carry(read: NumberRead, constant: float, others: Others, width: int) -> Unit
     units = join(*parts, *_others(read, others))
     if read.flags:
         return units
-    linear = read.number.then(np.eye(1, width)) + present().then(constant * np.eye(1, width))
-    return replace(units, linear=linear if constant else read.number.then(np.eye(1, width)))
+    return replace(units, as_linear=partial(_carried, read.number, constant, width))
+
+
+def _carried(number: LinearMap, constant: float, width: int) -> LinearMap:
+    first = np.eye(1, width)
+    return number.then(first) + present().then(constant * first) if constant else number.then(first)
 
 
 def divide(

@@ -218,17 +218,17 @@ def tabulate_sum(
     nones = np.array([value is None for value in fst.values])[rows] | np.array([v is None for v in snd.values])[columns]
     rows, columns = rows[~nones], columns[~nones]
     numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
-    kinds = [{type(r) is not float for c in range(len(d)) for r in d.representatives(c)} for d in (fst, snd)]
+    kinds = [{type(r) is not float for r in (*d.values, *itertools.chain(*d.twins.values()))} for d in (fst, snd)]
     integers = all(isinstance(factor, int) for factor in factors)
     whole = all(True in kind for kind in kinds) and integers
     broken = any(False in kind for kind in kinds) or not integers
     values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
     twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
-    domain = finite([*values, *twins, *([None] if nones.any() else [])])
+    domain = finite([*values, *twins, *([None] if nones.any() else [])], ordered=True)
     table = np.full((len(fst), len(snd)), UNREACHED, dtype=np.int32)
     if nones.any():
         table[pairs] = domain.index[None]
-    table[rows, columns] = codes  # `finite` sorts numbers first, as `unique` does
+    table[rows, columns] = codes
     return table, domain
 
 

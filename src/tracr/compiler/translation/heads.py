@@ -72,10 +72,12 @@ Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every 
 
 def _find_number(translation: Translation, literal: Literal) -> Sides | None:
     """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
+    if not translation.on("match") or translation.typed.options.gap != GAP:
+        return None
     keys, queries = translation.variables[literal.keys], translation.variables[literal.queries]
     exact_code = not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(translation, keys)
     readable = queries.numerical or (not queries.compact and queries.noise == EXACT)
-    if not (translation.on("match") and translation.typed.options.gap == GAP and exact_code and readable):
+    if not (exact_code and readable):
         return None
     domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
     assert isinstance(domains[0], Finite) and isinstance(domains[1], Finite)
@@ -115,9 +117,9 @@ def _match_bits(translation: Translation, literal: Literal) -> Sides | None:
     key's bits c the logit g/2 (b . c - B) is 0 where all B bits agree, and -g or less elsewhere. g is the gap or the
     next power of two, so nothing is rounded. -g/2 B, for every query, has a coordinate of its own and is 0 at BOS.
     """
-    gap = power_of_two_above(translation.typed.options.gap)
     if not any(translation.variables[number].compact for number in (literal.keys, literal.queries)):
         return None
+    gap = power_of_two_above(translation.typed.options.gap)
     one = at_most_one(literal.selected)
     every, nothing = LinearMap.of(ONE, np.eye(1)), LinearMap({}, 1)
     for swapped in (False, True):
@@ -214,10 +216,11 @@ def _own_numbers(
     translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
     """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
+    if not translation.on("match") or translation.typed.options.gap != GAP:
+        return None
     domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
     held = [translation.variables[number] for number in (literal.queries, literal.keys)]
-    own = all(variable is side for variable, side in zip(held, sides, strict=True))
-    if not (translation.on("match") and translation.typed.options.gap == GAP and own):
+    if any(variable is not side for variable, side in zip(held, sides, strict=True)):
         return None
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
     if len(numbers) < 2 or min(literal.selected.shape) <= SQUARE_RANK:

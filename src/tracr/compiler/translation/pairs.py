@@ -21,6 +21,7 @@ from tracr.errors import CompileError
 __all__ = ["write_pairs"]
 
 PAIR_MARGIN = 0.1  # the errors of two codes together must stay below a quarter
+FEWEST_FOR_SUM = 4  # neurons that even a constant function of a sum may take
 MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given up for something less exact
 
 
@@ -36,7 +37,8 @@ def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None
     sides = _pair_classes(translation, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
     numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
-    for sign in (1.0, -1.0) if translation.on("kinks") or numerical or neurons > MANY_PAIRS else ():
+    may_be_sum = neurons > FEWEST_FOR_SUM and (translation.on("kinks") or numerical or neurons > MANY_PAIRS)
+    for sign in (1.0, -1.0) if may_be_sum else ():
         form = _sum_form(op, first, second, sign)
         if form is None or 2 * (len(form[1]) + 1) >= neurons:
             continue
@@ -93,7 +95,8 @@ def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> For
     codes = op.table[rows, columns]
     order = np.argsort(sums, kind="stable")
     sums, codes = sums[order], codes[order]
-    apart = np.concatenate([[True], np.diff(sums) > NEARLY_EQUAL * np.maximum(1.0, np.abs(sums[1:]))])
+    apart = np.ones(len(sums), dtype=bool)
+    apart[1:] = sums[1:] - sums[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(sums[1:]))
     group = np.cumsum(apart) - 1
     if (codes != codes[apart][group]).any():
         return None

@@ -110,7 +110,10 @@ class Translation:
             return codes
         ordered, _ = node.domain.ascending
         numbers = node.domain.numbers[ordered]
-        apart = np.diff(numbers, prepend=-np.inf) > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers))
+        apart = np.ones(len(numbers), dtype=bool)
+        apart[1:] = numbers[1:] - numbers[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
+        if apart.all():
+            return codes
         representative = np.arange(len(node.domain))
         representative[ordered] = ordered[apart][np.cumsum(apart) - 1]
         return np.where(codes >= 0, representative[np.maximum(codes, 0)], codes).astype(np.int32)
@@ -164,7 +167,7 @@ class Translation:
         if noise.error == 0.0 and space.numerical:
             noise = self.exact(space)
         variable = space.with_noise(noise)
-        self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.linear))
+        self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.as_linear))
         return variable
 
     def number(self, number: int) -> NumberRead:
