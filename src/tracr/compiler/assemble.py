@@ -10,7 +10,6 @@ it gives c_v . x for every value v: B for the right one, at most B - 2 for the o
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -58,7 +57,12 @@ def check_budget(construction: Construction, options: Options) -> None:
 
 class _Assembler:
     def __init__(self, construction: Construction, width: int) -> None:
-        self.slots = {variable: _live(slots) for variable, slots in construction.slots.items()}
+        places: dict[Variable, tuple[list[int], list[int]]] = {}
+        for direction in construction.directions:
+            live, slots = places.setdefault(direction.variable, ([], []))
+            live.append(direction.place)
+            slots.append(direction.slot)
+        self.slots = {variable: (_as_slice(live), _as_slice(slots)) for variable, (live, slots) in places.items()}
         self.circuit = construction.schedule.circuit
         self.width = width
 
@@ -113,12 +117,6 @@ class _Assembler:
             start = stop
         zeros = np.zeros(self.width)
         return LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, zeros, w_in, b_in, w_out, zeros)
-
-
-def _live(slots: NDArray[np.intp]) -> tuple[slice | list[int], slice | list[int]]:
-    """The coordinates that have a slot, and their slots."""
-    live = [place for place, slot in enumerate(slots.tolist()) if slot >= 0]
-    return _as_slice(live), _as_slice(slots[live].tolist())
 
 
 def _as_slice(numbers: list[int]) -> slice | list[int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tracr.compiler.domains import Interval
 from tracr.compiler.matching import finds_by_number
-from tracr.compiler.typed import Aggregation, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
+from tracr.compiler.typed import Aggregation, Attention, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
 from tracr.rasp.annotations import Encoding
@@ -45,7 +45,7 @@ def choose_encodings(typed: Typed, *, match: bool = False) -> Typed:
             case _:
                 for number in node.inputs:
                     wants_number[number].append(False)
-        if isinstance(node.op, Aggregation | Width):
+        if isinstance(node.op, Attention):
             by_number = match and isinstance(node.op, Aggregation) and finds_by_number(typed, node.op.selector) > 0
             for part in typed.literals(node.op.selector):
                 wants_number[part.keys].append(False)

@@ -88,7 +88,8 @@ def choose_plan(
     if compact or len(inside) != 1:
         if reader == "width":
             candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
-        candidates += [split for split, heads in [(tuple(_split(heads)), heads) for heads in candidates] if split != heads]
+        splits = [tuple(_split(heads)) for heads in candidates]
+        candidates += [heads for heads in splits if heads not in candidates]
     plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
     return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: plan.cost)
 

@@ -24,7 +24,7 @@ def prune(circuit: Circuit) -> Circuit:
     for component in circuit.components:
         for variable, matrix in component.writes:
             taken = np.asarray(matrix.any(axis=0))
-            if not taken.all():
+            if np.count_nonzero(taken) < len(taken):
                 zero[variable] = ~taken
     read: Read = {}
     for linear in circuit.unembedded:
@@ -44,7 +44,7 @@ def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read
         if variable in zero:
             block = np.where(zero[variable][:, None], 0.0, block)
         rows = np.asarray(block.any(axis=1))
-        if rows.any():
+        if np.count_nonzero(rows):
             blocks[variable] = block
             read[variable] = read[variable] | rows if variable in read else rows
     return LinearMap(blocks, cut.width, {variable: block for variable, block in cut.through.items() if block.any()})
@@ -53,16 +53,20 @@ def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read
 def _trim(component: Component, read: Read, zero: Read) -> Component | None:
     """A component without the neurons (or values) that write nothing that is read; `None` if there are no others."""
     writes: list[tuple[Variable, Array]] = [
-        (variable, matrix if read[variable].all() else np.where(read[variable], matrix, 0.0))
+        (
+            variable,
+            matrix if np.count_nonzero(read[variable]) == variable.size else np.where(read[variable], matrix, 0.0),
+        )
         for variable, matrix in component.writes
         if variable in read
     ]
     writing = np.zeros(component.maps[-1].width, dtype=bool)
     for _, matrix in writes:
         writing |= matrix.any(axis=1)
-    if not writing.any():
+    count = np.count_nonzero(writing)
+    if not count:
         return None
-    used = None if writing.all() else writing
+    used = None if count == len(writing) else writing
     if used is not None:
         writes = [(variable, matrix[used]) for variable, matrix in writes]
     match component:

@@ -115,6 +115,9 @@ def merge_heads(schedule: Schedule) -> Schedule:
     """Heads of a layer with the same queries and keys become one, which reads and writes the values of all."""
     layers = []
     for layer in schedule.layers:
+        if len(layer.heads) < 2:
+            layers.append(layer)
+            continue
         groups: dict[object, list[Head]] = {}
         for head in layer.heads:
             groups.setdefault(pattern(head), []).append(head)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tracr.compiler.typed import (
     Aggregation,
+    Attention,
     CompositeNode,
     Linear,
     Lookup,
@@ -94,7 +95,7 @@ def drop_unused(typed: Typed) -> Typed:
             needed.add(number)
             stack.extend(typed.children(typed.sops[number]))
     sops = {number: node for number, node in typed.sops.items() if number in needed}
-    used = {node.op.selector for node in sops.values() if isinstance(node.op, Aggregation | Width)}
+    used = {node.op.selector for node in sops.values() if isinstance(node.op, Attention)}
     parts = {part.id for number in used for part in typed.parts(number)}
     selectors = {number: selector for number, selector in typed.selectors.items() if number in parts}
     return replace(typed, sops=sops, selectors=selectors, same={})

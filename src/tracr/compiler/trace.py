@@ -92,12 +92,14 @@ def trace(outputs: Outputs) -> Graph:
                 f"only an s-op can be compiled, but output {name!r} is {output!r}",
                 hint=hint if isinstance(output, RASPExpr) else "build a program with tracr.rasp",
             )
-    exprs = topological(outputs.values())
-    sources = [expr for expr in exprs if expr.name in RESERVED and expr.name == type(expr).default_name]
-    first_of = {expr.name: expr for expr in reversed(sources)}
-    others = [expr for expr in exprs if first_of.get(expr.name) is not expr]
-    labels = dict(zip(others, unique_labels([expr.name for expr in others], RESERVED), strict=True))
+    names = {expr: expr.name for expr in topological(outputs.values())}
+    sources = [expr for expr, name in names.items() if name in RESERVED and name == type(expr).default_name]
+    first_of = {names[expr]: expr for expr in reversed(sources)}
+    others = [expr for expr, name in names.items() if first_of.get(name) is not expr]
+    labels = dict(zip(others, unique_labels([names[expr] for expr in others], RESERVED), strict=True))
     labels.update({expr: name for name, expr in first_of.items()})
-    ids = {expr: number for number, expr in enumerate(exprs)}
-    nodes = tuple(Node(ids[expr], labels[expr], expr, tuple(ids[child] for child in expr.children)) for expr in exprs)
+    ids = {expr: number for number, expr in enumerate(names)}
+    nodes = tuple(
+        Node(number, labels[expr], expr, tuple([ids[child] for child in expr.children])) for expr, number in ids.items()
+    )
     return Graph(nodes, tuple((name, ids[output]) for name, output in outputs.items()))

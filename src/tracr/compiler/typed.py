@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "PAIR",
     "UNREACHED",
     "Aggregation",
+    "Attention",
     "CompositeNode",
     "Constant",
     "IndicesOp",
@@ -146,7 +148,8 @@ class Width:
 
 
 Table = Lookup | PairLookup | SumLookup
-Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Aggregation | Width
+Attention = Aggregation | Width
+Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ class SOpNode:
     wish: Encoding | None
     encoding: Encoding
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops this one reads at its own position."""
         match self.op:
@@ -232,6 +235,8 @@ Selector = SelectorNode | CompositeNode
 
 def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
     """A selector and all it is made of, each once, what is combined before what combines it."""
+    if isinstance(selectors[number], SelectorNode):
+        return [selectors[number]]
     found: dict[int, Selector] = {}
     stack = [number]
     while stack:
@@ -274,7 +279,7 @@ class Typed:
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
-        if isinstance(node.op, Aggregation | Width):
+        if isinstance(node.op, Attention):
             compared = (side for part in self.literals(node.op.selector) for side in (part.keys, part.queries))
             value = (node.op.value,) if isinstance(node.op, Aggregation) else ()
             return (*dict.fromkeys(compared), *value)

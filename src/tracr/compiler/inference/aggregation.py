@@ -46,8 +46,8 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
         return
     exact = _exact_means(inference, select, source, expr.default)
     if exact is not None:
-        domain, joint = exact
-        inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=joint)
+        domain, codes = exact
+        inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=lambda: codes)
         return
     same = repr(source.domain), select.counts, inference.most_values(node.id), repr(defaults)
     if same not in inference.means:
@@ -120,7 +120,7 @@ def _exact_means(
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
     domain = source.domain
-    if not isinstance(domain, Finite) or facts.joint is None or not set(facts.leaves) <= {SHAPE}:
+    if not isinstance(domain, Finite) or not facts.tabulated or not {SHAPE}.issuperset(facts.leaves):
         return None
     if not all(isinstance(value, int) for value in domain.values) or np.abs(domain.numbers).max() > 2**40:
         return None
@@ -144,9 +144,7 @@ def _exact_means(
     return found, np.array([found.index[value] for value in values], dtype=np.int32)
 
 
-def _means(
-    inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]
-) -> Means:
+def _means(inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]) -> Means:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     counts = [count for count in select.counts if count > 0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Interval
-from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, feasible_pairs
+from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, feasible_pairs, groups_of
 from tracr.compiler.inference.linear import Form, linear_form
 from tracr.compiler.inference.state import Inference, infer_node
 from tracr.compiler.inference.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
@@ -32,8 +32,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
     facts = inference.facts[inner]
     caller = inference.caller(node, expr.f, reachable=facts.exact)
     table, values = tabulate(caller, domain, facts.occurring(len(domain)))
-    joint = None if facts.joint is None else at_codes(table, facts.joint)
-    injective = _injective(table, len(values))
+    injective, groups = _injective(table, len(values)), facts.groups
     inference.add(
         node.id,
         node.label,
@@ -42,9 +41,9 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
         values,
         key=(facts.canon, table.tobytes()),
         leaves=facts.leaves,
-        joint=joint,
-        groups=lambda: inference.groups_of(table, len(values), inner),
-        distinct=facts.distinct and injective,
+        joint=(lambda: at_codes(table, facts.joint)) if facts.tabulated else None,
+        groups=lambda: groups_of(table, len(values), groups),
+        distinct=injective and facts.distinct,
         root=facts.root if injective else None,
         determines=facts.determines if injective else frozenset(),
     )
@@ -138,12 +137,8 @@ def add_pairs(
         table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
     else:
         table, values = tabulate_sum(*domains, pairs, form[0])
-    leaves: tuple[int, ...] = ()
-    joint = None
-    if aligned is not None:
-        leaves = aligned[0]
-        joint = at_codes(table, *aligned[1:])
-    injective = _injective(table, len(values))
+    leaves, *codes = aligned or ((),)
+    injective, groups = _injective(table, len(values)), [side.groups for side in facts]
     terms = None if form is None else tuple(zip(inputs, form[0], strict=True))
     inference.add(
         number,
@@ -153,8 +148,8 @@ def add_pairs(
         values,
         key=(facts[0].canon, facts[1].canon, table.tobytes()),
         leaves=leaves,
-        joint=joint,
-        groups=lambda: inference.groups_of(table, len(values), fst, snd),
+        joint=(lambda: at_codes(table, *codes)) if codes else None,
+        groups=lambda: groups_of(table, len(values), *groups),
         distinct=injective and (facts[0].distinct or facts[1].distinct),
         determines=facts[0].determines | facts[1].determines if injective else frozenset(),
     )

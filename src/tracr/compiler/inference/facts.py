@@ -36,7 +36,7 @@ __all__ = [
     "at_codes",
     "distinct_codes",
     "feasible_pairs",
-    "is_distinct",
+    "groups_of",
     "strict_order",
 ]
 
@@ -87,29 +87,61 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """See the module's docstring. `joint` has one axis for each leaf, in the order of `leaves`."""
+    """See the module's docstring. What takes time is found when it is first asked for.
+
+    That never goes deep: what it depends on is found before.
+    """
 
     canon: int
     root: int
     leaves: tuple[int, ...]
-    joint: Codes | None
-    distinct: bool
-    determines: frozenset[int]
+    find_joint: Callable[[], Codes] | None
     find_groups: Callable[[], Groups | None]
+    surely_distinct: bool
+    determines: frozenset[int]
+    shape: Shape
+
+    @property
+    def tabulated(self) -> bool:
+        """Whether there is a joint table."""
+        return self.find_joint is not None
+
+    @cached_property
+    def joint(self) -> Codes:
+        """One axis for each leaf, in the order of `leaves`."""
+        assert self.find_joint is not None
+        return self.find_joint()
 
     @cached_property
     def groups(self) -> Groups | None:
-        """The codes by the number of selected keys, found when they are first asked for."""
+        """The codes by the number of selected keys."""
         return self.find_groups()
+
+    @cached_property
+    def distinct(self) -> bool:
+        """Whether no two positions of an input hold the same value."""
+        return self.surely_distinct or self._differs_at_positions()
+
+    def _differs_at_positions(self) -> bool:
+        """Whether it is a function of tokens and shape that differs at any two positions of any input."""
+        if SHAPE not in self.leaves or not self.exact:
+            return False
+        joint, shape = self.joint, self.shape
+        if joint.max(initial=0) + 1 < shape.longest or joint.min(initial=0) < 0:  # too few values, or errors
+            return False
+        places = np.broadcast_to(shape.positions, joint.shape).ravel().astype(np.int64)
+        held = (np.broadcast_to(shape.lengths, joint.shape).ravel().astype(np.int64) << 32) + joint.ravel()
+        pairs = np.unique(held * (int(shape.positions.max(initial=0)) + 1) + places) if held.size < 2**18 else None
+        return pairs is not None and len(pairs) == len(np.unique(held))
 
     @property
     def exact(self) -> bool:
         """Whether every tabulated combination really occurs in some input: tokens and shape are free."""
-        return self.joint is not None and set(self.leaves) <= {TOKENS, SHAPE}
+        return self.tabulated and {TOKENS, SHAPE}.issuperset(self.leaves)
 
     def occurring(self, size: int) -> Codes:
         """The codes, of a domain of this size, that can occur."""
-        if self.joint is None:
+        if not self.tabulated:
             return np.arange(size, dtype=np.int32)
         return distinct_codes(self.joint, size)
 
@@ -117,7 +149,7 @@ class Facts:
         """Whether positions that agree on this s-op agree on `other`."""
         if self.distinct or other.root in self.determines:
             return True
-        return other.joint is not None and set(other.leaves) <= self.determines
+        return other.tabulated and self.determines.issuperset(other.leaves)
 
 
 def distinct_codes(codes: Codes, size: int) -> Codes:
@@ -136,23 +168,43 @@ def at_codes(table: Codes, *codes: Codes) -> Codes:
     return found
 
 
+def groups_of(table: Codes, size: int, *known: Groups | None) -> Groups | None:
+    """Groups of a tabulated function with so many values: those of its inputs, mapped through the table."""
+    selectors = {groups.selector for groups in known if groups is not None}
+    if len(selectors) != 1:
+        return None
+    (selector,) = selectors
+    counts = [set(groups.by_count) for groups in known if groups is not None]
+    by_count, cells = {}, 0
+    for count in sorted(set.intersection(*counts)):
+        part = table
+        for axis, groups in enumerate(known):
+            part = part if groups is None else part.take(groups.by_count[count], axis)
+        cells += part.size
+        if cells > GROUP_CELLS:
+            return None
+        by_count[count] = distinct_codes(part, size)
+    shapes = [groups.by_shape for groups in known if groups is not None and groups.by_shape is not None]
+    return Groups(selector, by_count, shapes[0] if shapes else None)
+
+
 def align(fst: Facts, snd: Facts) -> tuple[tuple[int, ...], Codes, Codes] | None:
     """Both s-ops as functions of their common leaves (broadcast against each other), if that table is small."""
-    if fst.joint is None or snd.joint is None:
+    if not (fst.tabulated and snd.tabulated):
         return None
     leaves = tuple(sorted({*fst.leaves, *snd.leaves}))
-    first, second = _spread(fst, fst.joint, leaves), _spread(snd, snd.joint, leaves)
+    first, second = _spread(fst, leaves), _spread(snd, leaves)
     cells = 1
     for a, b in zip(first.shape, second.shape, strict=True):
         cells *= max(a, b)
     return (leaves, first, second) if cells <= JOINT_CELLS else None
 
 
-def _spread(facts: Facts, joint: Codes, leaves: tuple[int, ...]) -> Codes:
+def _spread(facts: Facts, leaves: tuple[int, ...]) -> Codes:
     shape = [1] * len(leaves)
-    for axis, leaf in enumerate(facts.leaves):
-        shape[leaves.index(leaf)] = joint.shape[axis]
-    return joint.reshape(shape)
+    for leaf, size in zip(facts.leaves, facts.joint.shape, strict=True):
+        shape[leaves.index(leaf)] = size
+    return facts.joint.reshape(shape)
 
 
 def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
@@ -190,7 +242,7 @@ def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:
     """Where one is a function of the shape, and the other depends on a count that is one too."""
     for shaped, counted in ((fst, snd), (snd, fst)):
         groups = counted.groups
-        if shaped.leaves != (SHAPE,) or shaped.joint is None or groups is None or groups.by_shape is None:
+        if shaped.leaves != (SHAPE,) or not shaped.tabulated or groups is None or groups.by_shape is None:
             continue
         together = np.unique(np.stack([shaped.joint, groups.by_shape]), axis=1).T.tolist()
         known = [(code, groups.by_count[count]) for code, count in together if code >= 0 and count in groups.by_count]
@@ -213,18 +265,6 @@ def _split_pairs(numbers: list[NDArray[np.int64]], columns: int) -> Pairs:
     """The different pairs among those numbered first * columns + second."""
     found = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
     return (found // columns).astype(np.int32), (found % columns).astype(np.int32)
-
-
-def is_distinct(leaves: tuple[int, ...], joint: Codes | None, shape: Shape) -> bool:
-    """Whether a function of tokens and shape differs at any two positions of any input."""
-    if joint is None or SHAPE not in leaves or not set(leaves) <= {TOKENS, SHAPE}:
-        return False
-    if joint.max(initial=0) + 1 < shape.longest or joint.min(initial=0) < 0:  # too few values, or errors
-        return False
-    places = np.broadcast_to(shape.positions, joint.shape).ravel().astype(np.int64)
-    held = (np.broadcast_to(shape.lengths, joint.shape).ravel().astype(np.int64) << 32) + joint.ravel()
-    pairs = np.unique(held * (int(shape.positions.max(initial=0)) + 1) + places) if held.size < 2**18 else None
-    return pairs is not None and len(pairs) == len(np.unique(held))
 
 
 def strict_order(table: NDArray[np.int8]) -> bool:

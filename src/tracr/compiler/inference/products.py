@@ -76,7 +76,7 @@ def _one_of(inference: Inference, fst: int, snd: int) -> Sides | None:
 def _may_vanish(inference: Inference, number: int, kept: int) -> bool:
     """Whether nothing is lost with an s-op: it never raises, or is computed for the one that is kept anyway."""
     facts = inference.facts[number]
-    if facts.exact and facts.joint is not None and facts.joint.min(initial=0) >= 0:
+    if facts.exact and facts.joint.min(initial=0) >= 0:
         return True
     needed, stack = {kept}, [kept]
     while stack:

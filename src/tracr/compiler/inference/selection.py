@@ -135,13 +135,11 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
         keys, queries = inference.facts[select.keys], inference.facts[select.queries]
         if not inference.options.causal and keys.canon == queries.canon and strict_order(select.table):
             determines, distinct = keys.determines, distinct or keys.distinct
-    joint = None
-    if found.by_shape is not None:
-        joint = np.searchsorted(np.array(found.counts), found.by_shape).astype(np.int32)
+    by_shape = found.by_shape
 
     def groups() -> Groups:
         by_count = {count: np.array([code], dtype=np.int32) for code, count in enumerate(found.counts)}
-        return Groups(inference.canon[selector], by_count, found.by_shape)
+        return Groups(inference.canon[selector], by_count, by_shape)
 
     inference.add(
         node.id,
@@ -150,8 +148,8 @@ def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
         Width(selector),
         domain,
         key=inference.canon[selector],
-        leaves=(SHAPE,) if joint is not None else (),
-        joint=joint,
+        leaves=() if by_shape is None else (SHAPE,),
+        joint=None if by_shape is None else lambda: np.searchsorted(found.counts, by_shape).astype(np.int32),
         groups=groups,
         distinct=distinct,
         determines=determines,

@@ -18,7 +18,6 @@ __all__: list[str] = []
 @infer_node.register
 def _(expr: Tokens, inference: Inference, node: Node) -> None:
     domain = finite(inference.options.vocab, ordered=True)
-    joint = np.arange(len(domain), dtype=np.int32)
     inference.add(
         node.id,
         node.label,
@@ -27,7 +26,7 @@ def _(expr: Tokens, inference: Inference, node: Node) -> None:
         domain,
         key=None,
         leaves=(TOKENS,),
-        joint=joint,
+        joint=lambda: domain.codes,
         determines=frozenset({TOKENS}),
     )
 
@@ -35,7 +34,6 @@ def _(expr: Tokens, inference: Inference, node: Node) -> None:
 @infer_node.register
 def _(expr: Indices, inference: Inference, node: Node) -> None:
     domain = finite(range(inference.options.max_seq_len), ordered=True)
-    positions = inference.shape.positions
     small = inference.shape.listed
     inference.add(
         node.id,
@@ -45,7 +43,7 @@ def _(expr: Indices, inference: Inference, node: Node) -> None:
         domain,
         key=None,
         leaves=(SHAPE,) if small else (),
-        joint=positions if small else None,
+        joint=(lambda: inference.shape.positions) if small else None,
         distinct=True,
     )
 
@@ -60,7 +58,6 @@ def _(expr: Length, inference: Inference, node: Node) -> None:
         )
     shortest, longest = inference.lengths
     domain = finite(range(shortest, longest + 1), ordered=True)
-    codes = (inference.shape.lengths - shortest).astype(np.int32)
     small = inference.shape.listed
     inference.add(
         node.id,
@@ -70,14 +67,14 @@ def _(expr: Length, inference: Inference, node: Node) -> None:
         domain,
         key=None,
         leaves=(SHAPE,) if small else (),
-        joint=codes if small else None,
+        joint=(lambda: inference.shape.lengths - np.int32(shortest)) if small else None,
     )
 
 
 @infer_node.register
 def _(expr: Full, inference: Inference, node: Node) -> None:
-    joint = np.zeros((), dtype=np.int32)
-    inference.add(node.id, node.label, expr, Constant(), finite([expr.fill]), key=None, joint=joint)
+    domain = finite([expr.fill])
+    inference.add(node.id, node.label, expr, Constant(), domain, key=None, joint=lambda: np.zeros((), dtype=np.int32))
 
 
 @infer_node.register
@@ -86,7 +83,13 @@ def _(expr: ConstantSOp, inference: Inference, node: Node) -> None:
     table = np.full(inference.options.max_seq_len, ERROR, dtype=np.int32)
     longest = min(len(table), len(expr.value))
     table[:longest] = [domain.index[value] for value in expr.value[:longest]]
-    joint = table[inference.shape.positions] if inference.shape.listed else None
     inference.add(
-        node.id, node.label, expr, Positions(table), domain, key=table.tobytes(), leaves=(SHAPE,), joint=joint
+        node.id,
+        node.label,
+        expr,
+        Positions(table),
+        domain,
+        key=table.tobytes(),
+        leaves=(SHAPE,),
+        joint=(lambda: table[inference.shape.positions]) if inference.shape.listed else None,
     )

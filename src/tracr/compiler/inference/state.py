@@ -6,10 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tracr.compiler.domains import Codes, Domain, Finite, Interval
-from tracr.compiler.inference.facts import GROUP_CELLS, JOINT_CELLS, Facts, Groups, Shape, distinct_codes, is_distinct
+from tracr.compiler.inference.facts import JOINT_CELLS, Facts, Groups, Shape
 from tracr.compiler.inference.tabulate import Caller, Reporter
 from tracr.compiler.inference.widths import Widths
 from tracr.compiler.options import Options
@@ -73,7 +71,7 @@ class Inference:
         *,
         key: object,
         leaves: tuple[int, ...] = (),
-        joint: Codes | None = None,
+        joint: Callable[[], Codes] | None = None,
         groups: Callable[[], Groups | None] = lambda: None,
         distinct: bool = False,
         root: int | None = None,
@@ -87,11 +85,10 @@ class Inference:
             # to decode it costs an MLP, which readers of the number must not wait for: one variable each
             self.same[number] = self._decoded.setdefault(canon, number)
         if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
-            leaves, joint = (canon,), np.arange(len(domain), dtype=np.int32)
-        distinct = distinct or is_distinct(leaves, joint, self.shape)
+            leaves, joint = (canon,), lambda: domain.codes
         own = frozenset() if root is not None else frozenset({canon})
         root = canon if root is None else root
-        self.facts[number] = Facts(canon, root, leaves, joint, distinct, determines | own, groups)
+        self.facts[number] = Facts(canon, root, leaves, joint, groups, distinct, determines | own, self.shape)
         self.sops[number] = SOpNode(
             number, label, repr(expr), expr.origin, op, domain, wish, wish or Encoding.CATEGORICAL
         )
@@ -112,26 +109,6 @@ class Inference:
                 "or apply only linear operations (+, -, * constant) to it",
             )
         return node.domain
-
-    def groups_of(self, table: Codes, size: int, *inputs: int) -> Groups | None:
-        """Groups of a tabulated function with so many values: those of its inputs, mapped through the table."""
-        known = [self.facts[number].groups for number in inputs]
-        selectors = {groups.selector for groups in known if groups is not None}
-        if len(selectors) != 1:
-            return None
-        (selector,) = selectors
-        counts = [set(groups.by_count) for groups in known if groups is not None]
-        by_count, cells = {}, 0
-        for count in sorted(set.intersection(*counts)):
-            part = table
-            for axis, groups in enumerate(known):
-                part = part if groups is None else part.take(groups.by_count[count], axis)
-            cells += part.size
-            if cells > GROUP_CELLS:
-                return None
-            by_count[count] = distinct_codes(part, size)
-        shapes = [groups.by_shape for groups in known if groups is not None and groups.by_shape is not None]
-        return Groups(selector, by_count, shapes[0] if shapes else None)
 
 
 @functools.singledispatch

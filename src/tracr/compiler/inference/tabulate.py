@@ -141,7 +141,7 @@ def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes
     """Codes for the results and the domain they form."""
     failures = [result for result in results if isinstance(result, Failure)]
     caller.report(failures)
-    values = [result for result in results if not isinstance(result, Failure)]
+    values = [result for result in results if not isinstance(result, Failure)] if failures else results
     if not values:
         raise CompileError(
             f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
@@ -166,7 +166,7 @@ def tabulate(caller: Caller, inner: Finite, occurring: Codes) -> tuple[Codes, Fi
     results = caller(arguments)
     caller.check_purity(arguments[:PURITY_SAMPLE], results)
     twins: list[Any] = []
-    for code, result in zip(codes, results, strict=True):
+    for code, result in zip(codes, results, strict=True) if inner.twins else ():
         if code in inner.twins:
             every = [(value,) for value in inner.representatives(code)]
             others = caller(every)

@@ -39,10 +39,8 @@ def complement(table: Table) -> Table:
 
 def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> list[Table] | None:
     """The selection matrix for each length, where keys and queries depend on the shape of the input only."""
-    functions = all(f.joint is not None and set(f.leaves) <= {SHAPE} for f in (keys, queries))
-    if not functions or not shape.listed or shape.longest > LONGEST_ENUMERATED:
+    if not _of_shape(keys, queries, shape) or shape.longest > LONGEST_ENUMERATED:
         return None
-    assert keys.joint is not None and queries.joint is not None
     key_codes = np.broadcast_to(keys.joint, shape.lengths.shape)
     query_codes = np.broadcast_to(queries.joint, shape.lengths.shape)
     if min(key_codes.min(initial=0), query_codes.min(initial=0)) < 0:
@@ -58,15 +56,18 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
     return found
 
 
+def _of_shape(keys: Facts, queries: Facts, shape: Shape) -> bool:
+    """Whether keys and queries depend on the shape of the input only, all of which are listed."""
+    return shape.listed and all(facts.tabulated and {SHAPE}.issuperset(facts.leaves) for facts in (keys, queries))
+
+
 def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths | None:
     """Exact widths at any length, where keys are the positions and queries depend on the shape of the input only.
 
     A query sees the first keys, as many as the input is long, so what it selects among them is a cumulative sum.
     """
-    functions = all(f.joint is not None and set(f.leaves) <= {SHAPE} for f in (keys, queries))
-    if not functions or not shape.listed or (table == ERROR).any():
+    if not _of_shape(keys, queries, shape) or table.min(initial=0) < 0:
         return None
-    assert keys.joint is not None and queries.joint is not None
     codes = np.broadcast_to(queries.joint, shape.lengths.shape)
     if not (keys.joint is shape.positions or np.array_equal(keys.joint, shape.positions)) or codes.min(initial=0) < 0:
         return None
@@ -77,7 +78,6 @@ def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, 
 
 def _codes(facts: Facts, shape: Shape, shortest: int) -> NDArray[np.integer]:
     """The codes that occur in inputs of at least some length."""
-    assert facts.joint is not None
     joint = facts.joint
     if SHAPE in facts.leaves:
         joint = joint[..., shape.lengths >= shortest]
@@ -93,7 +93,6 @@ def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape
     met = np.zeros(sizes, dtype=bool)
     if not (keys.exact and queries.exact):
         return met
-    assert keys.joint is not None and queries.joint is not None
     sides = (queries, keys)
     if not all(SHAPE in facts.leaves for facts in sides):
         together = all(TOKENS in facts.leaves for facts in sides)  # at two positions, then
@@ -133,7 +132,6 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
     elif keys.canon == queries.canon and chosen.diagonal().all():
         least = 1
     elif keys.exact and SHAPE in keys.leaves and shape.listed:
-        assert keys.joint is not None
         first = np.unique(keys.joint[..., shape.positions == 0])  # the shape is the last leaf
         least = int(first.min(initial=0) >= 0 and bool(chosen[:, first].all()))
     return Widths(tuple(range(least, most + 1)), None)
