@@ -56,7 +56,7 @@ def accepted_lengths(graph: Graph, longest: int) -> tuple[int, int]:
     """The shortest and longest input: constants of a fixed length accept no other."""
     shortest = 1
     for node in graph.nodes:
-        if isinstance(node.expr, ConstantSOp | ConstantSelector):
+        if isinstance(node.expr, (ConstantSOp, ConstantSelector)):
             own = len(node.expr.value)
             shortest = max(shortest, own) if node.expr.check_length else shortest
             longest = min(longest, own)

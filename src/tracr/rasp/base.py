@@ -87,16 +87,14 @@ class RASPExpr(Program, abc.ABC):
 
     def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
         """A copy that reads other expressions: each child is replaced by what `children` has for it."""
-        fields = {slot: children[value] for slot, value in self._fields() if isinstance(value, RASPExpr)}
-        return self._twin(**fields, children=tuple(children[child] for child in self.children))
-
-    def _fields(self) -> list[tuple[str, Any]]:
-        return [(slot, getattr(self, slot)) for slot in _slots(type(self))]
+        fields = ((slot, getattr(self, slot)) for slot in _slots(type(self)))
+        read = {slot: children[value] for slot, value in fields if isinstance(value, RASPExpr)}
+        return self._twin(**read, children=tuple(children[child] for child in self.children))
 
     def _twin(self, **changed: object) -> Self:
         twin = object.__new__(type(self))
-        for slot, value in self._fields():
-            object.__setattr__(twin, slot, changed.get(slot, value))
+        for slot in _slots(type(self)):
+            object.__setattr__(twin, slot, changed[slot] if slot in changed else getattr(self, slot))
         return twin
 
     def _repr_svg_(self) -> str | None:
