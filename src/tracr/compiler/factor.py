@@ -108,7 +108,9 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
             exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
             for column in linear.blocks[old].T:
                 basis.add(column, shifts=biased and shifts and exact)
-        if not maps or len(basis.classes) > used.sum():
+            if len(basis.classes) > used.sum():
+                return circuit
+        if not maps:
             return circuit
         reads, new, table = basis.finish()
         unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
@@ -203,26 +205,32 @@ class _Basis:
         self.classes: list[_Class] = []
         self._reads: list[tuple[int, float, float]] = []  # a class, a factor and a constant, for each column
         self._known: dict[bytes, int] = {}
+        self._seen: dict[tuple[bytes, bool], tuple[int, float, float]] = {}
 
     def add(self, column: Array, *, shifts: bool) -> None:
-        """Note a column, as a multiple of one that is known or as a new one."""
+        """Note a column, which may have been there before."""
+        same = column.tobytes(), shifts
+        if same not in self._seen:
+            self._seen[same] = self._read(column, shifts=shifts)
+        self._reads.append(self._seen[same])
+
+    def _read(self, column: Array, *, shifts: bool) -> tuple[int, float, float]:
+        """A column as a multiple of one that is known, or as a new one."""
         shift = float(column[0]) if shifts and (column == column[0]).all() else 0.0
         if not column.any() or 0 < abs(shift) <= LARGEST_SHIFT:
-            self._reads.append((-1, 0.0, shift))
-            return
+            return -1, 0.0, shift
         keys = [_shape(column), *([_shape(column - column[0])] if shifts else [])]
         for key in keys:
             place = self._known.get(key, -1)
             found = _multiple(column, self.classes[place].column, shifts=shifts) if place >= 0 else None
             if found is not None:
                 self.classes[place].shifts &= shifts
-                self._reads.append((place, *found))
-                return
+                return place, *found
         own, unit = _plain(column)
         for key in (_shape(column - column[0]), _shape(column)):
             self._known[key] = len(self.classes)
-        self._reads.append((len(self.classes), unit, 0.0))
         self.classes.append(_Class(own, shifts))
+        return len(self.classes) - 1, unit, 0.0
 
     def finish(self) -> tuple[list[_Read], Variable, Array]:
         """Every column in terms of directions, the variable that has these, and its table [values, directions].

@@ -30,6 +30,7 @@ Every intermediate value has `verify()`, run here on those that the model is mad
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from tracr.compiler.assemble import assemble
@@ -44,8 +45,8 @@ from tracr.compiler.narrow import narrow
 from tracr.compiler.neurons import share_neurons
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
-from tracr.compiler.rewrite import rewritten
-from tracr.compiler.schedule import Schedule, assign_to_layers, merge_heads
+from tracr.compiler.rewrite import Measure, rewritten
+from tracr.compiler.schedule import Schedule, assign_to_layers, depth, merge_heads
 from tracr.compiler.share import drop_unused, share
 from tracr.compiler.size import Size, size_of
 from tracr.compiler.smallest import smallest
@@ -64,10 +65,11 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs."""
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
-    return compile_typed(graph, tabulated(graph, options))
+    measured = functools.cache(_size)  # some programs are tried twice
+    return compile_typed(graph, tabulated(graph, options, measured), measured=measured)
 
 
-def tabulated(graph: Graph, options: Options) -> Typed:
+def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
     typed = choose_encodings(drop_unused(inferred))
@@ -76,7 +78,7 @@ def tabulated(graph: Graph, options: Options) -> Typed:
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        typed = smallest(typed, _size)
+        typed = smallest(typed, measured or _size)
     typed.verify()
     return typed
 
@@ -97,23 +99,30 @@ def _deeper(shared: Typed, apart: Typed) -> bool:
 
 def _depth(typed: Typed) -> int:
     circuit = translate(typed)
-    return len(assign_to_layers(prune(fold(circuit) if typed.options.on("fold") else circuit)).layers)
+    return depth(prune(fold(circuit) if typed.options.on("fold") else circuit))
 
 
-def _size(typed: Typed) -> Size | None:
-    """How large the model of a program is; `None` if it is refused."""
+def _size(typed: Typed, most_layers: int | None) -> Size | None:
+    """How large the model of a program is; `None` if it is refused, or has more layers."""
     try:
-        construction = _constructed(translate(typed), assign_to_layers)
+        circuit = _reduced(translate(typed))
+        if most_layers is not None and depth(circuit) > most_layers:
+            return None
+        construction = _constructed(circuit, assign_to_layers)
     except CompileError:
         return None
     return size_of(construction.schedule, construction.width)
 
 
 def compile_typed(
-    graph: Graph | SavedGraph, typed: Typed, source: str = "", schedule_of: Callable[[Circuit], Schedule] | None = None
+    graph: Graph | SavedGraph,
+    typed: Typed,
+    source: str = "",
+    schedule_of: Callable[[Circuit], Schedule] | None = None,
+    measured: Measure | None = None,
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    circuit = translate(rewritten(typed, _size))
+    circuit = translate(rewritten(typed, measured or _size))
     construction = _with_named_features(circuit, schedule_of or scheduled)
     schedule = construction.schedule
     for value in (schedule.circuit, schedule, construction):
@@ -124,22 +133,26 @@ def compile_typed(
 
 def _with_named_features(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
     """Steps 3 to 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
-    construction = _constructed(circuit, schedule_of)
+    construction = _constructed(_reduced(circuit), schedule_of)
     size = size_of(construction.schedule, construction.width)
     for kinds in factored_kinds(circuit, construction.schedule.circuit):
-        named = _constructed(embed_functions(circuit, kinds), schedule_of)
+        named = _constructed(_reduced(embed_functions(circuit, kinds)), schedule_of)
         if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
             return named
     return construction
 
 
-def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
-    """The rest of step 3, and steps 4 and 5."""
+def _reduced(circuit: Circuit) -> Circuit:
+    """The circuit without what needs no component of its own."""
     options = circuit.typed.options
     if options.on("fold"):
         circuit = fold(circuit)
-    if options.on("prune"):
-        circuit = prune(circuit)
+    return prune(circuit) if options.on("prune") else circuit
+
+
+def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+    """The rest of step 3, and steps 4 and 5."""
+    options = circuit.typed.options
     if options.on("factor"):
         circuit = factor(circuit)
     schedule = schedule_of(circuit)

@@ -25,8 +25,8 @@ __all__ = ["rewritten"]
 Rewrites = Mapping[int, Op | int]
 
 
-Measure = Callable[[Typed], Size | None]
-"""How large the model of a program is; `None` if it is refused."""
+Measure = Callable[[Typed, int | None], Size | None]
+"""How large the model of a program is; `None` if it is refused, or has more than so many layers."""
 
 RULES: tuple[tuple[str, Callable[[Typed], Rewrites]], ...] = (
     ("simplify", simplify),
@@ -42,7 +42,7 @@ def rewritten(typed: Typed, size: Measure) -> Typed:
     for name, rule in RULES:
         rewrites = rule(typed) if typed.options.on(name) else {}
         if rewrites:
-            smallest = smallest or size(typed)
+            smallest = smallest or size(typed, None)
             typed, smallest = _improved(typed, rewrites, size, smallest)
     return typed
 
@@ -50,10 +50,10 @@ def rewritten(typed: Typed, size: Measure) -> Typed:
 def _improved(typed: Typed, rewrites: Rewrites, size: Measure, before: Size | None) -> tuple[Typed, Size | None]:
     best, smallest = typed, before
     kept: dict[int, Op | int] = {}
-    single = [{number: rewrite} for number, rewrite in rewrites.items()]
+    single = [{number: rewrite} for number, rewrite in rewrites.items()] if len(rewrites) > 1 else []
     for trial in [dict(rewrites), *single[:MOST_TRIALS]]:
         candidate = _applied(typed, {**kept, **trial})
-        reached = size(candidate)
+        reached = size(candidate, smallest.layers if smallest else None)
         if _smaller(reached, smallest):
             best, smallest, kept = candidate, reached, {**kept, **trial}
             if len(kept) == len(rewrites):

@@ -20,7 +20,7 @@ from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
 from tracr.errors import InternalError
 
-__all__ = ["Layer", "Schedule", "assign_to_layers", "earliest", "in_sublayers", "merge_heads", "pattern"]
+__all__ = ["Layer", "Schedule", "assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,11 @@ def earliest(circuit: Circuit) -> list[int]:
         for variable, _ in component.writes:
             written[variable] = time
     return times
+
+
+def depth(circuit: Circuit) -> int:
+    """The fewest layers that a circuit can be scheduled in."""
+    return max(earliest(circuit), default=-1) // 2 + 1
 
 
 def in_sublayers(circuit: Circuit, times: Sequence[int]) -> Schedule:

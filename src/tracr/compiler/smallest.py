@@ -26,16 +26,16 @@ from tracr.errors import CompileError
 __all__ = ["smallest"]
 
 
-def smallest(typed: Typed, measured: Callable[[Typed], Size | None]) -> Typed:
+def smallest(typed: Typed, measured: Callable[[Typed, int | None], Size | None]) -> Typed:
     """The program stored in the smallest way."""
     ways = list(_ways(typed))
     if not ways:
         return typed
-    usual = best = measured(typed)
+    usual = best = measured(typed, None)
     chosen = typed
     for way in ways:
-        size = measured(way)
-        if size is None:  # not exact enough this way
+        size = measured(way, best.layers if best else None)
+        if size is None:  # not exact enough this way, or deeper
             continue
         smaller = best is None or (size.layers, size.parameters) < (best.layers, best.parameters)
         if smaller and (usual is None or all(own <= other for own, other in zip(size, usual, strict=True))):
