@@ -286,7 +286,7 @@ class _Basis:
         """The values of a flag, if they are few; else just which direction it is."""
         values = [value for value, hot in zip(self.old.values, column, strict=True) if hot]
         plain = all(isinstance(value, str | int | float | None) for value in values)
-        if plain and len(values) <= NAMED and np.isin(column, (0.0, 1.0)).all():
+        if plain and len(values) <= NAMED and ((column == 0.0) | (column == 1.0)).all():
             return ":" + "|".join(value_text(value) for value in values if not isinstance(value, Number))
         return f":code{place + 1}"
 

@@ -30,7 +30,6 @@ Every intermediate value has `verify()`, run here on those that the model is mad
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 
 from tracr.compiler.assemble import assemble
@@ -65,7 +64,7 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs."""
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
-    measured = functools.cache(_size)  # some programs are tried twice
+    measured = _Measured()
     return compile_typed(graph, tabulated(graph, options, measured), measured=measured)
 
 
@@ -78,7 +77,7 @@ def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        typed = smallest(typed, measured or _size)
+        typed = smallest(typed, measured or _Measured())
     typed.verify()
     return typed
 
@@ -102,8 +101,23 @@ def _depth(typed: Typed) -> int:
     return depth(prune(fold(circuit) if typed.options.on("fold") else circuit))
 
 
+class _Measured:
+    """How large the models of programs are: one that has been compiled is not compiled again."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Typed, Size] = {}
+
+    def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
+        """The size; `None` if the program is refused, or takes more layers than that."""
+        if typed not in self._sizes:
+            size = _size(typed, most_layers)
+            if size is None:
+                return None
+            self._sizes[typed] = size
+        return self._sizes[typed]
+
+
 def _size(typed: Typed, most_layers: int | None) -> Size | None:
-    """How large the model of a program is; `None` if it is refused, or has more layers."""
     try:
         circuit = _reduced(translate(typed))
         if most_layers is not None and depth(circuit) > most_layers:
@@ -122,7 +136,7 @@ def compile_typed(
     measured: Measure | None = None,
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    circuit = translate(rewritten(typed, measured or _size))
+    circuit = translate(rewritten(typed, measured or _Measured()))
     construction = _with_named_features(circuit, schedule_of or scheduled)
     schedule = construction.schedule
     for value in (schedule.circuit, schedule, construction):

@@ -129,7 +129,8 @@ def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes] | None:
     """The distinct sums in ascending order, and the code of each; `None` if one sum has two."""
     order = np.argsort(total, kind="stable")
     total, codes = total[order], codes[order]
-    apart = np.diff(total, prepend=-np.inf) > NEARLY_EQUAL * np.maximum(1.0, np.abs(total))
+    apart = np.ones(len(total), dtype=bool)
+    apart[1:] = total[1:] - total[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(total[1:]))
     if (codes != codes[apart][np.cumsum(apart) - 1]).any():
         return None
     return total[apart], codes[apart]
