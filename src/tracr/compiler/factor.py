@@ -300,7 +300,7 @@ class _Basis:
 
 def _shape(column: Array) -> bytes:
     """The same for columns that are multiples of each other, but for rounding."""
-    hot = np.flatnonzero(column)
+    (hot,) = column.nonzero()
     return (column / column[hot[0]] + 0.0).tobytes() if len(hot) else b""
 
 
@@ -312,7 +312,7 @@ def _polynomial(column: Array, numbers: Array, *, shifts: bool) -> tuple[float, 
             if found:
                 return (0.0, found[0], 0.0) if power == 1 else (0.0, 0.0, found[0])
         return None
-    places = np.unique(np.linspace(0, len(numbers) - 1, 3).astype(int))
+    places = sorted({0, (len(numbers) - 1) // 2, len(numbers) - 1})
     powers = np.vander(numbers[places], len(places), increasing=True)
     try:
         factors = np.append(np.linalg.solve(powers, column[places]), 0.0)[:3]

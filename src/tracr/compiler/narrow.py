@@ -33,10 +33,12 @@ def narrow(circuit: Circuit) -> Schedule:
 
 def narrowest(placing: Placing) -> list[int]:
     """The best sub-layers that the search finds."""
-    found = []
+    if placing.first == placing.last:  # nothing can wait
+        return list(placing.first)
+    found, fewest = [], placing.fewest()
     for start in (placing.first, placing.last):
         times = list(start)
-        if placing.cost(times)[0] > placing.fewest():
+        if placing.cost(times)[0] > fewest:
             times = _descend(placing, times, lambda times: _profile(placing, times))
         found.append(_descend(placing, times, placing.cost))
     return min(found, key=placing.cost)
