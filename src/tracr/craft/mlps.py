@@ -182,9 +182,13 @@ def look_up_pairs(
     return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
 
 
-def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array) -> LinearMap:
-    """Switch neurons off at BOS and where the number is `None`; elsewhere nothing is added, so nothing is rounded."""
-    gated = neurons + LinearMap.of(BOS, -ceiling[None, :])
+def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array, bias: Array | None = None) -> LinearMap:
+    """Neurons, with a bias perhaps, switched off at BOS and where the number is `None`.
+
+    Elsewhere nothing is added, so nothing is rounded.
+    """
+    biased = {} if bias is None else {ONE: bias[None, :]}
+    gated = neurons + LinearMap({**biased, BOS: -ceiling[None, :]}, neurons.width)
     missing = read.missing()
     return gated if missing is None else gated + missing.then(-ceiling[None, :])
 
@@ -261,15 +265,15 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
             slopes = np.full(len(steps), common)
             middles = np.round(middles / grid) * grid
     twice = np.concatenate([slopes, slopes])
-    read_steps = read.number.then(twice[None, :])
-    bias = np.concatenate([0.5 - slopes * middles, -0.5 - slopes * middles])
+    centres = slopes * middles
+    bias = np.concatenate([0.5 - centres, -0.5 - centres])
     largest = read.largest + float(np.abs(points).max(initial=0.0))
-    ceiling = twice * 2 * largest + 2
-    hidden = _gate(read, read_steps + _bias(bias), ceiling)
-    span = read.high - read.low + float((1 / slopes).max(initial=0.0))
-    weights = np.abs(rises) * slopes[:, None]
-    wobble = float(_sum_error(2 * weights, largest, span).max(initial=0.0))
-    noise = Noise() if exact or not len(steps) else Noise(error=wobble, cold=wobble)
+    hidden = _gate(read, read.number.then(twice[None, :]), twice * 2 * largest + 2, bias)
+    noise = Noise()
+    if len(steps) and not exact:
+        span = read.high - read.low + float((1 / slopes).max())
+        wobble = float(_sum_error(2 * np.abs(rises) * slopes[:, None], largest, span).max(initial=0.0))
+        noise = Noise(error=wobble, cold=wobble)
     parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
     if len(points) and (table[0].any() or not parts):
         parts.append(_constant(read, table[0]))
@@ -292,8 +296,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     first = np.zeros(width)
     first[0] = numbers[0]
     largest = read.largest + float(np.abs(points).max(initial=0.0))
-    hidden = read.number.then(np.ones((1, len(places)))) + _bias(-places)
-    hidden = _gate(read, hidden, np.full(len(places), 2 * largest + 1))
+    hidden = _gate(read, read.number.then(np.ones((1, len(places)))), np.full(len(places), 2 * largest + 1), -places)
     steepest = float(np.abs(slopes).max(initial=0.0))
     error = steepest * read.noise.error + 4 * U * float(np.abs(numbers).max(initial=0.0))
     error += float(_sum_error(np.abs(turns)[:, None], largest, read.high - read.low)[0])

@@ -69,7 +69,8 @@ def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, 
     if not _of_shape(keys, queries, shape) or table.min(initial=0) < 0:
         return None
     codes = np.broadcast_to(queries.joint, shape.lengths.shape)
-    if not (keys.joint is shape.positions or np.array_equal(keys.joint, shape.positions)) or codes.min(initial=0) < 0:
+    by_position = keys.joint is shape.positions or np.array_equal(keys.joint, shape.positions)
+    if not by_position or codes.min(initial=0) < 0:
         return None
     seen = shape.positions if causal else shape.lengths - 1
     by_shape: NDArray[np.int32] = np.cumsum(table, axis=1, dtype=np.int32)[codes, seen]
