@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -113,6 +114,7 @@ def _row(variable: Variable, *weights: float) -> LinearMap:
     return LinearMap.of(variable, np.array([weights], dtype=np.float64))
 
 
+@functools.cache
 def present() -> LinearMap:
     """1 at every position but BOS."""
     return _row(ONE, 1.0) + _row(BOS, -1.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tracr.compiler.conjunctions import Conjunction, Literal
 from tracr.compiler.domains import Finite
 from tracr.compiler.matching import numbered_keys
-from tracr.compiler.translation.classes import runs, separate
+from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.numbers import one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
@@ -63,7 +63,8 @@ def _attention(
             or _match_bits(translation, literal)
             or _match_classes(translation, literal, tolerance)
         )
-        query, key, always = query.beside(queries), key.beside(keys), always + for_all
+        query, key = (queries, keys) if query is NOTHING else (query.beside(queries), key.beside(keys))
+        always = always + for_all
     return attend(query, key, always, bos_logit, translation.typed.options.gap)
 
 
@@ -184,19 +185,16 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
         domain = translation.typed.sops[number].domain
         assert isinstance(domain, Finite)
-        variable = translation.variables[number]
-        classes = separate(domain)
+        variable, place = translation.variables[number], None
         if variable.numerical:
-            classes = runs(domain, rows.astype(np.int8))[0]
+            variable, place = one_hot(translation, number, runs(domain, rows.astype(np.int8))[0])
         elif variable.compact:
-            classes = group_rows(rows)[1]
-        variable, place = one_hot(translation, number, classes)
+            variable, place = one_hot(translation, number, group_rows(rows)[1])
         if variable.noise.cold * variable.size > tolerance:
             variable = translation.cleaned(variable)
         sides.append((variable, place))
     (queries, query_place), (keys, key_place) = sides
-    selected = np.zeros((queries.size, keys.size), dtype=bool)
-    selected[query_place[:, None], key_place[None, :]] = literal.selected
+    selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
     query_map, key_map = (
@@ -210,6 +208,15 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
         always = read_keys.then(key_map[:, same] @ query_map[0, same][:, None])
         query_map, key_map = query_map[:, ~same], key_map[:, ~same]
     return _read(translation, queries).then(query_map), read_keys.then(key_map), always
+
+
+def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDArray[np.bool_]:
+    """The rows of values by the places of their classes, if there are any."""
+    if place is None:
+        return rows
+    found = np.zeros((size, rows.shape[1]), dtype=bool)
+    found[place] = rows
+    return found
 
 
 def _own_numbers(
