@@ -64,10 +64,9 @@ def _functions(compile: Callable[[], Any]) -> float:
     calls: list[tuple[Any, list[tuple[Any, ...]]]] = []
     usual = tabulate.Caller.__call__
 
-    def recording(self: Any, arguments: Any) -> Any:
-        listed = list(arguments)
-        calls.append((self.f, listed))
-        return usual(self, listed)
+    def recording(self: Any, *columns: Any) -> Any:
+        calls.append((self.f, list(zip(*columns, strict=True))))
+        return usual(self, *columns)
 
     tabulate.Caller.__call__ = recording  # type: ignore[method-assign]
     try:

@@ -7,7 +7,8 @@ the other representatives that can occur, so that a function which tells them ap
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 
 from tracr.rasp.values import Value, is_number, sort_values
 
-__all__ = ["Codes", "Domain", "Finite", "Interval", "finite"]
+__all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
+NUMBERS, NONE = frozenset({bool, int, float}), type(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +40,33 @@ class Finite:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The values as numbers, `None` as 0."""
+        if self.kinds <= NUMBERS:
+            try:
+                return np.array(self.values, dtype=np.float64)
+            except OverflowError:  # an integer that is too large for a float
+                pass
         return np.array([_as_float(value) for value in self.values])
 
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number (0 where there is none)."""
-        numbers = [_as_float(value) for value in self.values if is_number(value)]
-        return (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+        numbers = np.delete(self.numbers, self.others) if len(self.others) else self.numbers
+        return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
 
     @property
     def size(self) -> int:
         """How many values are listed."""
         return len(self.values)
+
+    @cached_property
+    def kinds(self) -> frozenset[type]:
+        """The types of the values."""
+        return frozenset(map(type, self.values))
+
+    @cached_property
+    def column(self) -> NDArray[np.object_]:
+        """The values as an array of objects."""
+        return np.fromiter(self.values, dtype=object, count=len(self))
 
     @property
     def codes(self) -> Codes:
@@ -59,12 +76,21 @@ class Finite:
     @cached_property
     def numeric(self) -> bool:
         """Whether every value but `None` is a number that a float can hold."""
-        return all(value is None or is_number(value) for value in self.values) and bool(np.isfinite(self.numbers).all())
+        return all(kind is NONE or issubclass(kind, (int, float)) for kind in self.kinds) and bool(
+            np.isfinite(self.numbers).all()
+        )
+
+    @cached_property
+    def others(self) -> NDArray[np.intp]:
+        """The codes of what is not a number."""
+        if self.kinds <= NUMBERS:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero([not is_number(value) for value in self.values])
 
     @cached_property
     def ascending(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """The codes of the numbers in ascending order, and the midpoints between neighbours."""
-        codes = np.array([code for code, value in enumerate(self.values) if is_number(value)], dtype=np.intp)
+        codes = np.delete(np.arange(len(self)), self.others)
         codes = codes[np.argsort(self.numbers[codes], kind="stable")]
         lower, upper = self.numbers[codes][:-1], self.numbers[codes][1:]
         middles = lower + (upper - lower) / 2
@@ -73,7 +99,7 @@ class Finite:
     @property
     def maybe_none(self) -> bool:
         """Whether `None` is among the values."""
-        return None in self.index
+        return NONE in self.kinds
 
     def __len__(self) -> int:
         return len(self.values)
@@ -84,7 +110,7 @@ class Finite:
 
     def key(self) -> tuple[object, ...]:
         """What makes two domains the same: values, with their types."""
-        return (self.values, tuple(type(value) for value in self.values), tuple(sorted(self.twins)))
+        return (self.values, tuple(map(type, self.values)), tuple(sorted(self.twins)))
 
     def __str__(self) -> str:
         shown = ", ".join(map(repr, self.values[:8]))
@@ -129,14 +155,26 @@ def finite(representatives: Iterable[Value], *, ordered: bool = False) -> Finite
     >>> domain.values, domain.representatives(0)
     ((1, 2), (1, True, 1.0))
     """
+    listed = list(representatives)
+    distinct = dict.fromkeys(listed)
+    values: Sequence[Value] = list(distinct) if ordered else sort_values(distinct)
+    if len(distinct) == len(listed) or surely_same(set(map(type, listed)), distinct):
+        return Finite(tuple(values))
+    counts = Counter(listed)
     groups: dict[Value, list[Value]] = {}
-    for value in representatives:
-        group = groups.setdefault(value, [value])
-        if group[0] is not value and all(differ(value, member) for member in group):
-            group.append(value)
-    values: Sequence[Value] = list(groups) if ordered else sort_values(groups)
-    twins = {code: tuple(groups[value][1:]) for code, value in enumerate(values) if len(groups[value]) > 1}
+    for value in listed:
+        if counts[value] > 1:
+            group = groups.setdefault(value, [value])
+            if group[0] is not value and all(differ(value, member) for member in group):
+                group.append(value)
+    twins = {code: tuple(groups[value][1:]) for code, value in enumerate(values) if value in groups}
+    twins = {code: others for code, others in twins.items() if others}
     return Finite(tuple(values), MappingProxyType(twins))
+
+
+def surely_same(kinds: Set[type], distinct: Collection[Value]) -> bool:
+    """Whether values of these types that are equal to one of the distinct ones are the same: the usual case."""
+    return kinds <= {*NUMBERS, str, NONE} and len(kinds & NUMBERS) <= 1 and (float not in kinds or 0.0 not in distinct)
 
 
 def _as_float(value: Value) -> float:

@@ -1,13 +1,28 @@
-"""Rows of a matrix that are equal, or have one entry only."""
+"""What is equal: items of a list, rows of a matrix; and rows that have one entry only."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["at_most_one", "group_rows"]
+__all__ = ["at_most_one", "group_rows", "numbered"]
+
+
+def numbered(items: Sequence[Hashable]) -> tuple[list[Any], NDArray[np.int32]]:
+    """The different items in the order they come, and the number of each item among them.
+
+    >>> numbers = numbered("abca")
+    >>> numbers[0], numbers[1].tolist()
+    (['a', 'b', 'c'], [0, 1, 2, 0])
+    """
+    numbers: defaultdict[Any, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    number_of = np.fromiter(map(numbers.__getitem__, items), dtype=np.int32, count=len(items))
+    return list(numbers), number_of
 
 
 def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -19,15 +34,13 @@ def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]
     """
     if matrix.dtype == bool:
         matrix = np.packbits(matrix, axis=1)
-    numbers: dict[bytes, int] = {}
-    first: list[int] = []
-    group: list[int] = []
-    for place, row in enumerate(np.ascontiguousarray(matrix)):
-        number = numbers.setdefault(row.tobytes(), len(numbers))
-        if number == len(first):
-            first.append(place)
-        group.append(number)
-    return np.array(first, dtype=np.intp), np.array(group, dtype=np.intp)
+    if not matrix.size:  # nothing tells rows apart
+        return np.arange(min(len(matrix), 1)), np.zeros(len(matrix), dtype=np.intp)
+    rows = np.ascontiguousarray(matrix).view(np.dtype((np.void, matrix.shape[1] * matrix.itemsize)))
+    distinct, group = numbered(rows.ravel().tolist())
+    first = np.zeros(len(distinct), dtype=np.intp)
+    first[group[::-1]] = np.arange(len(group))[::-1]  # of several places the last one written stays
+    return first, group.astype(np.intp)
 
 
 def at_most_one(selected: NDArray[np.bool_]) -> tuple[bool, bool]:

@@ -6,7 +6,7 @@ Values are compared with `==`, so `True`, `1` and `1.0` are one value. `docs/sem
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeGuard
 
@@ -17,6 +17,7 @@ from tracr.errors import ExpressionError
 __all__ = [
     "LARGEST",
     "LONGEST",
+    "PLAIN",
     "Number",
     "Program",
     "Value",
@@ -32,6 +33,14 @@ Value = Hashable
 Number = int | float
 LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
 LONGEST = 100_000
+NUMBERS = (int, float)
+PLAIN: dict[type, Callable[[Any], bool]] = {
+    type(None): lambda value: True,
+    bool: lambda value: True,
+    int: lambda value: -LARGEST < value < LARGEST,
+    float: math.isfinite,
+    str: lambda value: len(value) < LONGEST,
+}  # the usual types, and whether one of them is surely a value as it is
 
 
 class Program:
@@ -46,7 +55,7 @@ def is_number(value: object) -> TypeGuard[Number]:
     >>> is_number(True), is_number("1"), is_number(None)
     (True, False, False)
     """
-    return isinstance(value, int | float)
+    return isinstance(value, NUMBERS)
 
 
 def as_value(value: Any, *, where: str = "a RASP value") -> Value:
@@ -56,11 +65,15 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
     >>> as_value(np.float32(0.5))
     0.5
     """
+    surely = PLAIN.get(type(value))
+    if surely is not None and surely(value):
+        return value  # type: ignore[no-any-return]
     if isinstance(value, np.generic):
         item = value.item()
         value = float(item) if isinstance(item, np.floating) else item  # longdouble's item() is itself
     elif type(value) is tuple:
-        value = tuple(as_value(element, where=f"an element of {where}") for element in value)
+        inside = f"an element of {where}"
+        value = tuple([as_value(element, where=inside) for element in value])
     elif isinstance(value, Program):
         raise ExpressionError(
             f"{where} is the expression {value!r}, which is a program, not a value",
@@ -94,12 +107,10 @@ def exact_mean(numbers: Sequence[Number]) -> float:
     return mean.numerator / mean.denominator
 
 
-def _type_rank(value: Value) -> int:
-    if value is None:
-        return 9
-    if is_number(value):
+def _type_rank(kind: type) -> int:
+    if issubclass(kind, NUMBERS):
         return 0
-    return {str: 1, bytes: 2, tuple: 3}.get(type(value), 4)
+    return {str: 1, bytes: 2, tuple: 3, type(None): 9}.get(kind, 4)
 
 
 def value_text(value: object) -> str:
@@ -129,12 +140,11 @@ def sort_values(values: Iterable[Value]) -> list[Value]:
     >>> sort_values(["b", None, 2, "a", 1.5])
     [1.5, 2, 'a', 'b', None]
     """
-    ranks: dict[int, list[Value]] = {}
-    for value in values:
-        ranks.setdefault(_type_rank(value), []).append(value)
+    values = list(values)
+    rank_of = {kind: _type_rank(kind) for kind in set(map(type, values))}
     ordered: list[Value] = []
-    for rank in sorted(ranks):
-        group: list[Any] = ranks[rank]
+    for rank in sorted(set(rank_of.values())):
+        group: list[Any] = [value for value in values if rank_of[type(value)] == rank]
         try:
             group = sorted(group)
         except TypeError:  # not ordered among themselves (mixed tuples, say): by their text, which is stable

@@ -5,35 +5,29 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Codes, Finite, finite
+from tracr.compiler.domains import Codes, Finite, finite, surely_same
 from tracr.compiler.typed import ERROR, UNREACHED
+from tracr.craft.grouping import numbered
 from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
-from tracr.rasp.values import LARGEST, LONGEST, Value, as_value, short_repr
+from tracr.rasp.values import PLAIN, Value, as_value, short_repr
 
 __all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
 COMPARED_CELLS = 2**27  # of a built-in comparison, which calls no function of the user's
 ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
-PLAIN = {bool, type(None)}
 
 
-def _plain(value: Any) -> bool:
-    """Whether a result is surely a value: the usual case, told quickly."""
-    kind = type(value)
-    return kind in PLAIN or (kind is int and -LARGEST < value < LARGEST) or (kind is str and len(value) < LONGEST)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Failure:
     """A call that raised."""
 
@@ -44,6 +38,34 @@ class Failure:
         shown = ", ".join(map(short_repr, self.arguments))
         why = self.error.diagnostic.what if isinstance(self.error, TracrError) else self.error
         return f" on {shown}: {type(self.error).__name__}: {why}"
+
+
+def _as_result(args: tuple[Value, ...], result: Any) -> Any:
+    """What a call returned as a value; a Failure if it is none."""
+    try:
+        return result if isinstance(result, Failure) else as_value(result, where="the result")
+    except Exception as error:
+        return Failure(args, error)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a function returned on each of its arguments, or the Failure; `distinct[codes[i]]` equals `listed[i]`."""
+
+    listed: list[Any]
+    kinds: set[type]
+    distinct: list[Any]
+    codes: Codes
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The calls that raised."""
+        return [answer for answer in self.distinct if type(answer) is Failure] if Failure in self.kinds else []
+
+    def coded(self, code_of: Callable[[Any], int]) -> Codes:
+        """A code for each answer, ERROR where there is none."""
+        codes = [ERROR if type(answer) is Failure else code_of(answer) for answer in self.distinct]
+        return np.array(codes, dtype=np.int32)[self.codes]
 
 
 @dataclass
@@ -80,21 +102,27 @@ class Caller:
     reachable: bool
     predicate: bool = False
 
-    def __call__(self, arguments: Iterable[tuple[Value, ...]]) -> list[Any]:
-        """The result, or the Failure, for each tuple of arguments."""
+    def __call__(self, *columns: Sequence[Value]) -> Answers:
+        """What the function returns on all first arguments with their second ones."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
-        for args in arguments:
+        for args in zip(*columns, strict=True):
             try:
-                value = f(*args)
-                results.append(value if _plain(value) else as_value(value, where="the result"))
+                results.append(f(*args))
             except Exception as error:
                 results.append(Failure(args, error))
-        return results
+        kinds = set(map(type, results))
+        if kinds <= PLAIN.keys():
+            distinct, codes = numbered(results)
+            if all(PLAIN[type(value)](value) for value in distinct):
+                return Answers(results, kinds, distinct, codes)
+        values = list(map(_as_result, zip(*columns, strict=True), results))
+        return Answers(values, set(map(type, values)), *numbered(values))
 
-    def check_purity(self, arguments: Sequence[tuple[Value, ...]], results: Sequence[Any]) -> None:
+    def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
-        for args, once, again in zip(arguments, results, self(arguments), strict=False):
+        sample = [column[:PURITY_SAMPLE] for column in columns]
+        for args, once, again in zip(zip(*sample, strict=True), answers.listed, self(*sample).listed, strict=False):
             both = isinstance(once, Failure) and isinstance(again, Failure)
             if not both and once != again:
                 self.reporter.warn(
@@ -123,56 +151,70 @@ class Caller:
             "if an input does lead there its output is unspecified; " + ADVICE[self.predicate],
         )
 
-    def agree(self, results: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> None:
-        """Refuse a function that tells equal values (1, 1.0, True) apart."""
-        first = results[0]
-        for args, result in zip(arguments, results, strict=True):
-            failed = isinstance(first, Failure), isinstance(result, Failure)
-            if failed[0] != failed[1] or (not failed[0] and result != first):
+    def check_twins(self, answer: Any, others: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> None:
+        """Refuse a function that tells equal arguments (1, 1.0, True) apart."""
+        failed = isinstance(answer, Failure)
+        for args, other in zip(arguments, others, strict=True):
+            if isinstance(other, Failure) != failed or (not failed and self.told(other) != self.told(answer)):
                 raise CompileError(
-                    f"{function_name(self.f)} tells equal values apart: {arguments[0]!r} gives {first!r}, "
-                    f"{args!r} gives {result!r}, and both can occur",
+                    f"{function_name(self.f)} tells equal values apart: {arguments[0]!r} gives {self.told(answer)!r}, "
+                    f"{args!r} gives {self.told(other)!r}, and both can occur",
                     expression=self.expression,
                     hint="values are compared with ==; convert first, e.g. int(x) or float(x)",
                 )
 
+    def told(self, answer: Any) -> Any:
+        """What counts of an answer: of a predicate's, whether it is true."""
+        return bool(answer) if self.predicate and not isinstance(answer, Failure) else answer
 
-def _finish(caller: Caller, results: list[Any], twins: list[Any]) -> tuple[Codes, Finite]:
+
+Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
+
+
+def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
+    """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
+    columns = [domain.column[codes].tolist() for domain, codes in axes]
+    answers = caller(*columns)
+    caller.check_purity(answers, *columns)
+    several = np.zeros(len(answers.listed), dtype=bool)
+    for domain, codes in axes:
+        if domain.twins:
+            several |= np.isin(codes, list(domain.twins))
+    places = np.flatnonzero(several).tolist()
+    if not places:
+        return answers, []
+    arguments = [
+        list(itertools.product(*(domain.representatives(codes[place]) for domain, codes in axes))) for place in places
+    ]
+    others = iter(caller(*zip(*itertools.chain(*arguments), strict=True)).listed)
+    twins: list[Any] = []
+    for place, equal in zip(places, arguments, strict=True):
+        own = [next(others) for _ in equal]
+        caller.check_twins(answers.listed[place], own, equal)
+        twins += [other for other in own if not isinstance(other, Failure)]
+    return answers, twins
+
+
+def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, Finite]:
     """Codes for the results and the domain they form."""
-    failures = [result for result in results if isinstance(result, Failure)]
+    failures = answers.failures
     caller.report(failures)
-    values = [result for result in results if not isinstance(result, Failure)] if failures else results
-    if not values:
+    if len(failures) == len(answers.distinct):
         raise CompileError(
             f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
             expression=caller.expression,
             hint=ADVICE[caller.predicate],
         )
-    domain = finite(itertools.chain(values, twins))
-    index = domain.index
-    codes = (
-        [ERROR if isinstance(result, Failure) else index[result] for result in results]
-        if failures
-        else [index[result] for result in results]
-    )
-    return np.array(codes, dtype=np.int32), domain
+    values = answers.distinct if surely_same(answers.kinds - {Failure}, answers.distinct) else answers.listed
+    domain = finite(itertools.chain((value for value in values if type(value) is not Failure), twins))
+    return answers.coded(domain.index.__getitem__), domain
 
 
 def tabulate(caller: Caller, inner: Finite, occurring: Codes) -> tuple[Codes, Finite]:
     """The table of a function of one value; `None` stays `None`. Only the occurring codes are tabulated."""
-    values = inner.values
-    codes = [code for code in occurring.tolist() if values[code] is not None]
-    arguments = [(values[code],) for code in codes]
-    results = caller(arguments)
-    caller.check_purity(arguments[:PURITY_SAMPLE], results)
-    twins: list[Any] = []
-    for code, result in zip(codes, results, strict=True) if inner.twins else ():
-        if code in inner.twins:
-            every = [(value,) for value in inner.representatives(code)]
-            others = caller(every)
-            caller.agree([result, *others], [every[0], *every])
-            twins += [other for other in others if not isinstance(other, Failure)]
-    return _table(caller, (len(inner),), [np.array(codes, dtype=np.int32)], results, twins, [occurring], (inner,))
+    codes = occurring[occurring != inner.index.get(None, -1)]
+    answers, twins = _call(caller, [(inner, codes)])
+    return _table(caller, (len(inner),), (codes,), answers, twins, (occurring,))
 
 
 def tabulate_pairs(
@@ -185,26 +227,12 @@ def tabulate_pairs(
             expression=caller.expression,
             hint=f"map the inputs to fewer values first, or raise max_cells (now {limit:,})",
         )
-    first, second = fst.values, snd.values
-    cells = [
-        (a, b)
-        for a, b in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
-        if keep_none or (first[a] is not None and second[b] is not None)
-    ]
-    arguments = [(first[a], second[b]) for a, b in cells]
-    results = caller(arguments)
-    caller.check_purity(arguments[:PURITY_SAMPLE], results)
-    twins: list[Any] = []
-    if fst.twins or snd.twins:
-        for (a, b), result in zip(cells, results, strict=True):
-            if a in fst.twins or b in snd.twins:
-                every = list(itertools.product(fst.representatives(a), snd.representatives(b)))
-                others = caller(every)
-                caller.agree([result, *others], [every[0], *every])
-                twins += [other for other in others if not isinstance(other, Failure)]
-    where = [np.array([a for a, _ in cells], dtype=np.int32), np.array([b for _, b in cells], dtype=np.int32)]
-    domains = () if keep_none else (fst, snd)
-    return _table(caller, (len(fst), len(snd)), where, results, twins, list(pairs), domains)
+    rows, columns = pairs
+    if not keep_none and (fst.maybe_none or snd.maybe_none):
+        called = (rows != fst.index.get(None, -1)) & (columns != snd.index.get(None, -1))
+        rows, columns = rows[called], columns[called]
+    answers, twins = _call(caller, [(fst, rows), (snd, columns)])
+    return _table(caller, (len(fst), len(snd)), (rows, columns), answers, twins, pairs)
 
 
 def tabulate_sum(
@@ -218,10 +246,10 @@ def tabulate_sum(
     nones = np.array([value is None for value in fst.values])[rows] | np.array([v is None for v in snd.values])[columns]
     rows, columns = rows[~nones], columns[~nones]
     numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
-    kinds = [{type(r) is not float for r in (*d.values, *itertools.chain(*d.twins.values()))} for d in (fst, snd)]
+    kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in (fst, snd)]
     integers = all(isinstance(factor, int) for factor in factors)
-    whole = all(True in kind for kind in kinds) and integers
-    broken = any(False in kind for kind in kinds) or not integers
+    whole = integers and all(kind != {float} for kind in kinds)
+    broken = not integers or any(float in kind for kind in kinds)
     values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
     twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
     domain = finite([*values, *twins, *([None] if nones.any() else [])], ordered=True)
@@ -235,22 +263,21 @@ def tabulate_sum(
 def _table(
     caller: Caller,
     shape: tuple[int, ...],
-    where: list[Codes],
-    results: list[Any],
+    where: tuple[Codes, ...],
+    answers: Answers,
     twins: list[Any],
-    occurring: list[Codes],
-    domains: tuple[Finite, ...],
+    occurring: tuple[Codes, ...],
 ) -> tuple[Codes, Finite]:
     """Put the results into a table; occurring cells that were not called hold `None`."""
     silent = len(occurring[0]) > len(where[0])
-    if silent and not results:
+    if silent and not answers.listed:
         domain, codes = finite([None]), np.zeros(0, np.int32)
     else:
-        codes, domain = _finish(caller, results, [*twins, None] if silent else twins)
+        codes, domain = _finish(caller, answers, [*twins, None] if silent else twins)
     table = np.full(shape, UNREACHED, dtype=np.int32)
     if silent:
-        table[tuple(occurring)] = domain.index[None]
-    table[tuple(where)] = codes
+        table[occurring] = domain.index[None]
+    table[where] = codes
     return table, domain
 
 
@@ -272,24 +299,14 @@ def tabulate_predicate(
         fast = _compare(caller.f, keys, queries)
         if fast is not None:
             return fast
-    arguments = [(key, query) for query in queries.values for key in keys.values]
-    results = caller(arguments)
-    caller.check_purity(arguments[:PURITY_SAMPLE], results)
-    if keys.twins or queries.twins:
-        width = len(keys)
-        for q, k in itertools.product(range(len(queries)), range(width)):
-            if q in queries.twins or k in keys.twins:
-                every = list(itertools.product(keys.representatives(k), queries.representatives(q)))
-                chosen = [other if isinstance(other, Failure) else bool(other) for other in caller(every)]
-                own = results[q * width + k]
-                caller.agree([own if isinstance(own, Failure) else bool(own), *chosen], [every[0], *every])
-    failures = [(place, result) for place, result in enumerate(results) if isinstance(result, Failure)]
-    if failures:
-        surely = met().ravel() | (len(failures) == len(results))
-        replace(caller, reachable=True).report([failure for place, failure in failures if surely[place]])
-        caller.report([failure for _, failure in failures])
-    cells = [ERROR if isinstance(result, Failure) else int(bool(result)) for result in results]
-    return np.array(cells, dtype=np.int8).reshape(len(queries), len(keys))
+    answers, _ = _call(caller, [(keys, np.tile(keys.codes, len(queries))), (queries, queries.codes.repeat(len(keys)))])
+    table = answers.coded(bool).astype(np.int8).reshape(len(queries), len(keys))
+    if answers.failures:
+        surely = met() | (table == ERROR).all()
+        failed = np.fromiter(answers.listed, dtype=object, count=table.size).reshape(table.shape)
+        replace(caller, reachable=True).report(failed[surely & (table == ERROR)].tolist())
+        caller.report(answers.failures)
+    return table
 
 
 def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[np.int8] | None:
@@ -315,7 +332,4 @@ def column_of(domain: Finite) -> NDArray[Any]:
     """The values as an array that can be compared at once."""
     if domain.numeric and max(map(abs, domain.ends)) < 2**53:
         return domain.numbers
-    column = np.empty(len(domain), dtype=object)
-    for code, value in enumerate(domain.values):
-        column[code] = value
-    return column
+    return domain.column
