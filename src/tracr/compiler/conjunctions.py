@@ -143,7 +143,9 @@ def axes_of(parts: Sequence[Selector]) -> list[Axis]:
         for literal in group:
             size = 2 * len(holds)
             cells = 2 * classes.astype(np.min_scalar_type(size), copy=False) + (literal.table == 1)
-            pairs = np.flatnonzero(sum(np.bincount(row, minlength=size) for row in cells))
+            seen = np.zeros(size, dtype=bool)
+            seen[cells] = True
+            pairs = np.flatnonzero(seen)
             classes = np.searchsorted(pairs, np.arange(size)).astype(cells.dtype)[cells]
             holds = np.column_stack([holds[pairs // 2], pairs % 2 == 1])
         axes.append(Axis(keys, queries, classes, holds, tuple(literal.id for literal in group)))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.domains import Codes, Interval
-from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, feasible_pairs, groups_of
+from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, groups_of
 from tracr.compiler.inference.linear import Form, linear_form
-from tracr.compiler.inference.state import Inference, infer_node
+from tracr.compiler.inference.state import Cells, Inference, infer_node
 from tracr.compiler.inference.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, Aggregation, Linear, Lookup, PairLookup
@@ -102,8 +102,9 @@ def _(expr: SequenceMap, inference: Inference, node: Node) -> None:
     if form is not None and any(isinstance(inference.sops[child].domain, Interval) for child in node.children):
         _add_linear_interval(inference, node, form)
         return
-    domains = inference.listed(fst, expr), inference.listed(snd, expr)
-    pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
+    for child in (fst, snd):
+        inference.listed(child, expr)
+    pairs = inference.pairs(fst, snd)
     most = 20 * inference.most_values(node.id)
     if form is not None and len(pairs[0]) > min(most, inference.options.max_cells):
         _add_linear_interval(inference, node, form)
@@ -138,7 +139,8 @@ def add_pairs(
     else:
         table, values = tabulate_sum(*domains, pairs, form[0])
     leaves, *codes = aligned or ((),)
-    injective, groups = _injective(table, len(values)), [side.groups for side in facts]
+    injective = len(pairs[0]) <= len(values) and _injective(table, len(values))
+    groups = [side.groups for side in facts]
     terms = None if form is None else tuple(zip(inputs, form[0], strict=True))
     inference.add(
         number,
@@ -146,7 +148,7 @@ def add_pairs(
         expr,
         PairLookup(fst, snd, table, function_name(f)) if terms is None or form is None else Linear(terms, form[1]),
         values,
-        key=(facts[0].canon, facts[1].canon, table.tobytes()),
+        key=(facts[0].canon, facts[1].canon, Cells(table)),
         leaves=leaves,
         joint=(lambda: at_codes(table, *codes)) if codes else None,
         groups=lambda: groups_of(table, len(values), *groups),

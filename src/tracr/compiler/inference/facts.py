@@ -31,6 +31,7 @@ __all__ = [
     "TOKENS",
     "Facts",
     "Groups",
+    "Pairs",
     "Shape",
     "align",
     "at_codes",
@@ -43,6 +44,7 @@ __all__ = [
 TOKENS, SHAPE = -2, -1  # leaf numbers; other leaves are node ids
 JOINT_CELLS = 1_100_000
 GROUP_CELLS = 4_000_000
+MARKED = 64  # numbers are marked, not sorted, where so many times as many are possible at most
 
 Pairs = tuple[Codes, Codes]
 
@@ -153,10 +155,22 @@ class Facts:
 
 
 def distinct_codes(codes: Codes, size: int) -> Codes:
-    """The codes, of a domain of this size, among some: in order, without ERROR and UNREACHED."""
-    found = np.zeros(size - UNREACHED, dtype=bool)
-    found[codes] = True  # what is negative counts from the end
-    return found[:size].nonzero()[0].astype(np.int32)
+    """The codes, of a domain of this size, among some: in order, without ERROR and UNREACHED.
+
+    >>> distinct_codes(np.array([[3, 1], [-2, 3]]), 5).tolist()
+    [1, 3]
+    """
+    return _distinct(codes, size).astype(np.int32)
+
+
+def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.integer]:
+    """The numbers below `size` among some, in order: they are marked, or sorted where they are few."""
+    if size > MARKED * (numbers.size + 64):
+        found = np.unique(numbers)
+        return found[found >= 0]
+    seen = np.zeros(size - UNREACHED, dtype=bool)
+    seen[numbers.astype(np.intp, copy=False)] = True  # what is negative counts from the end
+    return seen[:size].nonzero()[0]
 
 
 def at_codes(table: Codes, *codes: Codes) -> Codes:
@@ -216,12 +230,12 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
     if set(fst.leaves) & set(snd.leaves):
         aligned = align(fst, snd)
         if aligned is not None:
-            best = _unique_pairs([np.broadcast_arrays(aligned[1], aligned[2])], sizes[1])
+            best = _unique_pairs([aligned[1:]], sizes)
     if fst.groups is not None and snd.groups is not None and fst.groups.selector == snd.groups.selector:
-        shared = _group_pairs(fst.groups, snd.groups, sizes[1])
+        shared = _group_pairs(fst.groups, snd.groups, sizes)
         if shared is not None and (best is None or len(shared[0]) < len(best[0])):
             best = shared
-    by_shape = _shape_pairs(fst, snd, sizes[1])
+    by_shape = _shape_pairs(fst, snd, sizes)
     if by_shape is not None and (best is None or len(by_shape[0]) < len(best[0])):
         best = by_shape
     if best is None:
@@ -230,15 +244,14 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
     return best
 
 
-def _group_pairs(fst: Groups, snd: Groups, columns: int) -> Pairs | None:
-    together = [(codes, snd.by_count[count]) for count, codes in fst.by_count.items() if count in snd.by_count]
-    if sum(len(first) * len(second) for first, second in together) > GROUP_CELLS:
+def _group_pairs(fst: Groups, snd: Groups, sizes: tuple[int, int]) -> Pairs | None:
+    counts = [count for count in fst.by_count if count in snd.by_count]
+    if sum(len(fst.by_count[count]) * len(snd.by_count[count]) for count in counts) > GROUP_CELLS:
         return None
-    numbers = [(first.astype(np.int64)[:, None] * columns + second).ravel() for first, second in together]
-    return _split_pairs(numbers, columns)
+    return _unique_pairs([(fst.by_count[count][:, None], snd.by_count[count]) for count in counts], sizes)
 
 
-def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:
+def _shape_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None:
     """Where one is a function of the shape, and the other depends on a count that is one too."""
     for shaped, counted in ((fst, snd), (snd, fst)):
         groups = counted.groups
@@ -248,23 +261,19 @@ def _shape_pairs(fst: Facts, snd: Facts, columns: int) -> Pairs | None:
         known = [(code, groups.by_count[count]) for code, count in together if code >= 0 and count in groups.by_count]
         if sum(len(codes) for _, codes in known) > GROUP_CELLS:
             return None
-        parts = [(np.full(len(codes), code, dtype=np.int32), codes) for code, codes in known]
-        return _unique_pairs([part if shaped is fst else part[::-1] for part in parts], columns)
+        parts = [(np.array([code]), codes) for code, codes in known]
+        return _unique_pairs([part if shaped is fst else part[::-1] for part in parts], sizes)
     return None
 
 
-def _unique_pairs(parts: list[tuple[Codes, ...]], columns: int) -> Pairs:
-    keys = []
-    for first, second in parts:
-        a, b = first.ravel().astype(np.int64), second.ravel().astype(np.int64)
-        keys.append((a * columns + b)[(a >= 0) & (b >= 0)])
-    return _split_pairs(keys, columns)
-
-
-def _split_pairs(numbers: list[NDArray[np.int64]], columns: int) -> Pairs:
-    """The different pairs among those numbered first * columns + second."""
-    found = np.unique(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64)
-    return (found // columns).astype(np.int32), (found % columns).astype(np.int32)
+def _unique_pairs(parts: list[Pairs], sizes: tuple[int, int]) -> Pairs:
+    """The pairs of codes in any of the parts, two arrays that are broadcast against each other."""
+    rows, columns = (size - UNREACHED for size in sizes)  # negative codes are numbered too, and dropped then
+    keys = [((first - np.int64(UNREACHED)) * columns + (second - UNREACHED)).ravel() for first, second in parts]
+    found = _distinct(np.concatenate([*keys, np.zeros(0, dtype=np.int64)]), rows * columns)
+    first, second = found // columns + UNREACHED, found % columns + UNREACHED
+    valid = (first >= 0) & (second >= 0)
+    return first[valid].astype(np.int32), second[valid].astype(np.int32)
 
 
 def strict_order(table: NDArray[np.int8]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracr.compiler.domains import Codes
 from tracr.compiler.inference.elementwise import add_pairs
-from tracr.compiler.inference.facts import feasible_pairs
+from tracr.compiler.inference.facts import distinct_codes
 from tracr.compiler.inference.literals import add_literal
 from tracr.compiler.inference.state import Inference
 from tracr.compiler.inference.widths import Table, combine, complement
@@ -64,9 +64,9 @@ def _one_of(inference: Inference, fst: int, snd: int) -> Sides | None:
     grouped = first.groups is not None and second.groups is not None
     if min(sizes) > 1 and not set(first.leaves) & set(second.leaves) and not grouped:
         return None
-    pairs = feasible_pairs(first, second, sizes)
+    pairs = inference.pairs(fst, snd)
     for number, other, own in ((fst, snd, 0), (snd, fst, 1)):
-        function = len(pairs[0]) == sizes[own] and len(np.unique(pairs[own])) == sizes[own]
+        function = len(pairs[0]) == sizes[own] and len(distinct_codes(pairs[own], sizes[own])) == sizes[own]
         if function and _may_vanish(inference, other, number):
             order = np.argsort(pairs[own])
             return number, (pairs[0][order], pairs[1][order])
@@ -138,7 +138,7 @@ def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: st
     if one is not None:
         return one
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
-    pairs = feasible_pairs(inference.facts[fst], inference.facts[snd], (len(domains[0]), len(domains[1])))
+    pairs = inference.pairs(fst, snd)
     number = inference.fresh_id()
     add_pairs(inference, number, f"{part.label}_{side}", expr, _Pair(), (fst, snd), pairs, keep_none=True)
     product = inference.listed(number, expr)

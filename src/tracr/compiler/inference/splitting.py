@@ -8,6 +8,8 @@ and y have it, and i and j stand in it.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.inference.facts import distinct_codes
 from tracr.compiler.inference.state import Inference
 from tracr.compiler.inference.tabulate import column_of
 from tracr.compiler.inference.widths import Table
@@ -27,6 +30,7 @@ __all__ = ["SPLIT_CELLS", "Block", "split_comparison"]
 
 SPLIT_CELLS = 2**16  # tables of more cells are taken apart, where that is possible
 MOST_BLOCKS = 4
+ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ def _pairs(inference: Inference, number: int) -> _Pairs | None:
             codes = snap(node.domain, first * x[:, None] + second * y[None, :] + constant)
         case _:
             return None
-    complete = codes.min(initial=0) >= 0 and len(np.unique(codes)) == codes.size
+    complete = codes.min(initial=0) >= 0 and len(distinct_codes(codes, len(node.domain))) == codes.size
     return _Pairs(fst, snd, codes) if complete and fst != snd else None
 
 
@@ -97,16 +101,29 @@ def _blocks(
     compare: Callable[[Any, Any], Any], keys: NDArray[Any], queries: NDArray[Any]
 ) -> list[tuple[Table, NDArray[np.bool_]]] | None:
     """Each block that occurs, but for empty ones, with the (outer query, outer key) it stands at."""
-    kinds: dict[bytes, int] = {}
-    blocks: list[NDArray[np.bool_]] = []
-    which = np.zeros((len(queries), len(keys)), dtype=np.int64)
-    for q, query in enumerate(queries):
-        for k, key in enumerate(keys):
-            block = np.asarray(compare(key[None, :], query[:, None]), dtype=bool)
-            kind = kinds.setdefault(block.tobytes(), len(blocks))
-            if kind == len(blocks):
-                blocks.append(block)
-                if len(blocks) > MOST_BLOCKS:
-                    return None
-            which[q, k] = kind
-    return [((which == kind).astype(np.int8), block) for kind, block in enumerate(blocks) if block.any()]
+    shape = queries.shape[1], keys.shape[1]
+    kinds = {bytes([value]) * math.prod(shape): value for value in (0, 1)}
+    kind_of = _uniform(compare, keys, queries)
+    for q, k in np.argwhere(kind_of < 0).tolist():
+        block = np.asarray(compare(keys[k][None, :], queries[q][:, None]), dtype=bool)
+        kind_of[q, k] = kinds.setdefault(block.tobytes(), len(kinds))
+        if len(kinds) > MOST_BLOCKS + 2:
+            return None
+    occurring, first = np.unique(kind_of, return_index=True)
+    if len(occurring) > MOST_BLOCKS:
+        return None
+    blocks = [np.frombuffer(held, dtype=bool).reshape(shape) for held in kinds]
+    in_order = occurring[np.argsort(first)].tolist()
+    return [((kind_of == kind).astype(np.int8), blocks[kind]) for kind in in_order if blocks[kind].any()]
+
+
+def _uniform(compare: Callable[[Any, Any], Any], keys: NDArray[Any], queries: NDArray[Any]) -> NDArray[np.int8]:
+    """For each block 0 or 1 if all of it is that, else -1: an order of numbers is, if its extreme ones agree."""
+    known = np.full((len(queries), len(keys)), -1, dtype=np.int8)
+    if compare in ORDERS and object not in (keys.dtype, queries.dtype):
+        low, high = (
+            compare(key[None, :], query[:, None])
+            for key, query in ((keys.min(axis=1), queries.max(axis=1)), (keys.max(axis=1), queries.min(axis=1)))
+        )
+        known[low == high] = low[low == high]
+    return known

@@ -6,8 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tracr.compiler.domains import Codes, Domain, Finite, Interval
-from tracr.compiler.inference.facts import JOINT_CELLS, Facts, Groups, Shape
+from tracr.compiler.inference.facts import JOINT_CELLS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.inference.tabulate import Caller, Reporter
 from tracr.compiler.inference.widths import Widths
 from tracr.compiler.options import Options
@@ -17,12 +19,25 @@ from tracr.errors import ExpressionError, LimitError
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
 
-__all__ = ["Inference", "infer_node"]
+__all__ = ["Cells", "Inference", "infer_node"]
 
 LISTED_TO_DECODE = 10_000  # values listed only so that outputs can be rounded to the nearest one
 
 
 Means = tuple[Domain, dict[int, Codes] | None]  # all means, and their codes for each number of keys
+
+
+class Cells:
+    """A table as part of a key: equal to a table with the same cells, and hashed by a few of them."""
+
+    def __init__(self, table: Codes) -> None:
+        self.table = table
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cells) and np.array_equal(self.table, other.table)
+
+    def __hash__(self) -> int:
+        return hash(self.table.ravel()[:: 1 + self.table.size // 1024].tobytes())
 
 
 class Inference:
@@ -45,6 +60,7 @@ class Inference:
         self.means: dict[object, Means] = {}  # by what is averaged, and how many of it
         self._decoded: dict[int, int] = {}
         self._numbering: dict[object, int] = {}
+        self._pairs: dict[tuple[int, int], Pairs] = {}
         self._next_id = nodes
 
     def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
@@ -109,6 +125,13 @@ class Inference:
                 "or apply only linear operations (+, -, * constant) to it",
             )
         return node.domain
+
+    def pairs(self, fst: int, snd: int) -> Pairs:
+        """The pairs of codes of two s-ops that can occur at one position."""
+        if (fst, snd) not in self._pairs:
+            sizes = self.sops[fst].domain.size, self.sops[snd].domain.size
+            self._pairs[fst, snd] = feasible_pairs(self.facts[fst], self.facts[snd], sizes)
+        return self._pairs[fst, snd]
 
 
 @functools.singledispatch
