@@ -9,6 +9,8 @@ it gives c_v . x for every value v: B for the right one, at most B - 2 for the o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+
 import numpy as np
 
 from tracr.compiler.construct import Construction
@@ -55,14 +57,22 @@ def check_budget(construction: Construction, options: Options) -> None:
         )
 
 
+def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:
+    """Of coordinates with their slots those where both follow on one another, as slices: these are fastest."""
+    start = 0
+    for end, (place, slot) in enumerate(places, start=1):
+        if end == len(places) or places[end] != (place + 1, slot + 1):
+            first = places[start]
+            yield slice(first[0], place + 1), slice(first[1], slot + 1)
+            start = end
+
+
 class _Assembler:
     def __init__(self, construction: Construction, width: int) -> None:
-        places: dict[Variable, tuple[list[int], list[int]]] = {}
+        places: dict[Variable, list[tuple[int, int]]] = {}
         for direction in construction.directions:
-            live, slots = places.setdefault(direction.variable, ([], []))
-            live.append(direction.place)
-            slots.append(direction.slot)
-        self.slots = {variable: (_as_slice(live), _as_slice(slots)) for variable, (live, slots) in places.items()}
+            places.setdefault(direction.variable, []).append((direction.place, direction.slot))
+        self.slots = {variable: list(_in_a_row(own)) for variable, own in places.items()}
         self.circuit = construction.schedule.circuit
         self.width = width
 
@@ -70,29 +80,29 @@ class _Assembler:
         """W_E: a row per token, then BOS and PAD. W_pos: a row for BOS, then per position."""
         tokens = len(options.vocab)
         w_e, w_pos = np.zeros((tokens + 2, self.width)), np.zeros((options.max_seq_len + 1, self.width))
-        for source in self.circuit.embedded:
-            if source.by_token is not None:
-                self.put(w_e[:tokens], source.variable, source.by_token)
-            if source.by_position is not None:
-                self.put(w_pos[1:], source.variable, source.by_position)
-        self.put(w_e[tokens : tokens + 1], BOS, np.ones((1, 1)))
-        self.put(w_e[tokens + 1 :], PAD, np.ones((1, 1)))
-        self.put(w_e, ONE, np.ones((tokens + 2, 1)))
+        embedded = self.circuit.embedded
+        self.put(w_e[:tokens], [(one.variable, one.by_token) for one in embedded if one.by_token is not None])
+        self.put(w_pos[1:], [(one.variable, one.by_position) for one in embedded if one.by_position is not None])
+        self.put(w_e[tokens : tokens + 1], [(BOS, np.ones((1, 1)))])
+        self.put(w_e[tokens + 1 :], [(PAD, np.ones((1, 1)))])
+        self.put(w_e, [(ONE, np.ones((tokens + 2, 1)))])
         return w_e, w_pos
 
-    def put(self, target: Array, variable: Variable, rows: Array) -> None:
-        """Write rows over a variable's coordinates into the columns of its slots."""
-        if variable in self.slots:
-            live, slots = self.slots[variable]
-            target[:, slots] += rows[:, live]
+    def put(self, target: Array, parts: Iterable[tuple[Variable, Array]]) -> None:
+        """Add rows over variables' coordinates, in the columns of their slots, to a target that is zero."""
+        written = np.zeros(self.width, dtype=bool)
+        for variable, rows in parts:
+            for live, slots in self.slots.get(variable, ()):
+                own = target[:, slots]
+                old = own if written[slots].any() else 0.0  # new memory is not read, which costs as much as filling it
+                np.add(rows[:, live], old, out=own)
+                written[slots] = True
 
     def read(self, linear: LinearMap, matrix: Array, bias: Array) -> None:
         """Fill a matrix [width, n] that reads; `one` becomes a bias where it has no direction."""
-        for variable, block in linear.blocks.items():
-            if variable is ONE and ONE not in self.slots:
-                bias[: linear.width] += block[0]
-            else:
-                self.put(matrix[:, : linear.width].T, variable, block.T)
+        if ONE in linear.blocks and ONE not in self.slots:
+            bias[: linear.width] += linear.blocks[ONE][0]
+        self.put(matrix[:, : linear.width].T, ((variable, block.T) for variable, block in linear.blocks.items()))
 
     def layer(self, layer: Layer) -> LayerParameters:
         """The stacked heads and concatenated neurons of one layer."""
@@ -105,21 +115,13 @@ class _Assembler:
             self.read(head.query, w_q[number], b_q[number])
             self.read(head.key, w_k[number], b_k[number])
             self.read(head.value, w_v[number], b_v[number])
-            for variable, matrix in head.writes:
-                self.put(w_o[number, : head.value.width], variable, matrix)
+            self.put(w_o[number, : head.value.width], head.writes)
         w_in, b_in, w_out = np.zeros((self.width, d_mlp)), np.zeros(d_mlp), np.zeros((d_mlp, self.width))
         start = 0
         for part in layer.mlps:
             stop = start + part.read.width
             self.read(part.read, w_in[:, start:stop], b_in[start:stop])
-            for variable, matrix in (*part.writes, *part.clears):
-                self.put(w_out[start:stop], variable, matrix)
+            self.put(w_out[start:stop], (*part.writes, *part.clears))
             start = stop
         zeros = np.zeros(self.width)
         return LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, zeros, w_in, b_in, w_out, zeros)
-
-
-def _as_slice(numbers: list[int]) -> slice | list[int]:
-    """Numbers that follow on one another as a slice, which numpy reads and writes fastest."""
-    span = range(numbers[0], numbers[0] + len(numbers))
-    return slice(span.start, span.stop) if numbers == list(span) else numbers

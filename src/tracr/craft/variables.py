@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -119,13 +120,19 @@ class Variable:
 
     def code(self, value: Value) -> Array:
         """The coordinates that stand for `value`."""
+        coordinates: Array = self.codes([value])[0]
+        return coordinates
+
+    def codes(self, values: Sequence[Value]) -> Array:
+        """The coordinates that stand for each of the values."""
         if self.codebook is not None:
-            return np.array(self.codebook[self.index[value]])
-        coordinates = np.zeros(self.size)
-        if self.numerical and is_number(value):
-            coordinates[self.index[NUMBER]] = float(value)
-        else:
-            coordinates[self.index[value]] = 1.0
+            return np.asarray(self.codebook[[self.index[value] for value in values]], dtype=np.float64)
+        coordinates = np.zeros((len(values), self.size))
+        for row, value in enumerate(values):
+            if self.numerical and is_number(value):
+                coordinates[row, self.index[NUMBER]] = float(value)
+            else:
+                coordinates[row, self.index[value]] = 1.0
         return coordinates
 
     def bos_code(self) -> Array:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
 from tracr.compiler.typed import UNREACHED
-from tracr.rasp.values import is_number
 
 __all__ = ["Classes", "runs", "separate"]
 
@@ -24,20 +23,17 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
 
     Every value that is not a number, such as `None`, stays a class of its own.
     """
+    order = domain.ascending[0]
+    ascending = rows[order]
+    starts, merged = np.zeros(len(order), dtype=bool), [*ascending[:1]]
+    for place in np.flatnonzero((ascending[1:] != ascending[:-1]).any(axis=1)) + 1:
+        row, last = ascending[place], merged[-1]
+        starts[place] = ((row != last) & (row != UNREACHED) & (last != UNREACHED)).any()
+        if starts[place]:
+            merged.append(row)
+        else:
+            merged[-1] = np.where(last == UNREACHED, row, last)
     classes = np.zeros(len(rows), dtype=np.int64)
-    merged: list[NDArray[np.integer]] = []
-    for code in domain.ascending[0].tolist():
-        row = rows[code]
-        if merged:
-            last = merged[-1]
-            if not ((row != last) & (row != UNREACHED) & (last != UNREACHED)).any():
-                merged[-1] = np.where(last == UNREACHED, row, last)
-                classes[code] = len(merged) - 1
-                continue
-        classes[code] = len(merged)
-        merged.append(row)
-    for code, value in enumerate(domain.values):
-        if not is_number(value):
-            classes[code] = len(merged)
-            merged.append(rows[code])
-    return classes, np.array(merged)
+    classes[order] = np.cumsum(starts)
+    classes[domain.others] = len(merged) + np.arange(len(domain.others))
+    return classes, np.array([*merged, *rows[domain.others]])

@@ -274,8 +274,7 @@ def read_codes(translation: Translation, op: Aggregation, selector: Selector, sp
     assert isinstance(domain, Finite)
     view, place = one_hot(translation, op.value, separate(domain))
     moved = np.zeros((view.size, space.size))
-    for code, held in enumerate(domain.values):
-        moved[place[code]] = space.code(held)
+    moved[place] = space.codes(domain.values)
     added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U
     leaked = astray(translation)
     return read_code(view).then(moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)

@@ -72,7 +72,7 @@ class FunctionOfNumber:
     def _through_runs(self, translation: Translation) -> Variable:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
         classes, _ = runs(self.points, self.codes[:, None])
-        first = np.array([int(np.flatnonzero(classes == group)[0]) for group in range(int(classes.max()) + 1)])
+        first = np.unique(classes, return_index=True)[1]
         units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
         if max(units.noise.error, units.noise.cold) >= ROUGH:
             raise _too_rough(self.node, units)
@@ -154,7 +154,7 @@ def _class_name(members: list[Value]) -> Value:
 def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:
     """The codes of the numbers in ascending order, and the rows of the other values."""
     order = domain.ascending[0].tolist()
-    others = {value: table[code] for code, value in enumerate(domain.values) if not is_number(value)}
+    others = {domain.values[code]: table[code] for code in domain.others.tolist()}
     return order, others
 
 

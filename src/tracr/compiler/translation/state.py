@@ -128,7 +128,7 @@ class Translation:
         elif space.values is node.domain.values:
             np.fill_diagonal(table, 1.0)
         else:
-            table[:values] = [space.code(value) for value in node.domain.values]
+            table[:values] = space.codes(node.domain.values)
         rows: Array = table[codes]
         return rows
 
