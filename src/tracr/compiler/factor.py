@@ -20,6 +20,7 @@ import numpy as np
 
 from tracr.compiler.circuit import Circuit, Component, Embedded
 from tracr.compiler.domains import Finite
+from tracr.craft.grouping import group_rows
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
@@ -100,13 +101,14 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     assert codes is not None
     somewhere = bool((codes.sum(axis=1) == 1).all())  # a value for every token, or position
     maps = [(linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks]
+    different = {linear: group_rows(linear.blocks[old].T) for linear, _ in maps}
     used = np.any([linear.blocks[old].any(axis=1) for linear, _ in maps], axis=0) if maps else np.zeros(0, dtype=bool)
     present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
     for shifts in (somewhere, False):
         basis = _Basis(old)
         for linear, biased in maps:
             exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
-            for column in linear.blocks[old].T:
+            for column in linear.blocks[old].T[different[linear][0]]:
                 basis.add(column, shifts=biased and shifts and exact)
             if len(basis.classes) > used.sum():
                 return circuit
@@ -120,16 +122,17 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     else:
         return circuit
     places = iter(reads)
-    found = {linear: [next(places) for _ in range(linear.width)] for linear, _ in maps}
+    found = {linear: [next(places) for _ in different[linear][0]] for linear, _ in maps}
 
     def through(linear: LinearMap) -> LinearMap:
         if linear not in found:
             return linear
-        block, shifts = np.zeros((new.size, linear.width)), np.zeros((1, linear.width))
+        block, shifts = np.zeros((new.size, len(found[linear]))), np.zeros((1, len(found[linear])))
         for column, read in enumerate(found[linear]):
             shifts[0, column] = read.shift
             for place, factor in read.terms:
                 block[place, column] = factor
+        block, shifts = (part[:, different[linear][1]] for part in (block, shifts))
         left = {variable: own for variable, own in linear.blocks.items() if variable is not old}
         bias = {one: sign * shifts for one, sign in present.items()} if shifts.any() else {}
         blocks = {**left, new: block} if block.any() else left

@@ -20,12 +20,13 @@ Otherwise the slot can be taken from the next sub-layer on.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracr.compiler.in_place import in_place, is_rough
+from tracr.compiler.in_place import as_new, as_old, is_rough
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.size import count_parameters
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
@@ -112,6 +113,8 @@ class _Allocation:
         self.slots = [-1] * len(places)
         self.until = [ALWAYS] * len(places)
         self.dead: dict[int, None] = {}  # directions whose slots may be taken, in the order of their ends
+        self.cleared: deque[int] = deque()  # those whose slots are empty
+        self.ending: dict[int, deque[tuple[int, int]]] = {}  # those that end, in which order, by `as_old`
         self.count = 0
 
     def layout(self) -> Layout:
@@ -121,12 +124,23 @@ class _Allocation:
             for number, last in enumerate(self.last):
                 if last <= time and self.since[number] < time and self.until[number] == ALWAYS:
                     self.dead[number] = None
+            self._sort_dead(time)
             for number in sorted(new, key=lambda number: is_rough(self.places[number][0])):
-                self._place(number, time)
+                self._place(number)
         return Layout(tuple(self.slots), tuple(self.since), tuple(self.until))
 
-    def _place(self, number: int, time: int) -> None:
-        old = None if self.count < self.width else self._old(number, time)
+    def _sort_dead(self, time: int) -> None:
+        """Find out whose slots may be taken at a time: those that are cleared, and those that are being cleared."""
+        self.cleared, self.ending = deque(), {}
+        levels = {variable: as_old(variable) for variable in {self.places[number][0] for number in self.dead}}
+        for order, number in enumerate(self.dead):
+            if _cleared_at(self.last[number]) < time:
+                self.cleared.append(number)
+            elif _cleared_at(self.last[number]) == time:
+                self.ending.setdefault(levels[self.places[number][0]], deque()).append((order, number))
+
+    def _place(self, number: int) -> None:
+        old = None if self.count < self.width else self._old(number)
         if old is None:
             self.slots[number] = self.count
             self.count += 1
@@ -135,15 +149,13 @@ class _Allocation:
         self.slots[number] = self.slots[old]
         self.until[old] = _cleared_at(self.last[old])
 
-    def _old(self, number: int, time: int) -> int | None:
-        """A direction whose slot can be taken: a cleared one, else one that can be overwritten."""
-        for old in self.dead:
-            if _cleared_at(self.last[old]) < time:
-                return old
-        for old in self.dead:
-            if _cleared_at(self.last[old]) == time and in_place(self.places[old][0], self.places[number][0]):
-                return old
-        return None
+    def _old(self, number: int) -> int | None:
+        """A direction whose slot can be taken, the first to end: a cleared one, else one that can be overwritten."""
+        if self.cleared:
+            return self.cleared.popleft()
+        level = as_new(self.places[number][0])
+        fitting = [ends for old, ends in self.ending.items() if ends and 0 < level <= old]
+        return min(fitting, key=lambda ends: ends[0]).popleft()[1] if fitting else None
 
 
 def _cleared_at(last: int) -> int:
