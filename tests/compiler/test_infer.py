@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -271,3 +272,53 @@ def test_a_mean_times_its_count_is_known_to_be_a_sum() -> None:
     rounded = rasp.Map(round, products)
     for xs in ("aabb", "baab", "abxabx"):
         assert compile_quietly(rounded, "abx", 8)(xs) == rounded(xs)
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        ([0], "not hashable"),
+        (float("nan"), "not a number a transformer can hold"),
+        (2**5000, "too large"),
+        ("x" * 200_000, "too large"),
+        ((1, [0]), "not hashable"),
+        (rasp.tokens, "a program, not a value"),
+    ],
+)
+@pytest.mark.parametrize("usual", [1, "a", (1, 2), None])
+def test_one_result_among_many_that_is_no_value_is_named(odd: object, message: str, usual: object) -> None:
+    """With the arguments it comes from, in functions and in predicates."""
+
+    def function(x: object, y: object = 0) -> object:
+        return odd if (x, y) == (3, 0) else usual
+
+    programs_of_it = (
+        rasp.Map(function, rasp.tokens),
+        rasp.SequenceMap(function, rasp.tokens, rasp.indices),
+        rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.indices, function)),
+    )
+    for program in programs_of_it:
+        with pytest.raises(tracr.CompileError, match=f"on 3.*{message}"):
+            typed(program, vocab=range(9))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [StopIteration("over"), KeyError("none"), ZeroDivisionError()])
+def test_whatever_a_function_raises_is_told_with_its_arguments(error: Exception) -> None:
+    """A StopIteration, too, which ends loops elsewhere; and the calls after it are made."""
+
+    def function(x: int) -> int:
+        if x in (2, 5):
+            raise error
+        return x
+
+    with pytest.raises(tracr.CompileError, match=rf"on 2: {type(error).__name__}.*on 5: {type(error).__name__}"):
+        typed(rasp.Map(function, rasp.tokens), vocab=range(9))  # type: ignore[arg-type]
+
+
+def test_numpy_results_are_the_numbers_they_hold() -> None:
+    """Also inside a tuple that is equal to one without."""
+    pairs = rasp.Map(lambda x: (np.int64(1), x) if x == 2 else (1, 2) if x == 1 else (1, x), rasp.tokens)
+    domain = output_domain(pairs, vocab=[1, 2, 3])
+    assert isinstance(domain, Finite)
+    assert domain.values == ((1, 2), (1, 3))
+    assert not domain.twins
