@@ -52,7 +52,8 @@ def verdicts(results: Results, level: str) -> list[Verdict]:
     return [
         *found,
         _mismatches(results, level),
-        _filling(results, level),
+        _filling(results, level, "filling", "filling the weights in new memory"),
+        _filling(results, level, "filling_again", "filling memory that was used before"),
         _overhead(results, level),
         *_second(results, level),
     ]
@@ -100,21 +101,19 @@ def _mismatches(results: Results, level: str) -> Verdict:
     return Verdict(target, level, counts[level] == 0, text)
 
 
-def _own(results: Results, level: str, large: bool) -> dict[Case, tuple[float, float]]:
+def _own(results: Results, level: str, large: bool, fill: str = "filling") -> dict[Case, tuple[float, float]]:
     """Seconds of compiling without the program's functions, and of filling, for large or for small models."""
     found = {}
     for case in cases_of(results):
         record = results.get(case, level)
-        if record and "filling" in record and (record["size"]["parameters"] >= LARGE) == large:
-            found[case] = (max(0.0, record["compile"] - record["functions"]), record["filling"])
+        if record and fill in record and (record["size"]["parameters"] >= LARGE) == large:
+            found[case] = (max(0.0, record["compile"] - record["functions"]), record[fill])
     return found
 
 
-def _filling(results: Results, level: str) -> Verdict:
-    target = (
-        "compiling, the program's functions not counted, within 5× of filling the weights, over a million parameters"
-    )
-    found = _own(results, level, large=True)
+def _filling(results: Results, level: str, fill: str, what: str) -> Verdict:
+    target = f"compiling, the program's functions not counted, within 5× of {what}, over a million parameters"
+    found = _own(results, level, large=True, fill=fill)
     if not found:
         return Verdict(target, level, None, "not measured")
     factors = {case: own / fill for case, (own, fill) in found.items()}
