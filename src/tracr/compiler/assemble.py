@@ -94,7 +94,9 @@ class _Assembler:
         for variable, rows in parts:
             for live, slots in self.slots.get(variable, ()):
                 own = target[:, slots]
-                old = own if written[slots].any() else 0.0  # new memory is not read, which costs as much as filling it
+                old = (
+                    own if np.count_nonzero(written[slots]) else 0.0
+                )  # new memory is not read, which costs as much as filling it
                 np.add(rows[:, live], old, out=own)
                 written[slots] = True
 

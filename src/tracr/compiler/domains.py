@@ -50,7 +50,7 @@ class Finite:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number (0 where there is none)."""
-        numbers = np.delete(self.numbers, self.others) if len(self.others) else self.numbers
+        numbers = self.numbers[self.of_numbers]
         return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
 
     @property
@@ -81,6 +81,13 @@ class Finite:
         )
 
     @cached_property
+    def of_numbers(self) -> NDArray[np.intp]:
+        """The codes of the numbers."""
+        if self.kinds <= NUMBERS:
+            return np.arange(len(self))
+        return np.flatnonzero([is_number(value) for value in self.values])
+
+    @cached_property
     def others(self) -> NDArray[np.intp]:
         """The codes of what is not a number."""
         if self.kinds <= NUMBERS:
@@ -90,7 +97,7 @@ class Finite:
     @cached_property
     def ascending(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """The codes of the numbers in ascending order, and the midpoints between neighbours."""
-        codes = np.delete(np.arange(len(self)), self.others)
+        codes = self.of_numbers
         codes = codes[np.argsort(self.numbers[codes], kind="stable")]
         lower, upper = self.numbers[codes][:-1], self.numbers[codes][1:]
         middles = lower + (upper - lower) / 2

@@ -36,11 +36,10 @@ def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]
         matrix = np.packbits(matrix, axis=1)
     if not matrix.size:  # nothing tells rows apart
         return np.arange(min(len(matrix), 1)), np.zeros(len(matrix), dtype=np.intp)
-    rows = np.ascontiguousarray(matrix).view(np.dtype((np.void, matrix.shape[1] * matrix.itemsize)))
-    distinct, group = numbered(rows.ravel().tolist())
-    first = np.zeros(len(distinct), dtype=np.intp)
-    first[group[::-1]] = np.arange(len(group))[::-1]  # of several places the last one written stays
-    return first, group.astype(np.intp)
+    rows = np.ascontiguousarray(matrix).view(np.dtype((np.void, matrix.shape[1] * matrix.itemsize))).ravel().tolist()
+    first = sorted(dict(zip(reversed(rows), reversed(range(len(rows))), strict=True)).values())
+    group_of = {rows[place]: group for group, place in enumerate(first)}
+    return np.array(first, dtype=np.intp), np.fromiter(map(group_of.__getitem__, rows), np.intp, len(rows))
 
 
 def at_most_one(selected: NDArray[np.bool_]) -> tuple[bool, bool]:

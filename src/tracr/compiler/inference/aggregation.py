@@ -172,7 +172,7 @@ def _mean_codes(
 ) -> dict[int, Codes] | None:
     if sum(len(means) for means in by_count.values()) > GROUP_CELLS:
         return None
-    numbers = np.delete(listed.numbers, listed.others)
+    numbers = listed.numbers[listed.of_numbers]
     codes = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
     if 1 in codes and domain.maybe_none:
         codes[1] = np.append(codes[1], np.int32(listed.index[None]))

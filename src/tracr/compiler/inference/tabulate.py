@@ -102,8 +102,8 @@ class Caller:
     reachable: bool
     predicate: bool = False
 
-    def __call__(self, *columns: Sequence[Value]) -> Answers:
-        """What the function returns on all first arguments with their second ones."""
+    def _results(self, *columns: Sequence[Value]) -> list[Any]:
+        """What the function returns, whatever that is, on all first arguments with their second ones."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
         for args in zip(*columns, strict=True):
@@ -111,6 +111,11 @@ class Caller:
                 results.append(f(*args))
             except Exception as error:
                 results.append(Failure(args, error))
+        return results
+
+    def __call__(self, *columns: Sequence[Value]) -> Answers:
+        """What the function returns on all first arguments with their second ones."""
+        results = self._results(*columns)
         kinds = set(map(type, results))
         if kinds <= PLAIN.keys():
             distinct, codes = numbered(results)
@@ -122,7 +127,8 @@ class Caller:
     def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
-        for args, once, again in zip(zip(*sample, strict=True), answers.listed, self(*sample).listed, strict=False):
+        for args, once, result in zip(zip(*sample, strict=True), answers.listed, self._results(*sample), strict=False):
+            again = _as_result(args, result)
             both = isinstance(once, Failure) and isinstance(again, Failure)
             if not both and once != again:
                 self.reporter.warn(
@@ -176,6 +182,8 @@ def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     columns = [domain.column[codes].tolist() for domain, codes in axes]
     answers = caller(*columns)
     caller.check_purity(answers, *columns)
+    if not any(domain.twins for domain, _ in axes):
+        return answers, []
     several = np.zeros(len(answers.listed), dtype=bool)
     for domain, codes in axes:
         if domain.twins:
@@ -243,8 +251,10 @@ def tabulate_sum(
     A sum of integers with integer factors is an integer; a whole number that may be either becomes twins.
     """
     rows, columns = pairs
-    nones = np.array([value is None for value in fst.values])[rows] | np.array([v is None for v in snd.values])[columns]
-    rows, columns = rows[~nones], columns[~nones]
+    if fst.maybe_none or snd.maybe_none:
+        called = (rows != fst.index.get(None, -1)) & (columns != snd.index.get(None, -1))
+        rows, columns = rows[called], columns[called]
+    silent = len(rows) < len(pairs[0])
     numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
     kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in (fst, snd)]
     integers = all(isinstance(factor, int) for factor in factors)
@@ -252,9 +262,9 @@ def tabulate_sum(
     broken = not integers or any(float in kind for kind in kinds)
     values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
     twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
-    domain = finite([*values, *twins, *([None] if nones.any() else [])], ordered=True)
+    domain = finite([*values, *twins, *([None] if silent else [])], ordered=True)
     table = np.full((len(fst), len(snd)), UNREACHED, dtype=np.int32)
-    if nones.any():
+    if silent:
         table[pairs] = domain.index[None]
     table[rows, columns] = codes
     return table, domain
