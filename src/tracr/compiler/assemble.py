@@ -88,23 +88,21 @@ class _Assembler:
         self.put(w_e, [(ONE, np.ones((tokens + 2, 1)))])
         return w_e, w_pos
 
-    def put(self, target: Array, parts: Iterable[tuple[Variable, Array]]) -> None:
-        """Add rows over variables' coordinates, in the columns of their slots, to a target that is zero."""
-        written = np.zeros(self.width, dtype=bool)
+    def put(self, target: Array, parts: Iterable[tuple[Variable, Array]], *, again: bool = False) -> None:
+        """Write rows over variables' coordinates into the columns of their slots; or `again`, to what is there.
+
+        New memory is not read, which costs as much as filling it: no two variables are in one slot at one time.
+        """
         for variable, rows in parts:
             for live, slots in self.slots.get(variable, ()):
                 own = target[:, slots]
-                old = (
-                    own if np.count_nonzero(written[slots]) else 0.0
-                )  # new memory is not read, which costs as much as filling it
-                np.add(rows[:, live], old, out=own)
-                written[slots] = True
+                np.add(rows[:, live], own if again else 0.0, out=own)
 
     def read(self, linear: LinearMap, matrix: Array, bias: Array) -> None:
         """Fill a matrix [width, n] that reads; `one` becomes a bias where it has no direction."""
         if ONE in linear.blocks and ONE not in self.slots:
             bias[: linear.width] += linear.blocks[ONE][0]
-        self.put(matrix[:, : linear.width].T, ((variable, block.T) for variable, block in linear.blocks.items()))
+        self.put(matrix[:, : linear.width].T, [(variable, block.T) for variable, block in linear.blocks.items()])
 
     def layer(self, layer: Layer) -> LayerParameters:
         """The stacked heads and concatenated neurons of one layer."""
@@ -123,7 +121,8 @@ class _Assembler:
         for part in layer.mlps:
             stop = start + part.read.width
             self.read(part.read, w_in[:, start:stop], b_in[start:stop])
-            self.put(w_out[start:stop], (*part.writes, *part.clears))
+            self.put(w_out[start:stop], part.writes)
+            self.put(w_out[start:stop], part.clears, again=True)
             start = stop
         zeros = np.zeros(self.width)
         return LayerParameters(w_q, b_q, w_k, b_k, w_v, b_v, w_o, zeros, w_in, b_in, w_out, zeros)

@@ -179,16 +179,17 @@ Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its val
 
 def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
-    columns = [domain.column[codes].tolist() for domain, codes in axes]
+    columns = [list(map(domain.values.__getitem__, codes.tolist())) for domain, codes in axes]
     answers = caller(*columns)
     caller.check_purity(answers, *columns)
     if not any(domain.twins for domain, _ in axes):
         return answers, []
     several = np.zeros(len(answers.listed), dtype=bool)
     for domain, codes in axes:
-        if domain.twins:
-            several |= np.isin(codes, list(domain.twins))
-    places = np.flatnonzero(several).tolist()
+        has_twins = np.zeros(len(domain), dtype=bool)
+        has_twins[list(domain.twins)] = True
+        several |= has_twins[codes]
+    places = several.nonzero()[0].tolist()
     if not places:
         return answers, []
     arguments = [
