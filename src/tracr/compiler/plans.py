@@ -146,7 +146,7 @@ def _thresholds(selected: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray
     if len(first) <= LEGIBLE:
         return None
     sizes = selected[first].sum(axis=1)
-    if len(np.unique(sizes)) < len(sizes):
+    if len(set(sizes.tolist())) < len(sizes):
         return None
     order = np.argsort(sizes, kind="stable")
     chain = selected[first[order]]

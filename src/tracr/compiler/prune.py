@@ -29,7 +29,8 @@ def prune(circuit: Circuit) -> Circuit:
     read: Read = {}
     for linear in circuit.unembedded:
         _reading(linear, None, {}, read)
-    kept = [_trim(component, read, zero) for component in reversed(circuit.components)]
+    known: dict[LinearMap, LinearMap] = {}
+    kept = [_trim(component, read, zero, known) for component in reversed(circuit.components)]
     return replace(circuit, components=tuple(part for part in reversed(kept) if part is not None), read=read)
 
 
@@ -50,8 +51,11 @@ def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read
     return LinearMap(blocks, cut.width, {variable: block for variable, block in cut.through.items() if block.any()})
 
 
-def _trim(component: Component, read: Read, zero: Read) -> Component | None:
-    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others."""
+def _trim(component: Component, read: Read, zero: Read, known: dict[LinearMap, LinearMap]) -> Component | None:
+    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
+
+    Queries and keys that several heads have are `known` after the first.
+    """
     writes: list[tuple[Variable, Array]] = [
         (
             variable,
@@ -74,6 +78,9 @@ def _trim(component: Component, read: Read, zero: Read) -> Component | None:
             neurons = _reading(component.read, used, zero, read)
             return replace(component, read=neurons, writes=tuple(writes))
         case Head():
-            query, key = (_reading(linear, None, zero, read) for linear in (component.query, component.key))
+            for linear in (component.query, component.key):
+                if linear not in known:
+                    known[linear] = _reading(linear, None, zero, read)
+            query, key = known[component.query], known[component.key]
             value = _reading(component.value, used, zero, read)
             return replace(component, query=query, key=key, value=value, writes=tuple(writes))

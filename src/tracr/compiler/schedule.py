@@ -124,8 +124,12 @@ def merge_heads(schedule: Schedule) -> Schedule:
             layers.append(layer)
             continue
         groups: dict[object, list[Head]] = {}
+        patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the very same maps
         for head in layer.heads:
-            groups.setdefault(pattern(head), []).append(head)
+            maps = head.query, head.key
+            if maps not in patterns:
+                patterns[maps] = pattern(head)
+            groups.setdefault(patterns[maps], []).append(head)
         layers.append(Layer(tuple(_merged(group) for group in groups.values()), layer.mlps))
     return replace(schedule, layers=tuple(layers))
 

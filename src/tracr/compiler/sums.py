@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracr.compiler.composition import Composed, compose, pairs_of_classes, tabulated
 from tracr.compiler.domains import Codes, Finite
 from tracr.compiler.typed import Lookup, Op, PairLookup, SumLookup, Typed
-from tracr.craft.grouping import group_rows
+from tracr.craft.grouping import ascending, group_rows
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.craft.variables import Array
 from tracr.rasp.annotations import Encoding
@@ -100,7 +100,7 @@ def _weighed(typed: Typed, composed: Composed) -> SumLookup | None:
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
-    fewest = 2 * len(np.unique(codes)) - 1
+    fewest = 2 * len(ascending(codes)) - 1
     best: tuple[int, tuple[float, ...], Array, Codes] | None = None
     for weights in _weights(len(numbers)):
         if best is not None and best[0] == fewest:

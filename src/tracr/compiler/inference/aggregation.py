@@ -14,6 +14,7 @@ from tracr.compiler.inference.products import for_reader
 from tracr.compiler.inference.state import Inference, Means, infer_node
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import Aggregation, Selector, SOpNode
+from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
 from tracr.rasp.expressions import Aggregate
 from tracr.rasp.values import is_number
@@ -152,7 +153,7 @@ def _means(inference: Inference, node: Node, select: Selector, source: SOpNode, 
     numbers = [v for v in domain.values if is_number(v)] if isinstance(domain, Finite) else []
     by_count = means_by_count(numbers, counts, limit) if numbers else None
     averaged = [by_count[count] for count in counts if count > 1] if by_count else []
-    several: list[float] = np.unique(np.concatenate(averaged)).tolist() if averaged else []
+    several: list[float] = ascending(np.concatenate(averaged)).tolist() if averaged else []
     if isinstance(domain, Finite) and by_count is not None and len(several) <= limit:
         singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
         listed = finite([*several, *singles, *defaults])

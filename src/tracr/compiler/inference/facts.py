@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes
 from tracr.compiler.typed import ERROR, UNREACHED
+from tracr.craft.grouping import ascending
 
 __all__ = [
     "SHAPE",
@@ -133,8 +134,8 @@ class Facts:
             return False
         places = np.broadcast_to(shape.positions, joint.shape).ravel().astype(np.int64)
         held = (np.broadcast_to(shape.lengths, joint.shape).ravel().astype(np.int64) << 32) + joint.ravel()
-        pairs = np.unique(held * (int(shape.positions.max(initial=0)) + 1) + places) if held.size < 2**18 else None
-        return pairs is not None and len(pairs) == len(np.unique(held))
+        pairs = held * (int(shape.positions.max(initial=0)) + 1) + places
+        return held.size < 2**18 and len(ascending(pairs)) == len(ascending(held))
 
     @property
     def exact(self) -> bool:
@@ -290,4 +291,4 @@ def strict_order(table: NDArray[np.int8]) -> bool:
         return False
     either = table + table.T
     np.fill_diagonal(either, 1)
-    return bool((either == 1).all()) and len(np.unique(table.sum(axis=1, dtype=np.int64))) == size
+    return bool((either == 1).all()) and len(set(table.sum(axis=1, dtype=np.int64).tolist())) == size

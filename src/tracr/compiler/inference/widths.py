@@ -133,6 +133,6 @@ def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool
     elif keys.canon == queries.canon and chosen.diagonal().all():
         least = 1
     elif keys.exact and SHAPE in keys.leaves and shape.listed:
-        first = np.unique(keys.joint[..., shape.positions == 0])  # the shape is the last leaf
+        first = keys.joint[..., shape.positions == 0].ravel()  # the shape is the last leaf
         least = int(first.min(initial=0) >= 0 and bool(chosen[:, first].all()))
     return Widths(tuple(range(least, most + 1)), None)
