@@ -124,7 +124,7 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 def _origin() -> str:
     """The line, outside this package, that builds the expression."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tracr":
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
         frame = frame.f_back
     file = frame.f_code.co_filename
     return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,9 @@ def means_by_count(
     >>> means_by_count([0, 1], [1, 3], limit=100)
     {1: array([0., 1.]), 3: array([0.        , 0.33333333, 0.66666667, 1.        ])}
     """
-    fractions = [Fraction(number) for number in numbers]
-    scale = math.lcm(*(fraction.denominator for fraction in fractions))
-    integers = sorted({fraction.numerator * (scale // fraction.denominator) for fraction in fractions})
+    fractions = [number.as_integer_ratio() for number in numbers]
+    scale = math.lcm(*(denominator for _, denominator in fractions))
+    integers = sorted({numerator * (scale // denominator) for numerator, denominator in fractions})
     base = integers[0]
     step = math.gcd(*(integer - base for integer in integers)) or 1
     offsets = [(integer - base) // step for integer in integers]

@@ -127,7 +127,10 @@ class Caller:
     def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
-        for args, once, result in zip(zip(*sample, strict=True), answers.listed, self._results(*sample), strict=False):
+        results = self._results(*sample)
+        if PLAIN.keys() >= set(map(type, results)) and results == answers.listed[: len(results)]:
+            return
+        for args, once, result in zip(zip(*sample, strict=True), answers.listed, results, strict=False):
             again = _as_result(args, result)
             both = isinstance(once, Failure) and isinstance(again, Failure)
             if not both and once != again:
