@@ -65,17 +65,17 @@ def _functions(compile: Callable[[], Any]) -> float:
     from tracr.compiler.inference import tabulate
 
     calls: list[tuple[Any, list[tuple[Any, ...]]]] = []
-    usual = tabulate.Caller.__call__
+    usual = tabulate.Caller.results
 
     def recording(self: Any, *columns: Any) -> Any:
         calls.append((self.f, list(zip(*columns, strict=True))))
         return usual(self, *columns)
 
-    tabulate.Caller.__call__ = recording  # type: ignore[method-assign]
+    tabulate.Caller.results = recording  # type: ignore[method-assign]
     try:
         compile()
     finally:
-        tabulate.Caller.__call__ = usual  # type: ignore[method-assign]
+        tabulate.Caller.results = usual  # type: ignore[method-assign]
     started = time.perf_counter()
     for function, listed in calls:
         for arguments in listed:

@@ -89,7 +89,7 @@ class _Assembler:
         return w_e, w_pos
 
     def put(self, target: Array, parts: Iterable[tuple[Variable, Array]], *, again: bool = False) -> None:
-        """Write rows over variables' coordinates into the columns of their slots; or `again`, to what is there.
+        """Write rows over variables' coordinates into the columns of their slots; `again`, add them to what is there.
 
         New memory is not read, which costs as much as filling it: no two variables are in one slot at one time.
         """

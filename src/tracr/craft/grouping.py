@@ -48,8 +48,8 @@ def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]
         matrix = np.packbits(matrix, axis=1)
     if not matrix.size:  # nothing tells rows apart
         return np.arange(min(len(matrix), 1)), np.zeros(len(matrix), dtype=np.intp)
-    data, step = matrix.tobytes(), matrix.shape[1] * matrix.itemsize
-    rows = [data[start : start + step] for start in range(0, len(data), step)]
+    row = np.dtype((np.void, matrix.shape[1] * matrix.itemsize))
+    rows = np.ascontiguousarray(matrix).view(row).ravel().tolist()
     first = sorted(dict(zip(reversed(rows), reversed(range(len(rows))), strict=True)).values())
     group_of = {rows[place]: group for group, place in enumerate(first)}
     return np.array(first, dtype=np.intp), np.fromiter(map(group_of.__getitem__, rows), np.intp, len(rows))

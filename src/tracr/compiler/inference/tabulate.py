@@ -102,7 +102,7 @@ class Caller:
     reachable: bool
     predicate: bool = False
 
-    def _results(self, *columns: Sequence[Value]) -> list[Any]:
+    def results(self, *columns: Sequence[Value]) -> list[Any]:
         """What the function returns, whatever that is, on all first arguments with their second ones."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
@@ -115,7 +115,7 @@ class Caller:
 
     def __call__(self, *columns: Sequence[Value]) -> Answers:
         """What the function returns on all first arguments with their second ones."""
-        results = self._results(*columns)
+        results = self.results(*columns)
         kinds = set(map(type, results))
         if kinds <= PLAIN.keys():
             distinct, codes = numbered(results)
@@ -127,7 +127,7 @@ class Caller:
     def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
-        results = self._results(*sample)
+        results = self.results(*sample)
         if PLAIN.keys() >= set(map(type, results)) and results == answers.listed[: len(results)]:
             return
         for args, once, result in zip(zip(*sample, strict=True), answers.listed, results, strict=False):
