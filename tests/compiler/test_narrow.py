@@ -31,12 +31,7 @@ def widths_by_definition(circuit: Circuit, sublayers: Sequence[Sequence[Componen
     for time, parts in enumerate(sublayers):
         written |= {variable: time for part in parts for variable, _ in part.writes}
     kept = {variable for linear in circuit.unembedded for variable in linear.blocks} | set(special)
-    directions = [
-        (variable, start)
-        for variable, start in written.items()
-        for place in range(variable.size)
-        if circuit.keeps(variable, place)
-    ]
+    directions = [(variable, start) for variable, start in written.items() for _ in circuit.kept(variable)]
 
     def cleared(variable: Variable, start: int) -> float:
         if variable in kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,9 +57,11 @@ class Circuit:
             found.append(linear)
         return tuple(found)
 
-    def keeps(self, variable: Variable, place: int) -> bool:
-        """Whether a direction of a variable is part of the model."""
-        return self.read is None or (variable in self.read and bool(self.read[variable][place]))
+    def kept(self, variable: Variable) -> Sequence[int]:
+        """The directions of a variable that are part of the model."""
+        if self.read is None:
+            return range(variable.size)
+        return self.read[variable].nonzero()[0].tolist() if variable in self.read else ()
 
     def verify(self) -> None:
         """Raise if a component reads what is not yet written, or its matrices do not fit their variables."""

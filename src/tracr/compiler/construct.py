@@ -102,9 +102,7 @@ def construct(schedule: Schedule, options: Options) -> Construction:
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
-    places = [
-        (variable, place) for variable in order for place in range(variable.size) if circuit.keeps(variable, place)
-    ]
+    places = [(variable, place) for variable in order for place in circuit.kept(variable)]
     places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
     if options.on("reuse"):

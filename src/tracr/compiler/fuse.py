@@ -77,7 +77,7 @@ def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
 
 
 def _is_textual(expr: RASPExpr) -> bool:
-    return TYPED in expr.annotations.explicit
+    return expr.annotation(TYPED) is not None
 
 
 def _cast(expr: RASPExpr) -> type | None:

@@ -44,7 +44,7 @@ def read_nonlinearly(graph: Graph) -> frozenset[int]:
     """The nodes whose values must be listed: a nonlinear operation, a selector or a one-hot code depends on them."""
     needed: set[int] = set()
     for node in reversed(graph.nodes):
-        if node.expr.annotations.explicit.get(ENCODING) is Encoding.CATEGORICAL:
+        if node.expr.annotation(ENCODING) is Encoding.CATEGORICAL:
             needed.add(node.id)
         linear = linear_form(node.expr) is not None or isinstance(node.expr, Aggregate)
         if not linear or node.id in needed:

@@ -148,8 +148,8 @@ def compile_typed(
 def _with_named_features(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
     """Steps 3 to 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
     construction = _constructed(_reduced(circuit), schedule_of)
-    size = size_of(construction.schedule, construction.width)
     for kinds in factored_kinds(circuit, construction.schedule.circuit):
+        size = size_of(construction.schedule, construction.width)
         named = _constructed(_reduced(embed_functions(circuit, kinds)), schedule_of)
         if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
             return named

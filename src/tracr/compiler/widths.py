@@ -121,7 +121,7 @@ def flows_of(circuit: Circuit) -> Flows:
             readers.setdefault(variable, []).append(number)
     for variable in (*special, *(variable for linear in circuit.unembedded for variable in linear.blocks)):
         readers.setdefault(variable, []).append(unembedding)
-    sizes = {variable: sum(circuit.keeps(variable, place) for place in range(variable.size)) for variable in writer}
+    sizes = {variable: len(circuit.kept(variable)) for variable in writer}
     kept = tuple(variable for variable, size in sizes.items() if size)
     return Flows(
         kept,

@@ -87,7 +87,7 @@ class Head:
     @property
     def reads(self) -> tuple[Variable, ...]:
         """Every variable the head reads."""
-        return tuple(dict.fromkeys(variable for linear in self.maps for variable in linear.blocks))
+        return tuple({**self.query.blocks, **self.key.blocks, **self.value.blocks})
 
     @property
     def rank(self) -> int:

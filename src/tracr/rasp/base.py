@@ -59,6 +59,10 @@ class RASPExpr(Program, abc.ABC):
         """What was annotated, with defaults for the rest."""
         return Annotations(self, self._explicit)
 
+    def annotation(self, key: str) -> Any:
+        """What was annotated under a key, `None` if nothing was."""
+        return self._explicit.get(key)
+
     @property
     def name(self) -> str:
         """The name given with `named`, else one for the kind of expression."""

@@ -94,7 +94,7 @@ class Inference:
         determines: frozenset[int] = frozenset(),
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
-        wish = expr.annotations.explicit.get(ENCODING)
+        wish = expr.annotation(ENCODING)
         number_by_nature = isinstance(op, Linear) or (isinstance(op, Aggregation) and not op.copies)
         canon = self.canonical(number, (type(op).__name__, key, domain.key()))
         if number_by_nature and wish is Encoding.CATEGORICAL:
