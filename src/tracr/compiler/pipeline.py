@@ -71,8 +71,11 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
 def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
-    typed = choose_encodings(drop_unused(inferred))
-    if options.on("share") and any(number != first for number, first in inferred.same.items()):
+    double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
+    if double.isdisjoint(inferred.sops):  # no s-op has other readers then
+        typed = choose_encodings(drop_unused(share(inferred) if double else inferred))
+    else:
+        typed = choose_encodings(drop_unused(inferred))
         shared = choose_encodings(drop_unused(share(inferred)))
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared

@@ -75,7 +75,10 @@ def share(typed: Typed) -> Typed:
 
 def _with(value: T, /, **changes: Any) -> T:
     """The value with other fields; itself if they are what they were."""
-    return value if all(getattr(value, name) == new for name, new in changes.items()) else replace(value, **changes)
+    for name, new in changes.items():
+        if getattr(value, name) != new:
+            return replace(value, **changes)
+    return value
 
 
 def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
