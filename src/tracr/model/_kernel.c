@@ -224,10 +224,10 @@ static void attend(const vector *q, const vector *k, const vector *v, vector *z,
         for (int t = 1; t < length; t++) most = choose(scores[t * size + p] <= most, most, scores[t * size + p]);
         for (int t = 0; t < length; t++) {
             vector score = scores[t * size + p] - most;
-            scores[t * size + p] = all(0.0f);
-            if (empty(~(score < SMALLEST))) continue;
-            scores[t * size + p] = exponential(score);
-            sum += scores[t * size + p];
+            words full = score == 0.0f, part = ~(full | (score < SMALLEST));
+            vector share = empty(part) ? choose(full, all(1.0f), all(0.0f)) : exponential(score);
+            scores[t * size + p] = share;
+            sum += share;
         }
         total[p] = sum;
     }
