@@ -21,6 +21,7 @@ from tracr.rasp.values import Value, is_number, sort_values
 __all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
+BULK = 200  # values for which an array of objects is worth making
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
 NUMBERS, NONE = frozenset({bool, int, float}), type(None)
 
@@ -67,6 +68,12 @@ class Finite:
     def column(self) -> NDArray[np.object_]:
         """The values as an array of objects."""
         return np.fromiter(self.values, dtype=object, count=len(self))
+
+    def listed(self, codes: Codes) -> list[Value]:
+        """The values of codes."""
+        if len(codes) > BULK:
+            return self.column[codes].tolist()  # type: ignore[no-any-return]
+        return list(map(self.values.__getitem__, codes.tolist()))
 
     @property
     def codes(self) -> Codes:

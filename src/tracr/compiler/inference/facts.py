@@ -176,7 +176,10 @@ def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.integer]:
 
 def at_codes(table: Codes, *codes: Codes) -> Codes:
     """What a table has for codes (broadcast against each other); ERROR where one of them is none."""
-    found = np.asarray(table[codes])
+    place = codes[0].astype(np.intp)
+    for size, axis in zip(table.shape[1:], codes[1:], strict=True):
+        place = place * size + axis
+    found = table.ravel().take(place, mode="clip")
     for axis in codes:
         if axis.min(initial=0) < 0:
             found = np.where(axis < 0, np.int32(ERROR), found)
@@ -270,8 +273,11 @@ def _shape_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None
 def _unique_pairs(parts: list[Pairs], sizes: tuple[int, int]) -> Pairs:
     """The pairs of codes in any of the parts, two arrays that are broadcast against each other."""
     rows, columns = (size - UNREACHED for size in sizes)  # negative codes are numbered too, and dropped then
-    keys = [((first - np.int64(UNREACHED)) * columns + (second - UNREACHED)).ravel() for first, second in parts]
-    found = _distinct(np.concatenate([*keys, np.zeros(0, dtype=np.int64)]), rows * columns)
+    keys = [np.multiply(first, columns, dtype=np.intp) + second for first, second in parts]
+    for key in keys:
+        key -= UNREACHED * columns + UNREACHED
+    every = keys[0] if len(keys) == 1 else np.concatenate([np.zeros(0, dtype=np.intp), *(key.ravel() for key in keys)])
+    found = _distinct(every, rows * columns)
     first, second = found // columns + UNREACHED, found % columns + UNREACHED
     valid = (first >= 0) & (second >= 0)
     return first[valid].astype(np.int32), second[valid].astype(np.int32)

@@ -6,6 +6,7 @@ import itertools
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +39,14 @@ class Failure:
         shown = ", ".join(map(short_repr, self.arguments))
         why = self.error.diagnostic.what if isinstance(self.error, TracrError) else self.error
         return f" on {shown}: {type(self.error).__name__}: {why}"
+
+
+def _called(f: Callable[..., Any], args: tuple[Value, ...]) -> Any:
+    """What a function returns; a Failure if it raises."""
+    try:
+        return f(*args)
+    except Exception as error:
+        return Failure(args, error)
 
 
 def _as_result(args: tuple[Value, ...], result: Any) -> Any:
@@ -106,11 +115,12 @@ class Caller:
         """What the function returns, whatever that is, on all first arguments with their second ones."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
-        for args in zip(*columns, strict=True):
-            try:
-                results.append(f(*args))
-            except Exception as error:
-                results.append(Failure(args, error))
+        left = [iter(column) for column in columns]
+        while len(results) < len(columns[0]):
+            with suppress(Exception):
+                results.extend(map(f, *left))  # up to the first call that raises, which is made once more
+            if len(results) < len(columns[0]):
+                results.append(_called(f, tuple(column[len(results)] for column in columns)))
         return results
 
     def __call__(self, *columns: Sequence[Value]) -> Answers:
@@ -182,7 +192,7 @@ Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its val
 
 def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
-    columns = [list(map(domain.values.__getitem__, codes.tolist())) for domain, codes in axes]
+    columns = [domain.listed(codes) for domain, codes in axes]
     answers = caller(*columns)
     caller.check_purity(answers, *columns)
     if not any(domain.twins for domain, _ in axes):
