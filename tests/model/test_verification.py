@@ -139,6 +139,17 @@ def test_setting_a_variable_does_what_the_interpreter_says(name: str, level: int
     assert interventions_agree(model, inputs * 4, seed=0) > 0
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
+    """What its directions hold at PAD is part of how heads pass PAD over."""
+    model = tracr.compile(programs.EXAMPLES["reverse"].program, "abc", 4, level=level)
+    inputs = [["a", "b"], ["a", "b", "c", "a"]]
+    usual, changed = model.run(inputs), model.run(inputs, set={"indices": [[1, 0], [3, 2, 1, 0]]})
+    for name in ("hook_embed", "hook_pos_embed"):
+        np.testing.assert_array_equal(changed[name][0, 3:], usual[name][0, 3:])
+    assert not np.array_equal(changed["hook_pos_embed"][0, :3], usual["hook_pos_embed"][0, :3])
+
+
 @pytest.mark.parametrize("name", programs.EXAMPLES)
 def test_the_reference_interpreter_says_the_same(name: str) -> None:
     """At level 0, where every expression keeps its own variable, replaced there."""

@@ -179,9 +179,9 @@ class _Writes:
         if name not in self.writes and not embedded:
             return None
         changed, basis = np.array(tensor), self.basis
-        for location, _ in embedded:  # positions are added to tokens: what the one writes the other leaves alone
-            changed[:, 1:] = basis.put(changed[:, 1:], location.slots[location.slots >= 0], 0.0)
-        for location, codes in self.writes.get(name, ()):
+        # positions are added to tokens: what the one writes the other leaves alone
+        everything = [*((location, 0.0 * codes) for location, codes in embedded), *self.writes.get(name, ())]
+        for location, codes in everything:
             live = location.slots >= 0
             held = basis.get(changed[:, 1:], location.slots[live])
             wanted = np.where(np.isnan(codes[..., live]), held, codes[..., live])
