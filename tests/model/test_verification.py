@@ -140,6 +140,17 @@ def test_setting_a_variable_does_what_the_interpreter_says(name: str, level: int
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_functions_of_what_is_set_follow(level: int) -> None:
+    """At level 2 the embedding holds `squared`, and of the tokens only what the selector reads."""
+    squared = rasp.SequenceMap(lambda x, y: x * y, rasp.tokens, rasp.tokens).named("squared")
+    alike = rasp.Select(rasp.tokens, rasp.tokens, lambda key, query: (key < 0) == (query < 0))
+    mean = rasp.numerical(rasp.Aggregate(alike, rasp.numerical(squared)))
+    model = tracr.compile(rasp.Map(lambda x: x * x, mean), [-1, 0, 0.5], 4, level=level)
+    others = [-1, 0.5, -1]
+    assert model.run([0, 0, -1], set={"tokens": others}).decoded == model(others) == [1.0, 0.0625, 1.0]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
     """What its directions hold at PAD is part of how heads pass PAD over."""
     model = tracr.compile(programs.EXAMPLES["reverse"].program, "abc", 4, level=level)

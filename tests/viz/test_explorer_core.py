@@ -132,6 +132,24 @@ def test_random_programs() -> None:
     assert len(combined) > 3, len(combined)
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_functions_of_what_is_patched_follow(level: int) -> None:
+    """At level 2 the embedding holds `squared` beside the tokens."""
+    squared = rasp.SequenceMap(lambda x, y: x * y, rasp.tokens, rasp.tokens).named("squared")
+    alike = rasp.Select(rasp.tokens, rasp.tokens, lambda key, query: (key < 0) == (query < 0))
+    mean = rasp.numerical(rasp.Aggregate(alike, rasp.numerical(squared)))
+    model = compile_quietly(rasp.Map(lambda x: x * x, mean), [-1, 0, 0.5], 4, level=level)
+    (tokens,) = (node.id for node in model.typed.sops.values() if node.label == "tokens")
+    others = [-1, 0.5, -1]
+    patches = [
+        {"sop": tokens, "position": place, "code": model.options.vocab.index(x)} for place, x in enumerate(others)
+    ]
+    ((page,),) = in_node([(model, [[0, 0, -1]], [patches])])
+    (output,) = model.outputs
+    values = [output.domain.values[code] for code in page["model"][0]]
+    assert values == model(others) == [1.0, 0.0625, 1.0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(5_000, 7_000, 200))
 def test_many_random_programs(start: int) -> None:

@@ -173,18 +173,20 @@ def read_number(variable: Variable) -> NumberRead:
         [[1.0 if value is NUMBER else float(value) if is_number(value) else 0.0] for value in variable.values]
     )
     noise, low, high = variable.noise, variable.low, variable.high
+    flags = tuple(
+        (value, read_flag(variable, value))
+        for value in variable.values
+        if not isinstance(value, Number) and not is_number(value)
+    )
     if not variable.numerical:
         low, high = float(weights.min()), float(weights.max())
         grid = dyadic_grid(weights[:, 0].tolist())
         largest, total = float(np.abs(weights).max()), float(np.abs(weights).sum())
         exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
         error = 0.0 if exact else largest * (noise.error + U) + total * noise.cold
+        if flags:  # which are as exact as the code is
+            error = max(error, noise.error, noise.cold)
         noise = Noise(error=error, grid=grid if exact else 0.0)
-    flags = tuple(
-        (value, read_flag(variable, value))
-        for value in variable.values
-        if not isinstance(value, Number) and not is_number(value)
-    )
     return NumberRead(read_code(variable).then(weights), flags, noise, low, high)
 
 
@@ -227,7 +229,7 @@ def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 
         flags += read.flags
         ends = sorted((factor * read.low, factor * read.high))
         low, high = low + ends[0], high + ends[1]
-        error += abs(factor) * read.noise.error
+        error += max(abs(factor), float(bool(read.flags))) * read.noise.error  # flags are read whatever the factor
         reach += abs(factor) * read.largest
         rounded += abs(factor) * read.largest * read.spread
         exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()

@@ -447,7 +447,9 @@ class CompiledModel:
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
-        change = setting_hook(self, set, given, single) if set else None
+        shown = [self.vocabulary.decode(row) for row in ids.tolist()]
+        inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
+        change = setting_hook(self, set, inputs, single) if set else None
 
         def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
             for edit in (change, hook):
@@ -458,7 +460,6 @@ class CompiledModel:
 
         logits = self.logits(ids, dtype, keep)
         decoded = self.decode(logits, given, real)
-        shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
-from tracr.compiler.typed import Linear, Lookup, Typed
+from tracr.compiler.typed import Linear, Lookup, PairLookup, Typed
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.variables import Variable
@@ -128,9 +128,10 @@ def folded(construction: Construction) -> dict[str, Folded]:
 
 
 def setting_hook(
-    model: CompiledModel, changes: Mapping[str, Sequence[Any]], lengths: Sequence[int], single: bool
+    model: CompiledModel, changes: Mapping[str, Sequence[Any]], inputs: Sequence[Sequence[Value]], single: bool
 ) -> Hook:
     """A hook that writes the given values; `changes` maps a variable to a value per token (of each input)."""
+    lengths = [len(tokens) for tokens in inputs]
     known, without = locations(model.construction), folded(model.construction)
     writes: dict[str, list[tuple[Location, NDArray[Any]]]] = {}
     through: dict[Variable, tuple[Folded, NDArray[Any]]] = {}
@@ -153,7 +154,7 @@ def setting_hook(
             one.check(model.construction)
             through[one.variable] = one, _codes(one.variable, model, values, lengths)
     variables = {label: (known.get(label) or without[label]).variable for label in rows}
-    for location, codes in _following(known, model.typed, variables, rows, lengths):
+    for location, codes in _following(known, model.typed, variables, rows, inputs):
         writes.setdefault(location.hook, []).append((location, codes))
     there = _Writes(model, writes)
     elsewhere = _Through(model, through) if through else None
@@ -244,13 +245,13 @@ def _following(
     typed: Typed,
     variables: Mapping[str, Variable],
     changes: Mapping[str, Sequence[Sequence[Value]]],
-    lengths: Sequence[int],
+    inputs: Sequence[Sequence[Value]],
 ) -> Iterator[tuple[Location, NDArray[Any]]]:
     """The other embedded variables that are functions of those set, with their coordinates."""
     given = {label: typed.sops[_node(variables[label])] for label in changes}
     reached = {node.id for node in given.values()}
     for node in typed.sops.values():
-        if isinstance(node.op, Lookup | Linear) and not reached.isdisjoint(node.inputs):
+        if isinstance(node.op, Lookup | PairLookup | Linear) and not reached.isdisjoint(node.inputs):
             reached.add(node.id)
     embedded = [location for label, location in known.items() if label not in changes and location.hook == "hook_embed"]
     following = [location for location in embedded if _node(location.variable) in reached]
@@ -259,10 +260,13 @@ def _following(
     replaced: dict[int, NDArray[Any]] = {}
     for label, node in given.items():
         if isinstance(node.domain, Finite):
-            codes = replaced[node.id] = np.zeros((len(lengths), max(lengths)), dtype=np.int32)
+            codes = replaced[node.id] = np.zeros((len(inputs), max(map(len, inputs))), dtype=np.int32)
             for number, row in enumerate(changes[label]):
                 codes[number, : len(row)] = [node.domain.index[value] for value in row]
-    evaluation = evaluate_batch(typed, [[typed.options.vocab[0]] * length for length in lengths], replaced)
+    first, pad = typed.options.vocab[0], typed.options.pad
+    evaluation = evaluate_batch(
+        typed, [[first if token == pad else token for token in row] for row in inputs], replaced
+    )
     for location in following:
         domain = typed.sops[_node(location.variable)].domain
         assert isinstance(domain, Finite)

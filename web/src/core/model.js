@@ -68,12 +68,26 @@ export class Model {
   /** A forward pass on token codes. A patch writes the code of its value where the variable lives. */
   run(tokens, patches = []) {
     const bos = this.vocab.length;
+    const written = [...patches, ...this.following(tokens, patches)];
     return this.transformer.run([bos, ...tokens], (stage, stream) => {
-      for (const { sop, position, code } of patches) {
+      for (const { sop, position, code } of written) {
         const group = this.groupOfSop.get(sop);
         if (group?.stage === stage && position < tokens.length) this.write(group, stream, position + 1, code);
       }
     });
+  }
+
+  /** The embedded variables that are functions of patched ones, as patches: the embedding holds them side by side. */
+  following(tokens, patches) {
+    const embedded = [...this.groupOfSop.values()].filter((group) => group.stage === 0);
+    const patched = (sop, position) => patches.some((patch) => patch.sop === sop && patch.position === position);
+    if (embedded.length < 2 || !embedded.some((group) => patches.some((patch) => patch.sop === group.sop))) return [];
+    const [now, usual] = [this.evaluate(tokens, patches).codes, this.evaluate(tokens).codes];
+    return embedded.flatMap(({ sop }) =>
+      tokens
+        .map((_, position) => ({ sop, position, code: now.get(sop)[position] }))
+        .filter(({ position, code }) => code >= 0 && code !== usual.get(sop)[position] && !patched(sop, position)),
+    );
   }
 
   write(group, stream, position, code) {
