@@ -146,6 +146,8 @@ def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "processors", lambda: 3)
     np.testing.assert_array_equal(model.logits(ids), whole)
     assert model(inputs) == answers == [row[::-1] for row in inputs]
+    with pytest.raises(tracr.InputError):  # the last part alone would be an input
+        model([["a"], ["b"], "c"])
 
 
 OUTPUTS: dict[str, Any] = {

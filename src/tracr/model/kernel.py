@@ -67,6 +67,8 @@ class Kernel:
         parts = self._parts(len(tokens), len(tokens[0])) if tokens and type(tokens[0]) is list else 1
         if parts == 1:
             return self._answer(tokens)
+        if set(map(type, tokens)) != {list}:  # a part could be taken for one input
+            return None
         cuts = [number * len(tokens) // parts for number in range(parts + 1)]
         answers = in_threads(lambda number: self._answer(tokens[cuts[number] : cuts[number + 1]]), range(parts))
         whole: list[Any] = []

@@ -67,8 +67,8 @@ class Output:
         """The same for what was kept of the logits."""
         if self.encoding is Encoding.CATEGORICAL:
             return kept[..., 0].astype(np.intp, copy=False)
-        raw, mine = kept[..., 0].astype(np.float64), kept
-        none = mine[..., 1] > 0.5 if mine.shape[-1] > 1 else np.zeros(raw.shape, dtype=bool)
+        raw = kept[..., 0].astype(np.float64)
+        none = kept[..., 1] > 0.5 if kept.shape[-1] > 1 else np.zeros(raw.shape, dtype=bool)
         if not isinstance(self.domain, Finite):
             return np.where(none, np.nan, raw)
         ordered, middles = self.domain.ascending
