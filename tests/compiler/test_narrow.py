@@ -11,7 +11,7 @@ import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, random_circuit, random_models
 from tracr.compiler.circuit import Circuit, Component
-from tracr.compiler.in_place import in_place
+from tracr.compiler.in_place import as_new, as_old
 from tracr.compiler.narrow import narrow, narrowest
 from tracr.compiler.placing import placing_of
 from tracr.compiler.schedule import assign_to_layers, in_sublayers, merge_heads
@@ -56,7 +56,7 @@ def most_pairs(old: list[Variable], new: list[Variable]) -> int:
 
     def place(number: int, tried: set[int]) -> bool:
         for slot, variable in enumerate(old):
-            if slot not in tried and in_place(variable, new[number]):
+            if slot not in tried and 0 < as_new(new[number]) <= as_old(variable):
                 tried.add(slot)
                 if slot not in taken or place(taken[slot], tried):
                     taken[slot] = number

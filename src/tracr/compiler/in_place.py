@@ -1,4 +1,7 @@
-"""Whether one MLP can clear a variable's slot and write another variable there; `reuse.py` says why."""
+"""Whether one MLP can clear a variable's slot and write another there: if 0 < as_new(other) <= as_old(it).
+
+`reuse.py` says why.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,9 @@ import numpy as np
 from tracr.craft.numerics import U
 from tracr.craft.variables import Variable
 
-__all__ = ["as_new", "as_old", "in_place", "is_rough"]
+__all__ = ["as_new", "as_old", "is_rough"]
 
 ROUGH = 16 * U
-
-
-def in_place(old: Variable, new: Variable) -> bool:
-    """Whether one MLP can clear the one and write the other."""
-    return 0 < as_new(new) <= as_old(old)
 
 
 def as_old(variable: Variable) -> int:
