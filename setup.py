@@ -7,7 +7,8 @@ setup(
         Extension(
             "tracr.model._kernel",
             ["src/tracr/model/_kernel.c"],
-            extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi"],
+            extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi", "-pthread"],
+            extra_link_args=["-pthread"],
             py_limited_api=True,
             optional=True,
         )

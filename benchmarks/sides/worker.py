@@ -5,6 +5,7 @@ Standard library only: both sides load it. What was measured before a side is st
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -88,7 +89,8 @@ def _measure(side: Side, case: Case, job: dict[str, Any], emit: Callable[..., No
     emit("padded", side.compared(model, shorter, True))
     if job["speed"]:
         for way, (count, run) in side.runners(model).items():
-            emit(way, count / _shortest(lambda run=run, count=count: run(batch[:count])))
+            parts = itertools.cycle([batch[start : start + count] for start in range(0, MANY, count)])
+            emit(way, count / _shortest(lambda run=run, parts=parts: run(next(parts))))
     side.more(model, [tokens for group in chosen for tokens in group], emit)
     emit("memory_at_end", peak())
 

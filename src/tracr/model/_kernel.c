@@ -1,15 +1,20 @@
 /* The forward pass of `forward.py` in C, for who wants the answers only; `kernel.py` prepares what it runs on.
 
-   Compiled weights are nearly all zeros, and a residual stream is narrow and short. So a map is a list of its weights
-   that are not zero, and activations lie transposed, a row of memory per dimension and a lane per position: a weight is
-   read once and multiplies vectors of positions. Inputs of a batch are run a few at a time, as many as make rows of
-   some length. Rows are filled up to whole vectors with lanes that nobody looks at. All arithmetic is float32, in one
-   order, whatever the processor. */
+   Activations lie transposed, a row of memory per number and a lane per position, and compiled weights are nearly all
+   zeros: so a map is a list of its weights that are not zero, each of which is read once and multiplies vectors of
+   positions. Inputs of a batch are run a few at a time, as many as make rows of some length. Rows are filled up to whole
+   vectors with lanes that nobody looks at. All arithmetic is float32, in one order, whatever the processor.
+
+   A head is two maps with a softmax between: from queries to scores, whose weights are the keys, and from shares to what
+   is read, whose weights are the values. Queries, keys and values that depend on nothing but token and position are not
+   computed, but looked up; those of tokens that are all the same to the head are taken once, and the shares are those of
+   the input before if that asked the same. */
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +23,10 @@
 #define ROW 64          /* lanes worth running at once */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
 #define SMALLEST -87.0f /* below it exp is taken for 0: it is less than the smallest normal number */
+#define KEPT 4096       /* vectors of shares that are worth keeping for the next input */
+#define SPARE 4000000   /* bytes that are worth keeping for the next call */
+#define WORTH 500000    /* products that are worth a thread */
+#define MOST_THREADS 64
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
@@ -29,36 +38,66 @@ typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
 #define FASTEST
 #endif
 
-/* An affine map: for every output, the inputs that it reads and their weights, and a bias. */
+/* An affine map: for every output, the inputs that it reads and their weights, and a bias (NULL: none). */
 typedef struct {
     int outputs;
-    const int32_t *target; /* the row that each output goes to */
+    const int32_t *target; /* the row that each output goes to; NULL: the first to the first, and so on */
     const int32_t *start;  /* where the entries of an output begin, and behind the last one, where they end */
     const int32_t *input;
     const float *weight;
     const float *bias;
 } map;
 
-typedef struct {
-    int heads, d_head;
-    map query, key, value, output;
-    int neurons;
-    map in, out;
-} layer;
-
-/* An embedding: for every row the dimensions that it writes, and what. */
+/* Rows of which most entries are zero: for every row the columns that are not, and what they hold. */
 typedef struct {
     int rows;
-    const int32_t *start, *dimension;
+    const int32_t *start, *column;
     const float *value;
 } table;
 
+/* The queries, keys or values of a head: computed, or known from the classes of tokens and from positions. */
 typedef struct {
-    int width, layers, causal;
+    int width, known;
+    map computed;
+    int row; /* the first it is computed to */
+    const int32_t *class_of;
+    table classes, positions;
+} side;
+
+typedef struct {
+    side query, key, value; /* if keys and values both depend on tokens alone they have the same classes */
+    int row;                /* the first of what it reads */
+} head;
+
+typedef struct {
+    int heads;
+    head *head;
+    map output, in, out;
+} layer;
+
+/* A token that was met, and its id. */
+typedef struct {
+    PyObject *token;
+    int64_t id;
+} met;
+
+typedef struct {
+    int rows, stream; /* of memory in all; of the residual stream */
+    int layers, heads, causal;
+    int classes, width; /* the most a head has, of tokens; numbers in a query, key or value */
     table tokens, positions;
     layer *layer;
+    head *head; /* of all layers */
     map unembed;
-    char *packed; /* where all that points to */
+    int logits;
+    const int32_t *logit; /* the row of each */
+    Py_ssize_t size;      /* how many numbers all that is */
+    char *packed;         /* where all that points to */
+    int threads;          /* to run at most */
+    PyObject *ids;        /* a dict of all tokens */
+    met *met;             /* the last one of those whose address leads to a place */
+    size_t places;        /* a power of two */
+    struct memory *spare; /* of the last pass, for the next: what is kept there may serve it */
 } network;
 
 /* What is kept of the logits from `first` to `last`: all of them, or the number of the largest. */
@@ -79,65 +118,87 @@ static const int32_t *take_words(cursor *at, Py_ssize_t count) {
     return found;
 }
 
+static int take_word(cursor *at) { return *take_words(at, 1); }
+
 static const float *take_numbers(cursor *at, Py_ssize_t count) {
     const float *found = at->numbers;
     at->numbers += count;
     return found;
 }
 
-static map take_map(cursor *at) {
-    map found;
-    found.outputs = *take_words(at, 1);
-    found.target = take_words(at, found.outputs);
-    found.start = take_words(at, found.outputs + 1);
-    int entries = found.start[found.outputs];
-    found.input = take_words(at, entries);
-    found.weight = take_numbers(at, entries);
-    found.bias = take_numbers(at, found.outputs);
-    return found;
-}
-
 static table take_table(cursor *at) {
     table found;
-    found.rows = *take_words(at, 1);
+    found.rows = take_word(at);
     found.start = take_words(at, found.rows + 1);
     int entries = found.start[found.rows];
-    found.dimension = take_words(at, entries);
+    found.column = take_words(at, entries);
     found.value = take_numbers(at, entries);
     return found;
 }
 
-static layer take_layer(cursor *at) {
-    layer found = {0};
-    found.heads = *take_words(at, 1);
-    if (found.heads) {
-        found.query = take_map(at);
-        found.key = take_map(at);
-        found.value = take_map(at);
-        found.output = take_map(at);
-        found.d_head = found.query.outputs / found.heads;
-    }
-    found.neurons = *take_words(at, 1);
-    if (found.neurons) {
-        found.in = take_map(at);
-        found.out = take_map(at);
+static map take_map(cursor *at) {
+    table entries = take_table(at);
+    map found = {entries.rows, take_words(at, entries.rows), entries.start, entries.column, entries.value, NULL};
+    found.bias = take_numbers(at, found.outputs);
+    return found;
+}
+
+static side take_side(cursor *at, int tokens) {
+    side found = {0};
+    found.width = take_word(at);
+    found.known = take_word(at);
+    if (found.known) {
+        found.class_of = take_words(at, tokens);
+        found.classes = take_table(at);
+        found.positions = take_table(at);
+    } else {
+        found.row = take_word(at);
+        found.computed = take_map(at);
     }
     return found;
+}
+
+static int larger(int a, int b) { return a > b ? a : b; }
+
+static void take_head(cursor *at, network *net, head *found) {
+    found->query = take_side(at, net->tokens.rows);
+    found->key = take_side(at, net->tokens.rows);
+    found->value = take_side(at, net->tokens.rows);
+    found->row = take_word(at);
+    net->classes = larger(net->classes, larger(found->query.classes.rows, found->key.classes.rows));
+    net->width = larger(net->width, larger(found->query.width, found->value.width));
+}
+
+static void take_network(cursor *at, network *net) {
+    net->tokens = take_table(at);
+    net->positions = take_table(at);
+    head *next = net->head;
+    for (int l = 0; l < net->layers; l++) {
+        layer *found = net->layer + l;
+        found->heads = take_word(at);
+        found->head = next;
+        for (int h = 0; h < found->heads; h++) take_head(at, net, next++);
+        found->output = take_map(at);
+        found->in = take_map(at);
+        found->out = take_map(at);
+    }
+    net->unembed = take_map(at);
+    net->logits = take_word(at);
+    net->logit = take_words(at, net->logits);
 }
 
 /* Vectors. */
 
 ALWAYS vector all(float value) { return (vector){0} + value; }
 
-ALWAYS vector choose(words where, vector yes, vector no) {
-    return (vector)(((words)yes & where) | ((words)no & ~where));
-}
+ALWAYS vector only(words where, vector x) { return (vector)((words)x & where); }
+
+ALWAYS vector choose(words where, vector yes, vector no) { return (vector)(((words)yes & where) | ((words)no & ~where)); }
 
 /* Whether no bit is set. */
 ALWAYS int empty(words x) {
-    uint64_t part[LANES / 2], any = 0;
-    memcpy(part, &x, sizeof part);
-    for (int i = 0; i < LANES / 2; i++) any |= part[i];
+    int any = 0;
+    for (int i = 0; i < LANES; i++) any |= x[i];
     return !any;
 }
 
@@ -156,130 +217,311 @@ ALWAYS vector exponential(vector x) {
     y = y * r + 0.5f;
     y = y * r * r + r + 1.0f;
     words power = (__builtin_convertvector(n, words) + 127) << 23;
-    return choose(tiny, all(0.0f), y * (vector)power);
+    return only(~tiny, y * (vector)power);
 }
+
+/* Rows of vectors; each begins `stride` vectors behind the one before. */
+typedef struct {
+    vector *first;
+    size_t stride;
+} rows;
 
 /* Where the result of a map goes. */
 enum { PUT, PUT_POSITIVE, ADD };
 
-/* A map of `count` vectors of each row; rows are `stride` vectors long. */
-ALWAYS void apply_block(const map *m, const vector *x, vector *y, size_t stride, int count, int mode) {
+/* A map of `count` vectors of each row. */
+ALWAYS void apply_block(const map *m, rows x, rows y, int count, int mode) {
     for (int o = 0; o < m->outputs; o++) {
         vector sum[BLOCK];
-        for (int b = 0; b < count; b++) sum[b] = all(m->bias[o]);
+        for (int b = 0; b < count; b++) sum[b] = all(m->bias ? m->bias[o] : 0.0f);
         for (int e = m->start[o]; e < m->start[o + 1]; e++) {
-            const vector *row = x + m->input[e] * stride;
+            const vector *row = x.first + m->input[e] * x.stride;
             float weight = m->weight[e];
             for (int b = 0; b < count; b++) sum[b] += row[b] * weight;
         }
-        vector *to = y + m->target[o] * stride;
+        vector *to = y.first + (m->target ? m->target[o] : o) * y.stride;
         for (int b = 0; b < count; b++) {
             if (mode == ADD) to[b] += sum[b];
             else if (mode == PUT) to[b] = sum[b];
-            else to[b] = choose(sum[b] <= 0.0f, all(0.0f), sum[b]);
+            else to[b] = only(~(sum[b] <= 0.0f), sum[b]);
         }
     }
 }
 
-/* A map of whole rows. */
-ALWAYS void apply(const map *m, const vector *x, vector *y, size_t stride, int mode) {
-    size_t v = 0;
-    for (; v + BLOCK <= stride; v += BLOCK) apply_block(m, x + v, y + v, stride, BLOCK, mode);
-    switch (stride - v) { /* a copy of the loops for each number, which the compiler unrolls */
-    case 1: apply_block(m, x + v, y + v, stride, 1, mode); break;
-    case 2: apply_block(m, x + v, y + v, stride, 2, mode); break;
-    case 3: apply_block(m, x + v, y + v, stride, 3, mode); break;
-    case 4: apply_block(m, x + v, y + v, stride, 4, mode); break;
-    case 5: apply_block(m, x + v, y + v, stride, 5, mode); break;
-    case 6: apply_block(m, x + v, y + v, stride, 6, mode); break;
-    case 7: apply_block(m, x + v, y + v, stride, 7, mode); break;
+/* A map of the first `size` vectors of rows. */
+ALWAYS void apply(const map *m, rows x, rows y, int size, int mode) {
+    for (; size >= BLOCK; size -= BLOCK) {
+        apply_block(m, x, y, BLOCK, mode);
+        x.first += BLOCK;
+        y.first += BLOCK;
+    }
+    switch (size) { /* a copy of the loops for each number, which the compiler unrolls */
+    case 1: apply_block(m, x, y, 1, mode); break;
+    case 2: apply_block(m, x, y, 2, mode); break;
+    case 3: apply_block(m, x, y, 3, mode); break;
+    case 4: apply_block(m, x, y, 4, mode); break;
+    case 5: apply_block(m, x, y, 5, mode); break;
+    case 6: apply_block(m, x, y, 6, mode); break;
+    case 7: apply_block(m, x, y, 7, mode); break;
     }
 }
 
-FASTEST static void put(const map *m, const vector *x, vector *y, size_t stride) { apply(m, x, y, stride, PUT); }
-FASTEST static void put_positive(const map *m, const vector *x, vector *y, size_t stride) {
-    apply(m, x, y, stride, PUT_POSITIVE);
-}
-FASTEST static void add(const map *m, const vector *x, vector *y, size_t stride) { apply(m, x, y, stride, ADD); }
+FASTEST static void put(const map *m, rows x, rows y, int size) { apply(m, x, y, size, PUT); }
+FASTEST static void put_positive(const map *m, rows x, rows y, int size) { apply(m, x, y, size, PUT_POSITIVE); }
+FASTEST static void add(const map *m, rows x, rows y, int size) { apply(m, x, y, size, ADD); }
 
-/* One head on one input of `size` vectors a row: `scores` [key][query] are its logits, then what each key counts. */
+/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. Scores are often of
+   few kinds only, so that exp of the last one that was neither 0 nor vanishing is at hand. */
 FASTEST
-static void attend(const vector *q, const vector *k, const vector *v, vector *z, int d_head, int length, int size,
-                   size_t stride, int causal, vector *scores, vector *total) {
-    memset(scores, 0, sizeof(vector) * length * size);
-    for (int d = 0; d < d_head; d++)
-        for (int b = 0; b < size; b++) {
-            if (empty((words)k[d * stride + b])) continue;
-            for (int t = b * LANES; t < length && t < (b + 1) * LANES; t++) {
-                float key = ((const float *)(k + d * stride))[t];
-                if (key == 0.0f) continue;
-                for (int p = 0; p < size; p++) scores[t * size + p] += q[d * stride + p] * key;
-            }
-        }
-    if (causal)
-        for (int t = 1; t < length; t++)
-            for (int p = 0; p < t; p++) ((float *)(scores + t * size))[p] = -INFINITY;
+static void softmax(vector *scores, const float *times, int keys, int size, vector *total) {
+    float last = 0.0f, its = 1.0f;
     for (int p = 0; p < size; p++) {
         vector most = scores[p], sum = all(0.0f);
-        for (int t = 1; t < length; t++) most = choose(scores[t * size + p] <= most, most, scores[t * size + p]);
-        for (int t = 0; t < length; t++) {
-            vector score = scores[t * size + p] - most;
-            words full = score == 0.0f, part = ~(full | (score < SMALLEST));
-            vector share = empty(part) ? choose(full, all(1.0f), all(0.0f)) : exponential(score);
+        for (int t = 1; t < keys; t++) most = choose(scores[t * size + p] <= most, most, scores[t * size + p]);
+        for (int t = 0; t < keys; t++) {
+            vector score = scores[t * size + p] - most, share;
+            words full = score == 0.0f, same = score == last, part = ~(full | same | (score < SMALLEST));
+            if (empty(part)) share = choose(full, all(1.0f), only(same, all(its)));
+            else {
+                share = exponential(score);
+                for (int i = 0; i < LANES; i++)
+                    if (part[i]) {
+                        last = score[i];
+                        its = share[i];
+                    }
+            }
+            share *= times[t];
             scores[t * size + p] = share;
             sum += share;
         }
         total[p] = sum;
     }
-    for (int d = 0; d < d_head; d++) {
-        vector *to = z + d * stride;
-        memset(to, 0, sizeof(vector) * size);
-        for (int b = 0; b < size; b++) {
-            if (empty((words)v[d * stride + b])) continue;
-            for (int t = b * LANES; t < length && t < (b + 1) * LANES; t++) {
-                float value = ((const float *)(v + d * stride))[t];
-                if (value == 0.0f) continue;
-                for (int p = 0; p < size; p++) to[p] += scores[t * size + p] * value;
-            }
+}
+
+/* What is read of the `values`, of which there are `width` per key, with these shares of the `total`. */
+FASTEST
+static void read_values(const map *values, int width, const vector *shares, int size, const vector *total, rows z) {
+    for (int d = 0; d < width; d++)
+        for (int p = 0; p < size; p++) z.first[d * z.stride + p] = all(0.0f);
+    for (int t = 0; t < values->outputs; t++)
+        for (int e = values->start[t]; e < values->start[t + 1]; e++) {
+            vector *to = z.first + values->input[e] * z.stride;
+            for (int p = 0; p < size; p++) to[p] += shares[t * size + p] * values->weight[e];
         }
-        for (int p = 0; p < size; p++) to[p] /= total[p];
+    for (int p = 0; p < size; p++) {
+        if (empty(total[p] != 1.0f)) continue;
+        for (int d = 0; d < width; d++) z.first[d * z.stride + p] /= total[p];
     }
 }
 
-/* The stream of some inputs, of `size` vectors a row each. */
-static void embed(const network *net, const int64_t *ids, int inputs, int length, int size, vector *stream) {
-    size_t stride = (size_t)inputs * size * LANES;
-    memset(stream, 0, sizeof(float) * net->width * stride);
-    for (int i = 0; i < inputs; i++)
-        for (int p = 0; p < length; p++) {
-            int64_t id = ids[i * length + p];
-            float *lane = (float *)(stream + i * size) + p;
-            for (int e = net->tokens.start[id]; e < net->tokens.start[id + 1]; e++)
-                lane[net->tokens.dimension[e] * stride] = net->tokens.value[e];
-            for (int e = net->positions.start[p]; e < net->positions.start[p + 1]; e++)
-                lane[net->positions.dimension[e] * stride] += net->positions.value[e];
+/* Which of its queries and keys are the same to a head on an input, and what it attends to. */
+typedef struct {
+    int32_t *asked;    /* the classes of all queries, then of all keys, that the rest was made for */
+    int made, keeps;   /* whether it was made, and is kept for inputs that ask the same */
+    int grouped;       /* whether queries of a class are one */
+    int queries, keys; /* how many different ones */
+    int32_t *query;    /* [position] which of them */
+    int32_t *position; /* [key] where the first of its kind is */
+    float *times;      /* [key] how many of its kind there are */
+    vector *shares, *total;
+} pattern;
+
+/* Memory of a pass. */
+typedef struct memory {
+    int length, size; /* positions of an input, and vectors of them */
+    int at_once;      /* inputs */
+    rows all;         /* the residual stream, and what is computed from it */
+    vector *queries, *results;
+    pattern *patterns; /* of all heads */
+    int32_t *asked; /* the classes of all queries, then of all keys, then of all values */
+    int32_t *slot, *count;
+    int32_t *start, *input; /* of a map that is being made */
+    float *weight;
+    size_t bytes;
+} memory;
+
+ALWAYS int vectors(int lanes) { return (lanes + LANES - 1) / LANES; }
+
+/* Whether what a side holds at a position depends on the token alone. */
+static int by_token(const side *s) { return s->known && !s->positions.start[s->positions.rows]; }
+
+static void classes_of(const side *s, const int64_t *ids, int length, int32_t *found) {
+    for (int p = 0; p < length; p++) found[p] = s->known ? s->class_of[ids[p]] : 0;
+}
+
+/* Which of the different classes each position has, in the order they come, and where each comes first; how many. */
+static int group(const int32_t *class, int length, int32_t *slot, int32_t *which, int32_t *first) {
+    int found = 0;
+    for (int p = 0; p < length; p++) slot[class[p]] = -1;
+    for (int p = 0; p < length; p++) {
+        int own = slot[class[p]], fresh = own < 0;
+        first[found] = fresh ? p : first[found];
+        which[p] = slot[class[p]] = fresh ? found : own;
+        found += fresh;
+    }
+    return found;
+}
+
+static void group_queries(const head *h, const memory *m, int causal, pattern *p) {
+    p->grouped = by_token(&h->query) && !causal;
+    if (p->grouped) p->queries = group(p->asked, m->length, m->slot, p->query, m->count);
+    if (!p->grouped || vectors(p->queries) == m->size) {
+        p->grouped = 0;
+        p->queries = m->length;
+        for (int i = 0; i < m->length; i++) p->query[i] = i;
+    }
+}
+
+static void group_keys(const head *h, const memory *m, int causal, pattern *p) {
+    if (by_token(&h->key) && by_token(&h->value) && !causal) {
+        p->keys = group(p->asked + m->length, m->length, m->slot, m->count, p->position);
+        for (int t = 0; t < p->keys; t++) p->times[t] = 0.0f;
+        for (int i = 0; i < m->length; i++) p->times[m->count[i]] += 1.0f;
+    } else {
+        p->keys = m->length;
+        for (int t = 0; t < m->length; t++) {
+            p->position[t] = t;
+            p->times[t] = 1.0f;
         }
+    }
+}
+
+/* Known queries, a lane for each of the different ones. */
+static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
+    rows found = {m->queries, vectors(p->queries)};
+    size_t step = found.stride * LANES;
+    memset(found.first, 0, sizeof(float) * s->width * step);
+    for (int i = 0; i < m->length; i++) {
+        float *lane = (float *)found.first + p->query[i];
+        int class = p->asked[i];
+        for (int e = s->classes.start[class]; e < s->classes.start[class + 1]; e++)
+            lane[s->classes.column[e] * step] = s->classes.value[e];
+        for (int e = s->positions.start[i]; e < s->positions.start[i + 1]; e++)
+            lane[s->positions.column[e] * step] += s->positions.value[e];
+    }
+    return found;
+}
+
+/* The keys, or values, as lists of what is not zero: a map from queries to scores, if the weights are the keys. */
+static map by_key(const side *s, const int32_t *class, const pattern *p, rows computed, const memory *m) {
+    int entries = 0;
+    for (int t = 0; t < p->keys; t++) {
+        int at = p->position[t];
+        m->start[t] = entries;
+        if (s->known) {
+            const table *parts[] = {&s->classes, &s->positions};
+            int row[] = {class[at], at};
+            for (int k = 0; k < 2; k++)
+                for (int e = parts[k]->start[row[k]]; e < parts[k]->start[row[k] + 1]; e++, entries++) {
+                    m->input[entries] = parts[k]->column[e];
+                    m->weight[entries] = parts[k]->value[e];
+                }
+        } else
+            for (int d = 0; d < s->width; d++) {
+                m->input[entries] = d;
+                m->weight[entries] = ((const float *)(computed.first + d * computed.stride))[at];
+                entries += m->weight[entries] != 0.0f;
+            }
+    }
+    m->start[p->keys] = entries;
+    return (map){p->keys, NULL, m->start, m->input, m->weight, NULL};
+}
+
+/* The rows from `first` on of one of the inputs. */
+static rows rows_of(const memory *m, int first, int input) {
+    return (rows){m->all.first + first * m->all.stride + (size_t)input * m->size, m->all.stride};
+}
+
+/* What a head attends to. */
+static void attend(const head *h, pattern *p, int input, int causal, const memory *m) {
+    group_queries(h, m, causal, p);
+    group_keys(h, m, causal, p);
+    int size = vectors(p->queries);
+    rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
+    map keys = by_key(&h->key, p->asked + m->length, p, rows_of(m, h->key.row, input), m);
+    put(&keys, queries, (rows){p->shares, size}, size);
+    if (causal)
+        for (int t = 1; t < p->keys; t++)
+            for (int i = 0; i < t; i++) ((float *)(p->shares + t * size))[i] = -INFINITY;
+    softmax(p->shares, p->times, p->keys, size, p->total);
+    p->made = p->keeps;
+}
+
+/* One head on one input: what it reads goes to its rows. */
+static void run_head(const head *h, pattern *p, const int64_t *ids, int input, int causal, const memory *m) {
+    size_t length = m->length, compared = sizeof(int32_t) * 2 * length;
+    classes_of(&h->query, ids, m->length, m->asked);
+    classes_of(&h->key, ids, m->length, m->asked + length);
+    classes_of(&h->value, ids, m->length, m->asked + 2 * length);
+    if (!p->made || memcmp(p->asked, m->asked, compared)) {
+        memcpy(p->asked, m->asked, compared);
+        attend(h, p, input, causal, m);
+    }
+    int size = vectors(p->queries);
+    map values = by_key(&h->value, m->asked + 2 * length, p, rows_of(m, h->value.row, input), m);
+    rows found = rows_of(m, h->row, input), results = p->grouped ? (rows){m->results, size} : found;
+    read_values(&values, h->value.width, p->shares, size, p->total, results);
+    if (!p->grouped) return;
+    for (int d = 0; d < h->value.width; d++) {
+        const float *from = (const float *)(results.first + d * results.stride);
+        float *to = (float *)(found.first + d * found.stride);
+        for (int i = 0; i < m->length; i++) to[i] = from[p->query[i]];
+        for (int i = m->length; i < m->size * LANES; i++) to[i] = 0.0f;
+    }
+}
+
+/* The residual stream of some inputs. */
+static void embed(const network *net, const int64_t *ids, int inputs, const memory *m) {
+    size_t step = m->all.stride * LANES;
+    memset(m->all.first, 0, sizeof(float) * net->stream * step);
+    for (int i = 0; i < inputs; i++)
+        for (int p = 0; p < m->length; p++) {
+            int64_t id = *ids++;
+            float *lane = (float *)(m->all.first + i * m->size) + p;
+            for (int e = net->tokens.start[id]; e < net->tokens.start[id + 1]; e++)
+                lane[net->tokens.column[e] * step] = net->tokens.value[e];
+            for (int e = net->positions.start[p]; e < net->positions.start[p + 1]; e++)
+                lane[net->positions.column[e] * step] += net->positions.value[e];
+        }
+}
+
+static void run_layers(const network *net, const int64_t *ids, int inputs, const memory *m) {
+    int size = (int)m->all.stride;
+    pattern *patterns = m->patterns;
+    for (const layer *at = net->layer; at < net->layer + net->layers; at++) {
+        for (const head *h = at->head; h < at->head + at->heads; h++, patterns++) {
+            const side *sides[] = {&h->query, &h->key, &h->value};
+            for (int s = 0; s < 3; s++)
+                if (!sides[s]->known) put(&sides[s]->computed, m->all, m->all, size);
+            for (int i = 0; i < inputs; i++) run_head(h, patterns, ids + i * m->length, i, net->causal, m);
+        }
+        add(&at->output, m->all, m->all, size);
+        put_positive(&at->in, m->all, m->all, size);
+        add(&at->out, m->all, m->all, size);
+    }
+    put(&net->unembed, m->all, m->all, size);
 }
 
 /* What the readings keep of the logits, a row of `kept` numbers per position; whether some logit is not a number. */
 FASTEST
-static int read_out(const vector *logits, const reading *readings, int count, int kept, int inputs, int length, int size,
+static int read_out(const network *net, const reading *readings, int count, int kept, int inputs, const memory *m,
                     float *out) {
-    size_t stride = (size_t)inputs * size;
     words bad = {0};
     for (int i = 0; i < inputs; i++)
-        for (int v = 0; v < size; v++) {
-            int place = 0, positions = length - v * LANES < LANES ? length - v * LANES : LANES;
-            float *to = out + ((size_t)i * length + v * LANES) * kept;
+        for (int v = 0; v < m->size; v++) {
+            const vector *column = m->all.first + i * m->size + v;
+            int place = 0, positions = m->length - v * LANES < LANES ? m->length - v * LANES : LANES;
+            float *to = out + ((size_t)i * m->length + v * LANES) * kept;
             for (int r = 0; r < count; r++) {
                 vector most = all(-INFINITY), number = all(0.0f);
                 for (int c = readings[r].first; c < readings[r].last; c++) {
-                    vector value = logits[c * stride + i * size + v];
+                    vector value = column[net->logit[c] * m->all.stride];
                     bad |= value != value;
-                    words more = value > most;
-                    most = choose(more, value, most);
-                    number = choose(more, all((float)(c - readings[r].first)), number);
-                    if (!readings[r].largest) {
+                    if (readings[r].largest) {
+                        words more = value > most;
+                        most = choose(more, value, most);
+                        number = choose(more, all((float)(c - readings[r].first)), number);
+                    } else {
                         for (int p = 0; p < positions; p++) to[p * kept + place] = value[p];
                         place++;
                     }
@@ -290,73 +532,116 @@ static int read_out(const vector *logits, const reading *readings, int count, in
                 }
             }
         }
-    int any = 0;
-    for (int p = 0; p < LANES; p++) any |= bad[p];
-    return any != 0;
+    return !empty(bad);
 }
 
-/* Memory of a pass. */
+/* The next `count` items of `size` of a block of memory; all of them are whole vectors. */
+static void *next(uintptr_t *block, size_t count, size_t size) {
+    uintptr_t found = *block;
+    *block += (count * size + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
+    return (void *)found;
+}
+
+/* Memory for so many inputs at once, from a block; without one, only how much it is. */
+static memory lay_out(const network *net, int length, int at_once, void *block) {
+    uintptr_t at = (uintptr_t)block;
+    memory m = {0};
+    next(&at, 1, sizeof(memory)); /* itself */
+    m.length = length;
+    m.size = vectors(length);
+    m.at_once = at_once;
+    m.all.stride = (size_t)at_once * m.size;
+    m.all.first = next(&at, net->rows * m.all.stride, sizeof(vector));
+    m.queries = next(&at, (size_t)net->width * m.size, sizeof(vector));
+    m.results = next(&at, (size_t)net->width * m.size, sizeof(vector));
+    m.asked = next(&at, 3 * length, sizeof(int32_t));
+    m.slot = next(&at, net->classes, sizeof(int32_t));
+    m.count = next(&at, length + 1, sizeof(int32_t));
+    m.start = next(&at, length + 1, sizeof(int32_t));
+    m.input = next(&at, 2 * (size_t)length * net->width + 1, sizeof(int32_t));
+    m.weight = next(&at, 2 * (size_t)length * net->width + 1, sizeof(float));
+    m.patterns = next(&at, net->heads, sizeof(pattern));
+    size_t shares = (size_t)length * m.size;
+    vector *common = next(&at, shares + m.size, sizeof(vector));
+    for (int h = 0; h < net->heads; h++) {
+        pattern p = {0};
+        p.keeps = net->head[h].query.known && net->head[h].key.known && shares <= KEPT;
+        p.asked = next(&at, 2 * length, sizeof(int32_t));
+        p.query = next(&at, length, sizeof(int32_t));
+        p.position = next(&at, length + 1, sizeof(int32_t));
+        p.times = next(&at, length, sizeof(float));
+        p.shares = p.keeps ? next(&at, shares + m.size, sizeof(vector)) : common;
+        p.total = p.shares + shares;
+        if (block) m.patterns[h] = p;
+    }
+    m.bytes = at - (uintptr_t)block;
+    return m;
+}
+
+/* New memory, at the beginning of its block; NULL if there is none. */
+static memory *make_memory(const network *net, int length, int at_once) {
+    memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, NULL).bytes);
+    if (made) *made = lay_out(net, length, at_once, made);
+    return made;
+}
+
+/* Some inputs of one length, and where what is kept of their logits goes. */
 typedef struct {
-    vector *stream, *q, *k, *v, *z, *neurons, *logits, *scores, *total;
-} memory;
+    const network *net;
+    const int64_t *ids;
+    Py_ssize_t inputs;
+    int length;
+    const reading *readings;
+    int count, kept;
+    float *out;
+    memory *memory; /* NULL: it makes its own */
+    Py_ssize_t bad; /* how often some logit was not a number, or -1 without memory */
+} job;
 
-static void run_layers(const network *net, int inputs, int length, int size, const memory *m) {
-    size_t stride = (size_t)inputs * size;
-    for (int l = 0; l < net->layers; l++) {
-        const layer *at = net->layer + l;
-        if (at->heads) {
-            put(&at->query, m->stream, m->q, stride);
-            put(&at->key, m->stream, m->k, stride);
-            put(&at->value, m->stream, m->v, stride);
-            for (int h = 0; h < at->heads; h++)
-                for (int i = 0; i < inputs; i++) {
-                    size_t from = h * at->d_head * stride + (size_t)i * size;
-                    attend(m->q + from, m->k + from, m->v + from, m->z + from, at->d_head, length, size, stride,
-                           net->causal, m->scores, m->total);
-                }
-            add(&at->output, m->z, m->stream, stride);
-        }
-        if (at->neurons) {
-            put_positive(&at->in, m->stream, m->neurons, stride);
-            add(&at->out, m->neurons, m->stream, stride);
-        }
+static void *run_job(void *argument) {
+    job *j = argument;
+    int at_once = larger(ROW / LANES / vectors(j->length), 1);
+    if (at_once > j->inputs) at_once = larger((int)j->inputs, 1);
+    if (j->memory && (j->memory->length != j->length || j->memory->at_once != at_once)) {
+        free(j->memory);
+        j->memory = NULL;
     }
-    put(&net->unembed, m->stream, m->logits, stride);
+    if (!j->memory) j->memory = make_memory(j->net, j->length, at_once);
+    j->bad = j->memory ? 0 : -1;
+    for (Py_ssize_t first = 0; j->memory && first < j->inputs; first += at_once) {
+        int now = j->inputs - first < at_once ? (int)(j->inputs - first) : at_once;
+        const int64_t *ids = j->ids + first * j->length;
+        embed(j->net, ids, now, j->memory);
+        run_layers(j->net, ids, now, j->memory);
+        float *out = j->out + first * j->length * j->kept;
+        j->bad += read_out(j->net, j->readings, j->count, j->kept, now, j->memory, out);
+    }
+    return NULL;
 }
 
-/* All inputs; how often some logit was not a number, or -1 without memory. */
-static Py_ssize_t run_network(const network *net, const int64_t *ids, Py_ssize_t inputs, int length,
-                              const reading *readings, int count, int kept, float *out) {
-    int size = (length + LANES - 1) / LANES, at_once = ROW / LANES / size > 1 ? ROW / LANES / size : 1;
-    if (at_once > inputs) at_once = inputs ? (int)inputs : 1;
-    size_t stride = (size_t)at_once * size, heads = 0, neurons = 0, scores = (size_t)length * size;
-    for (int l = 0; l < net->layers; l++) {
-        const layer *at = net->layer + l;
-        size_t columns = (size_t)at->heads * at->d_head;
-        if (columns > heads) heads = columns;
-        if ((size_t)at->neurons > neurons) neurons = at->neurons;
+/* A job, in parts by threads where that is worth it; how often some logit was not a number, or -1 without memory. */
+static Py_ssize_t run_parts(job *whole) {
+    Py_ssize_t products = whole->net->size + 4 * (Py_ssize_t)whole->net->heads * whole->length;
+    Py_ssize_t parts = 1 + whole->inputs * whole->length * products / WORTH, bad = 0;
+    if (parts > whole->net->threads) parts = whole->net->threads;
+    if (parts > whole->inputs) parts = larger((int)whole->inputs, 1);
+    struct { job job; pthread_t thread; int runs; } part[MOST_THREADS];
+    for (Py_ssize_t n = parts - 1; n >= 0; n--) {
+        Py_ssize_t first = n * whole->inputs / parts;
+        part[n].job = *whole;
+        part[n].job.ids += first * whole->length;
+        part[n].job.out += first * whole->length * whole->kept;
+        part[n].job.inputs = (n + 1) * whole->inputs / parts - first;
+        if (n) part[n].job.memory = NULL;
+        part[n].runs = n && !pthread_create(&part[n].thread, NULL, run_job, &part[n].job);
+        if (!part[n].runs) run_job(&part[n].job);
     }
-    size_t rows = net->width + 4 * heads + neurons + net->unembed.outputs;
-    char *held = malloc(sizeof(vector) * (rows * stride + scores + size + 1));
-    if (!held) return -1;
-    memory m;
-    m.stream = (vector *)(held + (sizeof(vector) - (uintptr_t)held % sizeof(vector)));
-    m.q = m.stream + net->width * stride;
-    m.k = m.q + heads * stride;
-    m.v = m.k + heads * stride;
-    m.z = m.v + heads * stride;
-    m.neurons = m.z + heads * stride;
-    m.logits = m.neurons + neurons * stride;
-    m.scores = m.logits + net->unembed.outputs * stride;
-    m.total = m.scores + scores;
-    Py_ssize_t bad = 0;
-    for (Py_ssize_t first = 0; first < inputs; first += at_once) {
-        int now = inputs - first < at_once ? (int)(inputs - first) : at_once;
-        embed(net, ids + first * length, now, length, size, m.stream);
-        run_layers(net, now, length, size, &m);
-        bad += read_out(m.logits, readings, count, kept, now, length, size, out + first * length * kept);
+    for (Py_ssize_t n = 0; n < parts; n++) {
+        if (part[n].runs) pthread_join(part[n].thread, NULL);
+        if (n) free(part[n].job.memory);
+        bad = bad < 0 || part[n].job.bad < 0 ? -1 : bad + part[n].job.bad;
     }
-    free(held);
+    whole->memory = part[0].job.memory;
     return bad;
 }
 
@@ -364,47 +649,61 @@ static Py_ssize_t run_network(const network *net, const int64_t *ids, Py_ssize_t
 
 #define NAME "tracr.network"
 
-static void unload(PyObject *capsule) {
-    network *net = PyCapsule_GetPointer(capsule, NAME);
+static void discard(network *net) {
+    Py_XDECREF(net->ids);
+    for (size_t place = 0; net->met && place < net->places; place++) Py_XDECREF(net->met[place].token);
+    free(net->met);
+    free(net->spare);
     free(net->layer);
+    free(net->head);
     free(net->packed);
     free(net);
 }
 
+static void unload(PyObject *capsule) { discard(PyCapsule_GetPointer(capsule, NAME)); }
+
 static PyObject *load(PyObject *self, PyObject *arguments) {
     (void)self;
     Py_buffer words, numbers;
-    if (!PyArg_ParseTuple(arguments, "y*y*", &words, &numbers)) return NULL;
+    int threads;
+    PyObject *ids;
+    if (!PyArg_ParseTuple(arguments, "y*y*O!i", &words, &numbers, &PyDict_Type, &ids, &threads)) return NULL;
     network *net = calloc(1, sizeof(network));
-    char *packed = malloc(words.len + numbers.len);
-    layer *layers = malloc(sizeof(layer) * (((const int32_t *)words.buf)[1] + 1));
-    if (net && packed && layers) {
-        memcpy(packed, words.buf, words.len);
-        memcpy(packed + words.len, numbers.buf, numbers.len);
-        cursor at = {(const int32_t *)packed, (const float *)(packed + words.len)};
-        net->packed = packed;
-        net->width = *take_words(&at, 1);
-        net->layers = *take_words(&at, 1);
-        net->causal = *take_words(&at, 1);
-        net->tokens = take_table(&at);
-        net->positions = take_table(&at);
-        net->layer = layers;
-        for (int l = 0; l < net->layers; l++) layers[l] = take_layer(&at);
-        net->unembed = take_map(&at);
+    PyObject *capsule = NULL;
+    if (net) {
+        cursor at = {words.buf, NULL};
+        net->rows = take_word(&at);
+        net->stream = take_word(&at);
+        net->layers = take_word(&at);
+        net->heads = take_word(&at);
+        net->causal = take_word(&at);
+        net->size = numbers.len / (Py_ssize_t)sizeof(float);
+        net->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+        net->ids = ids;
+        Py_INCREF(ids);
+        net->places = 8;
+        while (net->places < 4 * (size_t)PyDict_Size(ids)) net->places *= 2;
+        net->met = calloc(net->places, sizeof(met));
+        net->packed = malloc(words.len + numbers.len);
+        net->layer = calloc(net->layers + 1, sizeof(layer));
+        net->head = calloc(net->heads + 1, sizeof(head));
+        if (net->met && net->packed && net->layer && net->head) {
+            memcpy(net->packed, words.buf, words.len);
+            memcpy(net->packed + words.len, numbers.buf, numbers.len);
+            at.words = (const int32_t *)net->packed + (at.words - (const int32_t *)words.buf);
+            at.numbers = (const float *)(net->packed + words.len);
+            take_network(&at, net);
+            capsule = PyCapsule_New(net, NAME, unload);
+        }
+        if (!capsule) discard(net);
     }
     PyBuffer_Release(&words);
     PyBuffer_Release(&numbers);
-    PyObject *capsule = net && packed && layers ? PyCapsule_New(net, NAME, unload) : PyErr_NoMemory();
-    if (!capsule) {
-        free(layers);
-        free(packed);
-        free(net);
-    }
-    return capsule;
+    return capsule || PyErr_Occurred() ? capsule : PyErr_NoMemory();
 }
 
 /* How often some logit was not a number, or -1 with an exception. There is room for `size` numbers. */
-static Py_ssize_t run_checked(const network *net, const Py_buffer *readings, const int64_t *ids, Py_ssize_t inputs,
+static Py_ssize_t run_checked(network *net, const Py_buffer *readings, const int64_t *ids, Py_ssize_t inputs,
                               Py_ssize_t length, float *out, Py_ssize_t size) {
     const reading *reads = readings->buf;
     int count = (int)(readings->len / (Py_ssize_t)sizeof(reading)), columns = 0;
@@ -423,9 +722,13 @@ static Py_ssize_t run_checked(const network *net, const Py_buffer *readings, con
             return -1;
         }
     Py_ssize_t bad;
+    job whole = {net, ids, inputs, (int)length, reads, count, columns, out, net->spare, 0};
+    net->spare = NULL; /* another thread makes its own */
     Py_BEGIN_ALLOW_THREADS
-    bad = run_network(net, ids, inputs, (int)length, reads, count, columns, out);
+    bad = run_parts(&whole);
     Py_END_ALLOW_THREADS
+    if (net->spare || (whole.memory && whole.memory->bytes > SPARE)) free(whole.memory);
+    else net->spare = whole.memory;
     if (bad < 0) PyErr_NoMemory();
     return bad;
 }
@@ -437,7 +740,7 @@ static PyObject *run(PyObject *self, PyObject *arguments) {
     Py_ssize_t length;
     if (!PyArg_ParseTuple(arguments, "Oy*y*nw*", &capsule, &readings, &ids, &length, &out)) return NULL;
     Py_ssize_t bad = -1, tokens = ids.len / (Py_ssize_t)sizeof(int64_t);
-    const network *net = PyCapsule_GetPointer(capsule, NAME);
+    network *net = PyCapsule_GetPointer(capsule, NAME);
     if (net && (length < 1 || tokens % length))
         PyErr_SetString(PyExc_ValueError, "the ids are not inputs of this length");
     else if (net)
@@ -449,18 +752,30 @@ static PyObject *run(PyObject *self, PyObject *arguments) {
     return bad < 0 ? NULL : PyLong_FromSsize_t(bad);
 }
 
-/* Put the ids of a list of tokens behind `bos`; 0 if something is not among the `known`. */
-static int encode(PyObject *list, PyObject *known, int64_t bos, Py_ssize_t length, int64_t *ids) {
+/* The id of a token, or -1. Often it is an object that was met before; what it is cannot change if it is a text or an
+   integer. */
+static int64_t id_of(const network *net, PyObject *token) {
+    met *last = net->met + ((uintptr_t)token / 16 * 0x9E3779B1u >> 7 & (net->places - 1));
+    if (last->token == token) return last->id;
+    Py_INCREF(token); /* comparing tokens may run Python */
+    PyObject *found = PyDict_GetItemWithError(net->ids, token), *before = token;
+    int64_t id = found ? PyLong_AsLongLong(found) : -1;
+    if (found && (PyUnicode_CheckExact(token) || PyLong_CheckExact(token))) {
+        before = last->token;
+        *last = (met){token, id};
+    }
+    Py_XDECREF(before);
+    return id;
+}
+
+/* Put the ids of a list of tokens behind `bos`; 0 if it is no such list. */
+static int encode(const network *net, PyObject *list, int64_t bos, Py_ssize_t length, int64_t *ids) {
     if (!PyList_Check(list) || PyList_Size(list) != length) return 0;
     *ids++ = bos;
-    for (Py_ssize_t i = 0; i < length; i++) {
+    for (Py_ssize_t i = 0; i < length; i++, ids++) {
         PyObject *token = PyList_GetItem(list, i);
-        if (!token) return 0;
-        Py_INCREF(token); /* comparing tokens may run Python */
-        PyObject *id = PyDict_GetItemWithError(known, token);
-        *ids++ = id ? PyLong_AsLongLong(id) : -1;
-        Py_DECREF(token);
-        if (!id) return 0;
+        *ids = token ? id_of(net, token) : -1;
+        if (*ids < 0) return 0;
     }
     return 1;
 }
@@ -504,8 +819,8 @@ static PyObject *decode(const meaning *output, const float *numbers, Py_ssize_t 
 }
 
 /* The answers to inputs of one length, or NULL: with an exception, or without one if they are not plain. */
-static PyObject *answer_plain(const network *net, const Py_buffer *readings, PyObject *known, int64_t bos,
-                              const meaning *output, PyObject *tokens, Py_ssize_t inputs, Py_ssize_t length, int batch) {
+static PyObject *answer_plain(network *net, const Py_buffer *readings, int64_t bos, const meaning *output,
+                              PyObject *tokens, Py_ssize_t inputs, Py_ssize_t length, int batch) {
     Py_ssize_t row = length + 1, places = inputs * row;
     int64_t *ids = malloc(sizeof(int64_t) * places + sizeof(float) * places * output->kept);
     if (!ids) return PyErr_NoMemory();
@@ -514,7 +829,7 @@ static PyObject *answer_plain(const network *net, const Py_buffer *readings, PyO
     int plain = 1;
     for (Py_ssize_t i = 0; plain && i < inputs; i++) {
         PyObject *input = batch ? PyList_GetItem(tokens, i) : tokens;
-        plain = input && encode(input, known, bos, length, ids + i * row);
+        plain = input && encode(net, input, bos, length, ids + i * row);
     }
     PyErr_Clear(); /* of tokens that cannot be looked up */
     if (plain && run_checked(net, readings, ids, inputs, row, kept, places * output->kept) == 0) {
@@ -531,29 +846,29 @@ static PyObject *answer_plain(const network *net, const Py_buffer *readings, PyO
 
 static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
     (void)self;
-    if (count != 7) {
-        PyErr_SetString(PyExc_TypeError, "answer(network, readings, known, bos, values, middles, tokens)");
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "answer(network, readings, bos, values, middles, tokens)");
         return NULL;
     }
-    const network *net = PyCapsule_GetPointer(arguments[0], NAME);
-    int64_t bos = PyLong_AsLongLong(arguments[3]);
+    network *net = PyCapsule_GetPointer(arguments[0], NAME);
+    int64_t bos = PyLong_AsLongLong(arguments[2]);
     Py_buffer readings, middles = {0};
     if (!net || PyErr_Occurred() || PyObject_GetBuffer(arguments[1], &readings, PyBUF_SIMPLE)) return NULL;
-    int numerical = arguments[5] != Py_None;
-    if (numerical && PyObject_GetBuffer(arguments[5], &middles, PyBUF_SIMPLE)) {
+    int numerical = arguments[4] != Py_None;
+    if (numerical && PyObject_GetBuffer(arguments[4], &middles, PyBUF_SIMPLE)) {
         PyBuffer_Release(&readings);
         return NULL;
     }
     const reading *only = readings.buf;
-    meaning output = {arguments[4], numerical ? middles.buf : NULL, middles.len / (Py_ssize_t)sizeof(double),
+    meaning output = {arguments[3], numerical ? middles.buf : NULL, middles.len / (Py_ssize_t)sizeof(double),
                       only->largest ? 1 : only->last - only->first};
-    PyObject *tokens = arguments[6], *found = NULL;
+    PyObject *tokens = arguments[5], *found = NULL;
     Py_ssize_t inputs = PyList_Check(tokens) ? PyList_Size(tokens) : 0;
     PyObject *first = inputs ? PyList_GetItem(tokens, 0) : NULL;
     int batch = first && PyList_Check(first);
     Py_ssize_t length = batch ? PyList_Size(first) : inputs;
     if (length > 0 && length < net->positions.rows)
-        found = answer_plain(net, &readings, arguments[2], bos, &output, tokens, batch ? inputs : 1, length, batch);
+        found = answer_plain(net, &readings, bos, &output, tokens, batch ? inputs : 1, length, batch);
     if (numerical) PyBuffer_Release(&middles);
     PyBuffer_Release(&readings);
     if (!found && !PyErr_Occurred()) {
@@ -564,12 +879,13 @@ static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t c
 }
 
 static PyMethodDef methods[] = {
-    {"load", load, METH_VARARGS, "A network from the integers and numbers that `kernel.py` packs."},
+    {"load", load, METH_VARARGS,
+     "load(words, numbers, ids, threads): a network from what `packed.py` packs, and a dict of its tokens' ids."},
     {"run", run, METH_VARARGS,
      "run(network, readings, ids, length, out): fill `out`; how often some logit was not a number."},
     {"answer", (PyCFunction)(void (*)(void))answer, METH_FASTCALL,
-     "answer(network, readings, known, bos, values, middles, tokens): the output for a list of tokens, or a list of such "
-     "lists of one length, if they all are `known`; None for anything else."},
+     "answer(network, readings, bos, values, middles, tokens): the output for a list of tokens, or a list of such lists "
+     "of one length, if all have ids; None for anything else."},
     {NULL, NULL, 0, NULL},
 };
 

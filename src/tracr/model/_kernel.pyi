@@ -4,8 +4,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-def load(words: NDArray[Any], numbers: NDArray[Any]) -> object:
-    """A network from its integers and numbers."""
+def load(words: NDArray[Any], numbers: NDArray[Any], ids: dict[Any, int], threads: int) -> object:
+    """A network from its integers and numbers, and the ids of its tokens; what it runs at most."""
 
 def run(network: object, readings: NDArray[Any], ids: NDArray[Any], length: int, out: NDArray[Any]) -> int:
     """Fill `out`; how often some logit was not a number."""
@@ -13,10 +13,9 @@ def run(network: object, readings: NDArray[Any], ids: NDArray[Any], length: int,
 def answer(
     network: object,
     readings: NDArray[Any],
-    known: dict[Any, int],
     bos: int,
     values: tuple[Any, ...] | None,
     middles: NDArray[Any] | None,
     tokens: list[Any],
 ) -> list[Any] | None:
-    """The output for a list of tokens, or a list of such lists of one length, if all are `known`; else `None`."""
+    """The output for a list of tokens, or a list of such lists of one length, if all have ids; else `None`."""

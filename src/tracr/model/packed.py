@@ -1,0 +1,235 @@
+"""A model's weights as the pass in C (`_kernel.c`) takes them: lists of what is not zero.
+
+The rows of its memory are the dimensions of the residual stream that something is computed from, and behind them what
+is computed. Dimensions that hold the same everywhere become part of biases, and what heads read of the embedding alone
+is tabulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.craft.grouping import group_rows
+from tracr.model.parameters import LayerParameters, Parameters
+
+__all__ = ["pack"]
+
+Array = NDArray[Any]
+
+
+def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
+    """The integers and the numbers of a network, in the order in which `_kernel.c` reads them."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the logits will tell
+        packed = _Packed(parameters, causal)
+    return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Map:
+    """An affine map, by its weights that are not zero: from which input to which output, and a bias."""
+
+    inputs: Array
+    outputs: Array
+    weights: Array
+    bias: Array
+
+    @staticmethod
+    def of(weight: Array, bias: Array | None = None) -> _Map:
+        inputs, outputs = np.nonzero(weight)
+        none = np.zeros(weight.shape[1], np.float32)
+        return _Map(inputs, outputs, weight[inputs, outputs], none if bias is None else bias)
+
+    @cached_property
+    def used(self) -> Array:
+        """Which outputs are not always 0."""
+        return np.asarray((np.bincount(self.outputs, minlength=len(self.bias)) > 0) | (self.bias != 0))
+
+    def only(self, kept: Array) -> _Map:
+        """The outputs for which `kept` is true, numbered anew."""
+        own = kept[self.outputs]
+        return _Map(self.inputs[own], (np.cumsum(kept) - 1)[self.outputs[own]], self.weights[own], self.bias[kept])
+
+    def of_rows(self, rows: Array) -> Array:
+        """What it makes of some rows, but for the bias."""
+        read = np.flatnonzero(np.bincount(self.inputs))
+        weight = np.zeros((len(read), len(self.bias)))
+        weight[np.searchsorted(read, self.inputs), self.outputs] = self.weights
+        return (rows[:, read].astype(np.float64) @ weight).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """Queries, keys and values, and which of them are known from the embedding; the matrix that writes the values."""
+
+    sides: tuple[_Map, _Map, _Map]
+    known: tuple[bool, ...]
+    writes: Array
+
+    @property
+    def computed(self) -> Iterator[_Map]:
+        """What is not known."""
+        return (side for side, known in zip(self.sides, self.known, strict=True) if not known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Heads, neurons, and what each add to the residual stream; the former from the values of all heads."""
+
+    heads: list[_Head]
+    attention: _Map
+    neurons: _Map
+    mlp: _Map
+
+
+class _Packed:
+    """Integers and numbers, one after another."""
+
+    def __init__(self, parameters: Parameters, causal: bool) -> None:
+        self.words: list[Any] = []
+        self.numbers: list[Array] = [np.zeros(0)]
+        self._tokens, self._positions = parameters.W_E, parameters.W_pos
+        self._fixed, self._constant = _constants(parameters)
+        layers = self._layers(parameters)
+        unembed = self._map(parameters.W_U)
+        read = np.zeros(len(self._fixed), bool)
+        heads = [head for layer in layers for head in layer.heads]
+        computed = [side for head in heads for side in head.computed]
+        for reader in (*computed, *(layer.neurons for layer in layers), unembed):
+            read[reader.inputs] = True
+        self._read, self._row = read, np.cumsum(read) - 1
+        self._stream = self._rows = int(read.sum())
+        self._table(self._tokens[:, read])
+        self._table(self._positions[:, read])
+        for layer in layers:
+            self._layer(layer)
+        self._unembed(unembed)
+        self.words.insert(0, [self._rows, self._stream, len(layers), len(heads), int(causal)])
+
+    def _map(self, weight: Array, bias: Array | None = None) -> _Map:
+        """A map of the residual stream; what is constant there is part of its bias."""
+        own = _Map.of(weight, bias)
+        fixed = self._fixed[own.inputs]
+        held = self._constant[own.inputs[fixed]] * own.weights[fixed]
+        total = own.bias + np.bincount(own.outputs[fixed], held, len(own.bias))
+        return _Map(own.inputs[~fixed], own.outputs[~fixed], own.weights[~fixed], total.astype(np.float32))
+
+    def _layers(self, parameters: Parameters) -> list[_Layer]:
+        changed = np.zeros(len(self._fixed), bool)
+        layers = []
+        for layer in parameters.layers:
+            heads = list(self._heads(layer, changed))
+            changed = changed | _changed(layer)
+            b_O, b_out = layer.b_O * bool(len(layer.W_O)), layer.b_out * bool(layer.b_in.size)  # of what there is
+            attention = _Map.of(np.concatenate([layer.W_out[:0], *(head.writes for head in heads)]), b_O)
+            neurons = self._map(layer.W_in, layer.b_in)
+            layers.append(_Layer(heads, attention, neurons, _Map.of(layer.W_out, b_out)))
+        return layers
+
+    def _heads(self, layer: LayerParameters, changed: Array) -> Iterator[_Head]:
+        """The heads that write something, without what comes to nothing."""
+        for W_Q, W_K, W_V, W_O, b_Q, b_K, b_V in zip(
+            layer.W_Q, layer.W_K, layer.W_V, layer.W_O, layer.b_Q, layer.b_K, layer.b_V, strict=True
+        ):
+            query, key, value = self._map(W_Q, b_Q), self._map(W_K, b_K), self._map(W_V, b_V)
+            compared, read = query.used & key.used, value.used & W_O.any(axis=1)
+            sides = query.only(compared), key.only(compared), value.only(read)
+            known = tuple(not changed[side.inputs].any() for side in sides)
+            if read.any():
+                yield _Head(sides, known, W_O[read])
+
+    def _layer(self, layer: _Layer) -> None:
+        """The rows behind the residual stream are free again after attention, and after the MLP."""
+        self.words.append(len(layer.heads))
+        values = [np.zeros(0, np.intp)]
+        free = self._stream
+        for head in layer.heads:
+            free = self._head(head, free)
+            values.append(np.arange(free, free + len(head.writes)))
+            free += len(head.writes)
+        self._write(layer.attention, np.hstack(values))
+        self._compute(layer.neurons, self._stream)
+        self._write(layer.mlp, self._stream + np.arange(len(layer.neurons.bias)))
+        self._rows = max(self._rows, free, self._stream + len(layer.neurons.bias))
+
+    def _head(self, head: _Head, free: int) -> int:
+        """A head: from row `free` on is what it computes, from the row that is returned on, what it reads."""
+        tables = [self._tabulated(side) if known else None for side, known in zip(head.sides, head.known, strict=True)]
+        by_token = [table is not None and not table[1].any() for table in tables]
+        for number, (side, table) in enumerate(zip(head.sides, tables, strict=True)):
+            self.words.append([len(side.bias), int(table is not None)])
+            if table is None:
+                self.words.append(free)
+                self._compute(side, free)
+                free += len(side.bias)
+                continue
+            told_apart = table[0]
+            if number > 0 and all(by_token[1:]):  # a token's key and value go together
+                told_apart = np.hstack([other[0] for other in tables[1:] if other])
+            first, class_of = group_rows(told_apart)
+            self.words.append(class_of)
+            self._table(table[0][first])
+            self._table(table[1])
+        self.words.append(free)
+        return free
+
+    def _tabulated(self, side: _Map) -> tuple[Array, Array]:
+        """What a known map makes of tokens, and of positions; of tokens alone where positions make no difference."""
+        tokens, positions = side.of_rows(self._tokens), side.of_rows(self._positions) + side.bias
+        if (positions == positions[:1]).all():
+            return tokens + positions[:1], np.zeros_like(positions)
+        return tokens, positions
+
+    def _unembed(self, unembed: _Map) -> None:
+        """Logits that are dimensions of the residual stream are read there."""
+        count = len(unembed.bias)
+        entries = np.bincount(unembed.outputs, minlength=count)
+        row = np.full(count, -1)
+        row[unembed.outputs] = np.where(unembed.weights == 1, self._row[unembed.inputs], -1)
+        computed = (entries != 1) | (unembed.bias != 0) | (row < 0)
+        row[computed] = self._stream + np.arange(computed.sum())
+        self._rows = max(self._rows, self._stream + int(computed.sum()))
+        self._compute(unembed.only(computed), self._stream)
+        self.words += [count, row]
+
+    def _compute(self, reader: _Map, first: int) -> None:
+        """A map of the residual stream to the rows from `first` on."""
+        self._entries(reader, self._row[reader.inputs], first + np.arange(len(reader.bias)))
+
+    def _write(self, writer: _Map, rows: Array) -> None:
+        """A map from some rows that adds to the residual stream: only what is changed and read there."""
+        kept = writer.used & self._read
+        own = writer.only(kept)
+        self._entries(own, rows[own.inputs], self._row[kept])
+
+    def _entries(self, entries: _Map, inputs: Array, targets: Array) -> None:
+        order = np.argsort(entries.outputs, kind="stable")
+        outputs = len(entries.bias)
+        self.words += [outputs, np.searchsorted(entries.outputs[order], np.arange(outputs + 1)), inputs[order], targets]
+        self.numbers += [entries.weights[order], entries.bias]
+
+    def _table(self, rows: Array) -> None:
+        """For each row the columns that are not zero, and what they hold."""
+        row, column = np.nonzero(rows)
+        self.words += [len(rows), np.searchsorted(row, np.arange(len(rows) + 1)), column]
+        self.numbers.append(rows[row, column])
+
+
+def _constants(parameters: Parameters) -> tuple[Array, Array]:
+    """Which dimensions of the residual stream hold the same number everywhere, and that number."""
+    tokens, positions = parameters.W_E, parameters.W_pos
+    fixed = (tokens == tokens[:1]).all(axis=0) & (positions == positions[:1]).all(axis=0)
+    for layer in parameters.layers:
+        fixed &= ~_changed(layer)
+    return fixed, np.where(fixed, tokens[0] + positions[0], 0)
+
+
+def _changed(layer: LayerParameters) -> Array:
+    """Which dimensions a layer writes to."""
+    written = [layer.W_O.any(axis=(0, 1)), layer.b_O != 0, layer.W_out.any(axis=0), layer.b_out != 0]
+    return np.asarray(np.any(written, axis=0))
