@@ -22,6 +22,7 @@
 #define LANES 8         /* of a vector */
 #define ROW 64          /* lanes worth running at once */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
+#define AT_ONCE 4       /* keys of which there is no need to wait for one another */
 #define SMALLEST -87.0f /* below it exp is taken for 0: it is less than the smallest normal number */
 #define KEPT 4096       /* vectors of shares that are worth keeping for the next input */
 #define SPARE 4000000   /* bytes that are worth keeping for the next call */
@@ -65,6 +66,7 @@ typedef struct {
 } side;
 
 typedef struct {
+    const float *scores;    /* [class of key][class of query] if they depend on tokens alone, and are few; or NULL */
     side query, key, value; /* if keys and values both depend on tokens alone they have the same classes */
     int row;                /* the first of what it reads */
 } head;
@@ -165,6 +167,7 @@ static void take_head(cursor *at, network *net, head *found) {
     found->key = take_side(at, net->tokens.rows);
     found->value = take_side(at, net->tokens.rows);
     found->row = take_word(at);
+    if (take_word(at)) found->scores = take_numbers(at, (Py_ssize_t)found->query.classes.rows * found->key.classes.rows);
     net->classes = larger(net->classes, larger(found->query.classes.rows, found->key.classes.rows));
     net->width = larger(net->width, larger(found->query.width, found->value.width));
 }
@@ -270,30 +273,57 @@ FASTEST static void put(const map *m, rows x, rows y, int size) { apply(m, x, y,
 FASTEST static void put_positive(const map *m, rows x, rows y, int size) { apply(m, x, y, size, PUT_POSITIVE); }
 FASTEST static void add(const map *m, rows x, rows y, int size) { apply(m, x, y, size, ADD); }
 
-/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. Scores are often of
-   few kinds only, so that exp of the last one that was neither 0 nor vanishing is at hand. */
+/* What is the largest of the scores of each query, which are `size` vectors apart. */
+ALWAYS vector largest(const vector *scores, int keys, int size) {
+    vector most[AT_ONCE]; /* none waits for another */
+    for (int k = 0; k < AT_ONCE; k++) most[k] = scores[0];
+    int t = 0;
+    for (; t + AT_ONCE <= keys; t += AT_ONCE)
+        for (int k = 0; k < AT_ONCE; k++) {
+            vector score = scores[(t + k) * size];
+            most[k] = choose(score <= most[k], most[k], score);
+        }
+    for (; t < keys; t++) most[0] = choose(scores[t * size] <= most[0], most[0], scores[t * size]);
+    for (int k = 1; k < AT_ONCE; k++) most[0] = choose(most[k] <= most[0], most[0], most[k]);
+    return most[0];
+}
+
+/* A score, neither 0 nor vanishing, and its exponential. */
+typedef struct {
+    float score, share;
+} sample;
+
+/* The exponentials of `count` scores. Most often they are 0, vanish, or are what was met last. */
+ALWAYS void exponentials(vector *scores, int size, int count, vector most, sample *last) {
+    words explained = ~(words){0};
+    vector share[AT_ONCE];
+    for (int k = 0; k < count; k++) {
+        vector score = scores[k * size] - most;
+        words full = score == 0.0f, same = score == last->score;
+        explained &= full | same | (score < SMALLEST);
+        share[k] = (vector)((words)only(full, all(1.0f)) | (words)only(same, all(last->share)));
+    }
+    if (empty(~explained))
+        for (int k = 0; k < count; k++) scores[k * size] = share[k];
+    else
+        for (int k = 0; k < count; k++) {
+            vector score = scores[k * size] - most, found = exponential(score);
+            scores[k * size] = found;
+            for (int i = 0; i < LANES; i++)
+                if (score[i] < 0.0f && found[i] > 0.0f) *last = (sample){score[i], found[i]};
+        }
+}
+
+/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. */
 FASTEST
 static void softmax(vector *scores, const float *times, int keys, int size, vector *total) {
-    float last = 0.0f, its = 1.0f;
+    sample last = {1.0f, 0.0f};
     for (int p = 0; p < size; p++) {
-        vector most = scores[p], sum = all(0.0f);
-        for (int t = 1; t < keys; t++) most = choose(scores[t * size + p] <= most, most, scores[t * size + p]);
-        for (int t = 0; t < keys; t++) {
-            vector score = scores[t * size + p] - most, share;
-            words full = score == 0.0f, same = score == last, part = ~(full | same | (score < SMALLEST));
-            if (empty(part)) share = choose(full, all(1.0f), only(same, all(its)));
-            else {
-                share = exponential(score);
-                for (int i = 0; i < LANES; i++)
-                    if (part[i]) {
-                        last = score[i];
-                        its = share[i];
-                    }
-            }
-            share *= times[t];
-            scores[t * size + p] = share;
-            sum += share;
-        }
+        vector most = largest(scores + p, keys, size), sum = all(0.0f);
+        int t = 0;
+        for (; t + AT_ONCE <= keys; t += AT_ONCE) exponentials(scores + t * size + p, size, AT_ONCE, most, &last);
+        for (; t < keys; t++) exponentials(scores + t * size + p, size, 1, most, &last);
+        for (t = 0; t < keys; t++) sum += scores[t * size + p] *= times[t];
         total[p] = sum;
     }
 }
@@ -432,14 +462,30 @@ static rows rows_of(const memory *m, int first, int input) {
     return (rows){m->all.first + first * m->all.stride + (size_t)input * m->size, m->all.stride};
 }
 
+/* Scores from a table. */
+FASTEST
+static void look_up_scores(const head *h, const pattern *p, const memory *m) {
+    int lanes = vectors(p->queries) * LANES, classes = h->query.classes.rows;
+    memset(m->count, 0, sizeof(int32_t) * lanes);
+    for (int i = 0; i < m->length; i++) m->count[p->query[i]] = p->asked[i];
+    for (int t = 0; t < p->keys; t++) {
+        const float *from = h->scores + (size_t)p->asked[m->length + p->position[t]] * classes;
+        float *to = (float *)p->shares + t * lanes;
+        for (int i = 0; i < lanes; i++) to[i] = from[m->count[i]];
+    }
+}
+
 /* What a head attends to. */
 static void attend(const head *h, pattern *p, int input, int causal, const memory *m) {
     group_queries(h, m, causal, p);
     group_keys(h, m, causal, p);
     int size = vectors(p->queries);
-    rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
-    map keys = by_key(&h->key, p->asked + m->length, p, rows_of(m, h->key.row, input), m);
-    put(&keys, queries, (rows){p->shares, size}, size);
+    if (h->scores) look_up_scores(h, p, m);
+    else {
+        rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
+        map keys = by_key(&h->key, p->asked + m->length, p, rows_of(m, h->key.row, input), m);
+        put(&keys, queries, (rows){p->shares, size}, size);
+    }
     if (causal)
         for (int t = 1; t < p->keys; t++)
             for (int i = 0; i < t; i++) ((float *)(p->shares + t * size))[i] = -INFINITY;
@@ -556,7 +602,7 @@ static memory lay_out(const network *net, int length, int at_once, void *block) 
     m.results = next(&at, (size_t)net->width * m.size, sizeof(vector));
     m.asked = next(&at, 3 * length, sizeof(int32_t));
     m.slot = next(&at, net->classes, sizeof(int32_t));
-    m.count = next(&at, length + 1, sizeof(int32_t));
+    m.count = next(&at, length + LANES, sizeof(int32_t));
     m.start = next(&at, length + 1, sizeof(int32_t));
     m.input = next(&at, 2 * (size_t)length * net->width + 1, sizeof(int32_t));
     m.weight = next(&at, 2 * (size_t)length * net->width + 1, sizeof(float));

@@ -36,7 +36,9 @@ class Kernel:
 
     def __init__(self, parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> None:
         ids = {token: number for number, token in enumerate(vocabulary.tokens)}
-        self._network = _kernel.load(*pack(parameters, causal), ids, processors())
+        words, numbers = pack(parameters, causal)
+        self._network = _kernel.load(words, numbers, ids, processors())
+        self.finite = bool(np.isfinite(numbers).all())
         self._logits = np.array([(0, parameters.W_U.shape[1], False)], np.int32)
         self._kept = np.array([output.kept for output in outputs], np.int32)
         self._outputs = tuple(outputs)
@@ -56,7 +58,8 @@ class Kernel:
         many = entries > max(FEW, DENSE * sum(array.size for array in arrays))
         if _kernel is None or many or not all(np.isfinite(array).all() for array in arrays):
             return None
-        return Kernel(parameters, vocabulary, outputs, causal)
+        kernel = Kernel(parameters, vocabulary, outputs, causal)
+        return kernel if kernel.finite else None
 
     def answer(self, tokens: Any) -> list[Any] | None:
         """The output for plain input: a list of tokens, or lists of one length; `None` if there is more to it."""

@@ -21,13 +21,14 @@ from tracr.model.parameters import LayerParameters, Parameters
 __all__ = ["pack"]
 
 Array = NDArray[Any]
+FEW_SCORES = 2**16  # that are worth a table
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
     """The integers and the numbers of a network, in the order in which `_kernel.c` reads them."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the logits will tell
+    with np.errstate(over="ignore", invalid="ignore"):  # the kernel is not for numbers that are not finite
         packed = _Packed(parameters, causal)
-    return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
+        return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +162,7 @@ class _Packed:
         """A head: from row `free` on is what it computes, from the row that is returned on, what it reads."""
         tables = [self._tabulated(side) if known else None for side, known in zip(head.sides, head.known, strict=True)]
         by_token = [table is not None and not table[1].any() for table in tables]
+        classes = []
         for number, (side, table) in enumerate(zip(head.sides, tables, strict=True)):
             self.words.append([len(side.bias), int(table is not None)])
             if table is None:
@@ -172,10 +174,15 @@ class _Packed:
             if number > 0 and all(by_token[1:]):  # a token's key and value go together
                 told_apart = np.hstack([other[0] for other in tables[1:] if other])
             first, class_of = group_rows(told_apart)
+            classes.append(table[0][first])
             self.words.append(class_of)
-            self._table(table[0][first])
+            self._table(classes[-1])
             self._table(table[1])
         self.words.append(free)
+        tabulated = all(by_token[:2]) and len(classes[0]) * len(classes[1]) <= FEW_SCORES
+        self.words.append(int(tabulated))
+        if tabulated:
+            self.numbers.append((classes[1].astype(np.float64) @ classes[0].T).ravel())
         return free
 
     def _tabulated(self, side: _Map) -> tuple[Array, Array]:
