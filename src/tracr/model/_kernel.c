@@ -8,7 +8,8 @@
    A head is two maps with a softmax between: from queries to scores, whose weights are the keys, and from shares to what
    is read, whose weights are the values. Queries, keys and values that depend on nothing but token and position are not
    computed, but looked up; those of tokens that are all the same to the head are taken once, and the shares are those of
-   the input before if that asked the same. */
+   the input before if that asked the same. Where nothing tells the positions of a token apart, an input is the tokens in
+   it, and how often each is. */
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -86,7 +87,8 @@ typedef struct {
 typedef struct {
     int rows, stream; /* of memory in all; of the residual stream */
     int layers, heads, causal;
-    int classes, width; /* the most a head has, of tokens; numbers in a query, key or value */
+    int classes, width; /* the most there are: of classes; of numbers in a query, key or value */
+    const int32_t *kind; /* of each token, if tokens of a kind are the same wherever they stand; or NULL */
     table tokens, positions;
     layer *layer;
     head *head; /* of all layers */
@@ -175,6 +177,8 @@ static void take_head(cursor *at, network *net, head *found) {
 static void take_network(cursor *at, network *net) {
     net->tokens = take_table(at);
     net->positions = take_table(at);
+    net->classes = take_word(at);
+    if (net->classes) net->kind = take_words(at, net->tokens.rows);
     head *next = net->head;
     for (int l = 0; l < net->layers; l++) {
         layer *found = net->layer + l;
@@ -344,29 +348,40 @@ static void read_values(const map *values, int width, const vector *shares, int 
     }
 }
 
-/* Which of its queries and keys are the same to a head on an input, and what it attends to. */
+/* What an input is made of: an item for each position, or for each kind of tokens in it. */
 typedef struct {
-    int32_t *asked;    /* the classes of all queries, then of all keys, that the rest was made for */
+    int count;
+    int64_t *ids;  /* the token of each */
+    float *times;  /* how often it is there */
+    int32_t *item; /* [position] which one stands there */
+} items;
+
+/* Which items have the same queries and keys for a head, and what it attends to. */
+typedef struct {
     int made, keeps;   /* whether it was made, and is kept for inputs that ask the same */
+    int count;         /* of items */
+    int32_t *asked;    /* their classes as queries, their classes as keys, and how often each is there */
     int grouped;       /* whether queries of a class are one */
     int queries, keys; /* how many different ones */
-    int32_t *query;    /* [position] which of them */
-    int32_t *position; /* [key] where the first of its kind is */
-    float *times;      /* [key] how many of its kind there are */
+    int32_t *query;    /* [item] which of them */
+    int32_t *first;    /* [key] the first item of its kind */
+    float *times;      /* [key] how often it is there */
     vector *shares, *total;
 } pattern;
 
 /* Memory of a pass. */
 typedef struct memory {
-    int length, size; /* positions of an input, and vectors of them */
-    int at_once;      /* inputs */
-    rows all;         /* the residual stream, and what is computed from it */
+    int length, at_once, columns; /* positions, inputs and numbers kept of a position, which it is for */
+    items *inputs;
+    int size; /* vectors of items of an input */
+    rows all; /* the residual stream, and what is computed from it */
     vector *queries, *results;
     pattern *patterns; /* of all heads */
-    int32_t *asked; /* the classes of all queries, then of all keys, then of all values */
-    int32_t *slot, *count;
+    int32_t *asked;    /* as in a pattern, and then the classes of items as values */
+    int32_t *slot, *scratch;
     int32_t *start, *input; /* of a map that is being made */
     float *weight;
+    float *kept; /* [item][column] */
     size_t bytes;
 } memory;
 
@@ -375,45 +390,58 @@ ALWAYS int vectors(int lanes) { return (lanes + LANES - 1) / LANES; }
 /* Whether what a side holds at a position depends on the token alone. */
 static int by_token(const side *s) { return s->known && !s->positions.start[s->positions.rows]; }
 
-static void classes_of(const side *s, const int64_t *ids, int length, int32_t *found) {
-    for (int p = 0; p < length; p++) found[p] = s->known ? s->class_of[ids[p]] : 0;
-}
-
-/* Which of the different classes each position has, in the order they come, and where each comes first; how many. */
-static int group(const int32_t *class, int length, int32_t *slot, int32_t *which, int32_t *first) {
+/* Which of the different classes each of some things has, in the order they come, and the first of each; how many. */
+static int group(const int32_t *class, int count, int32_t *slot, int32_t *which, int32_t *first) {
     int found = 0;
-    for (int p = 0; p < length; p++) slot[class[p]] = -1;
-    for (int p = 0; p < length; p++) {
-        int own = slot[class[p]], fresh = own < 0;
-        first[found] = fresh ? p : first[found];
-        which[p] = slot[class[p]] = fresh ? found : own;
+    for (int i = 0; i < count; i++) slot[class[i]] = -1;
+    for (int i = 0; i < count; i++) {
+        int own = slot[class[i]], fresh = own < 0;
+        first[found] = fresh ? i : first[found];
+        which[i] = slot[class[i]] = fresh ? found : own;
         found += fresh;
     }
     return found;
 }
 
+/* What an input is made of. */
+static void take_apart(const network *net, const int64_t *ids, const memory *m, items *found) {
+    found->count = m->length;
+    if (net->kind) {
+        int32_t *kind = m->asked, *first = m->scratch;
+        for (int p = 0; p < m->length; p++) kind[p] = net->kind[ids[p]];
+        found->count = group(kind, m->length, m->slot, found->item, first);
+        for (int i = 0; i < found->count; i++) {
+            found->ids[i] = ids[first[i]];
+            found->times[i] = 0.0f;
+        }
+        for (int p = 0; p < m->length; p++) found->times[found->item[p]] += 1.0f;
+    } else
+        for (int p = 0; p < m->length; p++) {
+            found->ids[p] = ids[p];
+            found->times[p] = 1.0f;
+            found->item[p] = p;
+        }
+}
+
 static void group_queries(const head *h, const memory *m, int causal, pattern *p) {
     p->grouped = by_token(&h->query) && !causal;
-    if (p->grouped) p->queries = group(p->asked, m->length, m->slot, p->query, m->count);
-    if (!p->grouped || vectors(p->queries) == m->size) {
+    if (p->grouped) p->queries = group(p->asked, p->count, m->slot, p->query, m->scratch);
+    if (!p->grouped || vectors(p->queries) == vectors(p->count)) {
         p->grouped = 0;
-        p->queries = m->length;
-        for (int i = 0; i < m->length; i++) p->query[i] = i;
+        p->queries = p->count;
+        for (int i = 0; i < p->count; i++) p->query[i] = i;
     }
 }
 
-static void group_keys(const head *h, const memory *m, int causal, pattern *p) {
-    if (by_token(&h->key) && by_token(&h->value) && !causal) {
-        p->keys = group(p->asked + m->length, m->length, m->slot, m->count, p->position);
-        for (int t = 0; t < p->keys; t++) p->times[t] = 0.0f;
-        for (int i = 0; i < m->length; i++) p->times[m->count[i]] += 1.0f;
-    } else {
-        p->keys = m->length;
-        for (int t = 0; t < m->length; t++) {
-            p->position[t] = t;
-            p->times[t] = 1.0f;
-        }
-    }
+static void group_keys(const head *h, const items *input, const memory *m, int causal, pattern *p) {
+    int32_t *key = m->scratch;
+    p->keys = p->count;
+    if (by_token(&h->key) && by_token(&h->value) && !causal)
+        p->keys = group(p->asked + p->count, p->count, m->slot, key, p->first);
+    else
+        for (int i = 0; i < p->count; i++) key[i] = p->first[i] = i;
+    for (int t = 0; t < p->keys; t++) p->times[t] = 0.0f;
+    for (int i = 0; i < p->count; i++) p->times[key[i]] += input->times[i];
 }
 
 /* Known queries, a lane for each of the different ones. */
@@ -421,7 +449,7 @@ static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
     rows found = {m->queries, vectors(p->queries)};
     size_t step = found.stride * LANES;
     memset(found.first, 0, sizeof(float) * s->width * step);
-    for (int i = 0; i < m->length; i++) {
+    for (int i = 0; i < p->count; i++) {
         float *lane = (float *)found.first + p->query[i];
         int class = p->asked[i];
         for (int e = s->classes.start[class]; e < s->classes.start[class + 1]; e++)
@@ -436,7 +464,7 @@ static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
 static map by_key(const side *s, const int32_t *class, const pattern *p, rows computed, const memory *m) {
     int entries = 0;
     for (int t = 0; t < p->keys; t++) {
-        int at = p->position[t];
+        int at = p->first[t];
         m->start[t] = entries;
         if (s->known) {
             const table *parts[] = {&s->classes, &s->positions};
@@ -466,24 +494,25 @@ static rows rows_of(const memory *m, int first, int input) {
 FASTEST
 static void look_up_scores(const head *h, const pattern *p, const memory *m) {
     int lanes = vectors(p->queries) * LANES, classes = h->query.classes.rows;
-    memset(m->count, 0, sizeof(int32_t) * lanes);
-    for (int i = 0; i < m->length; i++) m->count[p->query[i]] = p->asked[i];
+    int32_t *class = m->scratch;
+    memset(class, 0, sizeof(int32_t) * lanes);
+    for (int i = 0; i < p->count; i++) class[p->query[i]] = p->asked[i];
     for (int t = 0; t < p->keys; t++) {
-        const float *from = h->scores + (size_t)p->asked[m->length + p->position[t]] * classes;
+        const float *from = h->scores + (size_t)p->asked[p->count + p->first[t]] * classes;
         float *to = (float *)p->shares + t * lanes;
-        for (int i = 0; i < lanes; i++) to[i] = from[m->count[i]];
+        for (int i = 0; i < lanes; i++) to[i] = from[class[i]];
     }
 }
 
 /* What a head attends to. */
 static void attend(const head *h, pattern *p, int input, int causal, const memory *m) {
     group_queries(h, m, causal, p);
-    group_keys(h, m, causal, p);
+    group_keys(h, m->inputs + input, m, causal, p);
     int size = vectors(p->queries);
     if (h->scores) look_up_scores(h, p, m);
     else {
         rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
-        map keys = by_key(&h->key, p->asked + m->length, p, rows_of(m, h->key.row, input), m);
+        map keys = by_key(&h->key, p->asked + p->count, p, rows_of(m, h->key.row, input), m);
         put(&keys, queries, (rows){p->shares, size}, size);
     }
     if (causal)
@@ -494,44 +523,50 @@ static void attend(const head *h, pattern *p, int input, int causal, const memor
 }
 
 /* One head on one input: what it reads goes to its rows. */
-static void run_head(const head *h, pattern *p, const int64_t *ids, int input, int causal, const memory *m) {
-    size_t length = m->length, compared = sizeof(int32_t) * 2 * length;
-    classes_of(&h->query, ids, m->length, m->asked);
-    classes_of(&h->key, ids, m->length, m->asked + length);
-    classes_of(&h->value, ids, m->length, m->asked + 2 * length);
-    if (!p->made || memcmp(p->asked, m->asked, compared)) {
+static void run_head(const head *h, pattern *p, int number, int causal, const memory *m) {
+    const items *input = m->inputs + number;
+    size_t count = input->count, compared = sizeof(int32_t) * 3 * count;
+    int32_t *query = m->asked, *key = query + count, *times = key + count, *value = times + count;
+    for (size_t i = 0; i < count; i++) {
+        query[i] = h->query.known ? h->query.class_of[input->ids[i]] : 0;
+        key[i] = h->key.known ? h->key.class_of[input->ids[i]] : 0;
+        value[i] = h->value.known ? h->value.class_of[input->ids[i]] : 0;
+    }
+    memcpy(times, input->times, sizeof(float) * count);
+    if (!p->made || p->count != (int)count || memcmp(p->asked, m->asked, compared)) {
+        p->count = (int)count;
         memcpy(p->asked, m->asked, compared);
-        attend(h, p, input, causal, m);
+        attend(h, p, number, causal, m);
     }
     int size = vectors(p->queries);
-    map values = by_key(&h->value, m->asked + 2 * length, p, rows_of(m, h->value.row, input), m);
-    rows found = rows_of(m, h->row, input), results = p->grouped ? (rows){m->results, size} : found;
+    map values = by_key(&h->value, value, p, rows_of(m, h->value.row, number), m);
+    rows found = rows_of(m, h->row, number), results = p->grouped ? (rows){m->results, size} : found;
     read_values(&values, h->value.width, p->shares, size, p->total, results);
     if (!p->grouped) return;
     for (int d = 0; d < h->value.width; d++) {
         const float *from = (const float *)(results.first + d * results.stride);
         float *to = (float *)(found.first + d * found.stride);
-        for (int i = 0; i < m->length; i++) to[i] = from[p->query[i]];
-        for (int i = m->length; i < m->size * LANES; i++) to[i] = 0.0f;
+        for (int i = 0; i < p->count; i++) to[i] = from[p->query[i]];
+        for (int i = p->count; i < m->size * LANES; i++) to[i] = 0.0f;
     }
 }
 
 /* The residual stream of some inputs. */
-static void embed(const network *net, const int64_t *ids, int inputs, const memory *m) {
+static void embed(const network *net, int inputs, const memory *m) {
     size_t step = m->all.stride * LANES;
     memset(m->all.first, 0, sizeof(float) * net->stream * step);
-    for (int i = 0; i < inputs; i++)
-        for (int p = 0; p < m->length; p++) {
-            int64_t id = *ids++;
-            float *lane = (float *)(m->all.first + i * m->size) + p;
+    for (int n = 0; n < inputs; n++)
+        for (int i = 0; i < m->inputs[n].count; i++) {
+            int64_t id = m->inputs[n].ids[i];
+            float *lane = (float *)(m->all.first + n * m->size) + i;
             for (int e = net->tokens.start[id]; e < net->tokens.start[id + 1]; e++)
                 lane[net->tokens.column[e] * step] = net->tokens.value[e];
-            for (int e = net->positions.start[p]; e < net->positions.start[p + 1]; e++)
+            for (int e = net->positions.start[i]; e < net->positions.start[i + 1]; e++)
                 lane[net->positions.column[e] * step] += net->positions.value[e];
         }
 }
 
-static void run_layers(const network *net, const int64_t *ids, int inputs, const memory *m) {
+static void run_layers(const network *net, int inputs, const memory *m) {
     int size = (int)m->all.stride;
     pattern *patterns = m->patterns;
     for (const layer *at = net->layer; at < net->layer + net->layers; at++) {
@@ -539,7 +574,7 @@ static void run_layers(const network *net, const int64_t *ids, int inputs, const
             const side *sides[] = {&h->query, &h->key, &h->value};
             for (int s = 0; s < 3; s++)
                 if (!sides[s]->known) put(&sides[s]->computed, m->all, m->all, size);
-            for (int i = 0; i < inputs; i++) run_head(h, patterns, ids + i * m->length, i, net->causal, m);
+            for (int n = 0; n < inputs; n++) run_head(h, patterns, n, net->causal, m);
         }
         add(&at->output, m->all, m->all, size);
         put_positive(&at->in, m->all, m->all, size);
@@ -548,36 +583,37 @@ static void run_layers(const network *net, const int64_t *ids, int inputs, const
     put(&net->unembed, m->all, m->all, size);
 }
 
-/* What the readings keep of the logits, a row of `kept` numbers per position; whether some logit is not a number. */
+/* What the readings keep of the logits of an input, a row of numbers per position; whether some logit is not a number. */
 FASTEST
-static int read_out(const network *net, const reading *readings, int count, int kept, int inputs, const memory *m,
-                    float *out) {
+static int read_out(const network *net, const reading *readings, int count, int number, const memory *m, float *out) {
+    const items *input = m->inputs + number;
+    int columns = m->columns;
     words bad = {0};
-    for (int i = 0; i < inputs; i++)
-        for (int v = 0; v < m->size; v++) {
-            const vector *column = m->all.first + i * m->size + v;
-            int place = 0, positions = m->length - v * LANES < LANES ? m->length - v * LANES : LANES;
-            float *to = out + ((size_t)i * m->length + v * LANES) * kept;
-            for (int r = 0; r < count; r++) {
-                vector most = all(-INFINITY), number = all(0.0f);
-                for (int c = readings[r].first; c < readings[r].last; c++) {
-                    vector value = column[net->logit[c] * m->all.stride];
-                    bad |= value != value;
-                    if (readings[r].largest) {
-                        words more = value > most;
-                        most = choose(more, value, most);
-                        number = choose(more, all((float)(c - readings[r].first)), number);
-                    } else {
-                        for (int p = 0; p < positions; p++) to[p * kept + place] = value[p];
-                        place++;
-                    }
-                }
+    for (int v = 0; v < vectors(input->count); v++) {
+        const vector *logits = m->all.first + number * m->size + v;
+        float *to = m->kept + v * LANES * columns;
+        for (int r = 0; r < count; r++) {
+            vector most = all(-INFINITY), place = all(0.0f);
+            for (int c = readings[r].first; c < readings[r].last; c++) {
+                vector value = logits[net->logit[c] * m->all.stride];
+                bad |= value != value;
                 if (readings[r].largest) {
-                    for (int p = 0; p < positions; p++) to[p * kept + place] = number[p];
-                    place++;
+                    words more = value > most;
+                    most = choose(more, value, most);
+                    place = choose(more, all((float)(c - readings[r].first)), place);
+                } else {
+                    for (int i = 0; i < LANES; i++) to[i * columns] = value[i];
+                    to++;
                 }
             }
+            if (readings[r].largest) {
+                for (int i = 0; i < LANES; i++) to[i * columns] = place[i];
+                to++;
+            }
         }
+    }
+    for (int p = 0; p < m->length; p++)
+        for (int c = 0; c < columns; c++) out[p * columns + c] = m->kept[input->item[p] * columns + c];
     return !empty(bad);
 }
 
@@ -589,32 +625,42 @@ static void *next(uintptr_t *block, size_t count, size_t size) {
 }
 
 /* Memory for so many inputs at once, from a block; without one, only how much it is. */
-static memory lay_out(const network *net, int length, int at_once, void *block) {
+static memory lay_out(const network *net, int length, int at_once, int columns, void *block) {
     uintptr_t at = (uintptr_t)block;
     memory m = {0};
     next(&at, 1, sizeof(memory)); /* itself */
     m.length = length;
-    m.size = vectors(length);
     m.at_once = at_once;
+    m.columns = columns;
+    m.size = vectors(length);
+    m.inputs = next(&at, at_once, sizeof(items));
+    for (int n = 0; n < at_once; n++) {
+        items input = {0};
+        input.ids = next(&at, length, sizeof(int64_t));
+        input.times = next(&at, length, sizeof(float));
+        input.item = next(&at, length, sizeof(int32_t));
+        if (block) m.inputs[n] = input;
+    }
+    size_t lanes = (size_t)m.size * LANES, entries = 2 * (size_t)length * net->width + 1, shares = (size_t)length * m.size;
     m.all.stride = (size_t)at_once * m.size;
     m.all.first = next(&at, net->rows * m.all.stride, sizeof(vector));
     m.queries = next(&at, (size_t)net->width * m.size, sizeof(vector));
     m.results = next(&at, (size_t)net->width * m.size, sizeof(vector));
-    m.asked = next(&at, 3 * length, sizeof(int32_t));
+    m.asked = next(&at, 4 * lanes, sizeof(int32_t));
     m.slot = next(&at, net->classes, sizeof(int32_t));
-    m.count = next(&at, length + LANES, sizeof(int32_t));
+    m.scratch = next(&at, lanes + 1, sizeof(int32_t));
     m.start = next(&at, length + 1, sizeof(int32_t));
-    m.input = next(&at, 2 * (size_t)length * net->width + 1, sizeof(int32_t));
-    m.weight = next(&at, 2 * (size_t)length * net->width + 1, sizeof(float));
+    m.input = next(&at, entries, sizeof(int32_t));
+    m.weight = next(&at, entries, sizeof(float));
+    m.kept = next(&at, lanes * columns, sizeof(float));
     m.patterns = next(&at, net->heads, sizeof(pattern));
-    size_t shares = (size_t)length * m.size;
     vector *common = next(&at, shares + m.size, sizeof(vector));
     for (int h = 0; h < net->heads; h++) {
         pattern p = {0};
         p.keeps = net->head[h].query.known && net->head[h].key.known && shares <= KEPT;
-        p.asked = next(&at, 2 * length, sizeof(int32_t));
+        p.asked = next(&at, 3 * lanes, sizeof(int32_t));
         p.query = next(&at, length, sizeof(int32_t));
-        p.position = next(&at, length + 1, sizeof(int32_t));
+        p.first = next(&at, length + 1, sizeof(int32_t));
         p.times = next(&at, length, sizeof(float));
         p.shares = p.keeps ? next(&at, shares + m.size, sizeof(vector)) : common;
         p.total = p.shares + shares;
@@ -625,9 +671,9 @@ static memory lay_out(const network *net, int length, int at_once, void *block) 
 }
 
 /* New memory, at the beginning of its block; NULL if there is none. */
-static memory *make_memory(const network *net, int length, int at_once) {
-    memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, NULL).bytes);
-    if (made) *made = lay_out(net, length, at_once, made);
+static memory *make_memory(const network *net, int length, int at_once, int columns) {
+    memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, columns, NULL).bytes);
+    if (made) *made = lay_out(net, length, at_once, columns, made);
     return made;
 }
 
@@ -638,29 +684,36 @@ typedef struct {
     Py_ssize_t inputs;
     int length;
     const reading *readings;
-    int count, kept;
+    int count, columns; /* of readings; of what they keep */
     float *out;
     memory *memory; /* NULL: it makes its own */
     Py_ssize_t bad; /* how often some logit was not a number, or -1 without memory */
 } job;
 
-static void *run_job(void *argument) {
-    job *j = argument;
+/* Memory for a job: what it was given, if that is right for it. */
+static memory *memory_for(const job *j) {
     int at_once = larger(ROW / LANES / vectors(j->length), 1);
     if (at_once > j->inputs) at_once = larger((int)j->inputs, 1);
-    if (j->memory && (j->memory->length != j->length || j->memory->at_once != at_once)) {
-        free(j->memory);
-        j->memory = NULL;
-    }
-    if (!j->memory) j->memory = make_memory(j->net, j->length, at_once);
-    j->bad = j->memory ? 0 : -1;
-    for (Py_ssize_t first = 0; j->memory && first < j->inputs; first += at_once) {
-        int now = j->inputs - first < at_once ? (int)(j->inputs - first) : at_once;
-        const int64_t *ids = j->ids + first * j->length;
-        embed(j->net, ids, now, j->memory);
-        run_layers(j->net, ids, now, j->memory);
-        float *out = j->out + first * j->length * j->kept;
-        j->bad += read_out(j->net, j->readings, j->count, j->kept, now, j->memory, out);
+    memory *given = j->memory;
+    if (given && given->length == j->length && given->at_once == at_once && given->columns == j->columns) return given;
+    free(given);
+    return make_memory(j->net, j->length, at_once, j->columns);
+}
+
+static void *run_job(void *argument) {
+    job *j = argument;
+    memory *m = j->memory = memory_for(j);
+    j->bad = m ? 0 : -1;
+    for (Py_ssize_t done = 0; m && done < j->inputs; done += m->at_once) {
+        int now = j->inputs - done < m->at_once ? (int)(j->inputs - done) : m->at_once;
+        for (int n = 0; n < now; n++) take_apart(j->net, j->ids + (done + n) * j->length, m, m->inputs + n);
+        if (m->at_once == 1) m->all.stride = m->size = vectors(m->inputs->count);
+        embed(j->net, now, m);
+        run_layers(j->net, now, m);
+        for (int n = 0; n < now; n++) {
+            float *out = j->out + (done + n) * j->length * j->columns;
+            j->bad += read_out(j->net, j->readings, j->count, n, m, out);
+        }
     }
     return NULL;
 }
@@ -676,7 +729,7 @@ static Py_ssize_t run_parts(job *whole) {
         Py_ssize_t first = n * whole->inputs / parts;
         part[n].job = *whole;
         part[n].job.ids += first * whole->length;
-        part[n].job.out += first * whole->length * whole->kept;
+        part[n].job.out += first * whole->length * whole->columns;
         part[n].job.inputs = (n + 1) * whole->inputs / parts - first;
         if (n) part[n].job.memory = NULL;
         part[n].runs = n && !pthread_create(&part[n].thread, NULL, run_job, &part[n].job);

@@ -72,10 +72,9 @@ class _Head:
     known: tuple[bool, ...]
     writes: Array
 
-    @property
-    def computed(self) -> Iterator[_Map]:
-        """What is not known."""
-        return (side for side, known in zip(self.sides, self.known, strict=True) if not known)
+    def which(self, known: bool) -> Iterator[_Map]:
+        """The sides that are known, or those that are not."""
+        return (side for side, own in zip(self.sides, self.known, strict=True) if own == known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +99,16 @@ class _Packed:
         unembed = self._map(parameters.W_U)
         read = np.zeros(len(self._fixed), bool)
         heads = [head for layer in layers for head in layer.heads]
-        computed = [side for head in heads for side in head.computed]
+        computed = [side for head in heads for side in head.which(False)]
         for reader in (*computed, *(layer.neurons for layer in layers), unembed):
             read[reader.inputs] = True
         self._read, self._row = read, np.cumsum(read) - 1
         self._stream = self._rows = int(read.sum())
-        self._table(self._tokens[:, read])
-        self._table(self._positions[:, read])
+        stream = _apart(self._tokens[:, read], self._positions[:, read])
+        self._table(stream[0])
+        self._table(stream[1])
+        known = [self._tabulated(side) for head in heads for side in head.which(True)]
+        self._kinds([stream, *known], causal)
         for layer in layers:
             self._layer(layer)
         self._unembed(unembed)
@@ -143,6 +145,14 @@ class _Packed:
             known = tuple(not changed[side.inputs].any() for side in sides)
             if read.any():
                 yield _Head(sides, known, W_O[read])
+
+    def _kinds(self, tables: list[tuple[Array, Array]], causal: bool) -> None:
+        """How many kinds of tokens there are, and each token's; 0 if where a token stands makes a difference."""
+        if causal or any(positions.any() for _, positions in tables):
+            self.words.append(0)
+        else:
+            first, kind = group_rows(np.hstack([tokens for tokens, _ in tables]))
+            self.words += [len(first), kind]
 
     def _layer(self, layer: _Layer) -> None:
         """The rows behind the residual stream are free again after attention, and after the MLP."""
@@ -186,11 +196,8 @@ class _Packed:
         return free
 
     def _tabulated(self, side: _Map) -> tuple[Array, Array]:
-        """What a known map makes of tokens, and of positions; of tokens alone where positions make no difference."""
-        tokens, positions = side.of_rows(self._tokens), side.of_rows(self._positions) + side.bias
-        if (positions == positions[:1]).all():
-            return tokens + positions[:1], np.zeros_like(positions)
-        return tokens, positions
+        """What a known map makes of tokens, and of positions."""
+        return _apart(side.of_rows(self._tokens), side.of_rows(self._positions) + side.bias)
 
     def _unembed(self, unembed: _Map) -> None:
         """Logits that are dimensions of the residual stream are read there."""
@@ -225,6 +232,13 @@ class _Packed:
         row, column = np.nonzero(rows)
         self.words += [len(rows), np.searchsorted(row, np.arange(len(rows) + 1)), column]
         self.numbers.append(rows[row, column])
+
+
+def _apart(tokens: Array, positions: Array) -> tuple[Array, Array]:
+    """What tokens and positions add up to, by tokens alone where positions make no difference."""
+    if (positions == positions[:1]).all():
+        return tokens + positions[:1], np.zeros_like(positions)
+    return tokens, positions
 
 
 def _constants(parameters: Parameters) -> tuple[Array, Array]:
