@@ -95,7 +95,7 @@ typedef struct {
     map unembed;
     int logits;
     const int32_t *logit; /* the row of each */
-    Py_ssize_t size;      /* how many numbers all that is */
+    Py_ssize_t weights;   /* of all maps */
     char *packed;         /* where all that points to */
     int threads;          /* to run at most */
     PyObject *ids;        /* a dict of all tokens */
@@ -114,6 +114,7 @@ typedef struct {
 typedef struct {
     const int32_t *words;
     const float *numbers;
+    Py_ssize_t weights; /* of maps */
 } cursor;
 
 static const int32_t *take_words(cursor *at, Py_ssize_t count) {
@@ -144,6 +145,7 @@ static map take_map(cursor *at) {
     table entries = take_table(at);
     map found = {entries.rows, take_words(at, entries.rows), entries.start, entries.column, entries.value, NULL};
     found.bias = take_numbers(at, found.outputs);
+    at->weights += found.start[found.outputs] + found.outputs;
     return found;
 }
 
@@ -192,6 +194,7 @@ static void take_network(cursor *at, network *net) {
     net->unembed = take_map(at);
     net->logits = take_word(at);
     net->logit = take_words(at, net->logits);
+    net->weights = at->weights;
 }
 
 /* Vectors. */
@@ -720,7 +723,7 @@ static void *run_job(void *argument) {
 
 /* A job, in parts by threads where that is worth it; how often some logit was not a number, or -1 without memory. */
 static Py_ssize_t run_parts(job *whole) {
-    Py_ssize_t products = whole->net->size + 4 * (Py_ssize_t)whole->net->heads * whole->length;
+    Py_ssize_t products = whole->net->weights + 4 * (Py_ssize_t)whole->net->heads * whole->length;
     Py_ssize_t parts = 1 + whole->inputs * whole->length * products / WORTH, bad = 0;
     if (parts > whole->net->threads) parts = whole->net->threads;
     if (parts > whole->inputs) parts = larger((int)whole->inputs, 1);
@@ -770,13 +773,12 @@ static PyObject *load(PyObject *self, PyObject *arguments) {
     network *net = calloc(1, sizeof(network));
     PyObject *capsule = NULL;
     if (net) {
-        cursor at = {words.buf, NULL};
+        cursor at = {words.buf, NULL, 0};
         net->rows = take_word(&at);
         net->stream = take_word(&at);
         net->layers = take_word(&at);
         net->heads = take_word(&at);
         net->causal = take_word(&at);
-        net->size = numbers.len / (Py_ssize_t)sizeof(float);
         net->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
         net->ids = ids;
         Py_INCREF(ids);

@@ -21,6 +21,7 @@ from tracr.model.parameters import LayerParameters, Parameters
 __all__ = ["pack"]
 
 Array = NDArray[Any]
+_Table = tuple[Array, Array]  # what there is for each token, and for each position
 FEW_SCORES = 2**16  # that are worth a table
 
 
@@ -66,15 +67,11 @@ class _Map:
 
 @dataclass(frozen=True, eq=False)
 class _Head:
-    """Queries, keys and values, and which of them are known from the embedding; the matrix that writes the values."""
+    """Queries, keys and values, with tables of those that are known from the embedding; and where the values go."""
 
     sides: tuple[_Map, _Map, _Map]
-    known: tuple[bool, ...]
+    tables: tuple[_Table | None, ...]
     writes: Array
-
-    def which(self, known: bool) -> Iterator[_Map]:
-        """The sides that are known, or those that are not."""
-        return (side for side, own in zip(self.sides, self.known, strict=True) if own == known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +96,8 @@ class _Packed:
         unembed = self._map(parameters.W_U)
         read = np.zeros(len(self._fixed), bool)
         heads = [head for layer in layers for head in layer.heads]
-        computed = [side for head in heads for side in head.which(False)]
+        sides = [pair for head in heads for pair in zip(head.sides, head.tables, strict=True)]
+        computed = [side for side, table in sides if table is None]
         for reader in (*computed, *(layer.neurons for layer in layers), unembed):
             read[reader.inputs] = True
         self._read, self._row = read, np.cumsum(read) - 1
@@ -107,8 +105,7 @@ class _Packed:
         stream = _apart(self._tokens[:, read], self._positions[:, read])
         self._table(stream[0])
         self._table(stream[1])
-        known = [self._tabulated(side) for head in heads for side in head.which(True)]
-        self._kinds([stream, *known], causal)
+        self._kinds([stream, *(table for _, table in sides if table)], causal)
         for layer in layers:
             self._layer(layer)
         self._unembed(unembed)
@@ -142,11 +139,11 @@ class _Packed:
             query, key, value = self._map(W_Q, b_Q), self._map(W_K, b_K), self._map(W_V, b_V)
             compared, read = query.used & key.used, value.used & W_O.any(axis=1)
             sides = query.only(compared), key.only(compared), value.only(read)
-            known = tuple(not changed[side.inputs].any() for side in sides)
             if read.any():
-                yield _Head(sides, known, W_O[read])
+                tables = (None if changed[side.inputs].any() else self._tabulated(side) for side in sides)
+                yield _Head(sides, tuple(tables), W_O[read])
 
-    def _kinds(self, tables: list[tuple[Array, Array]], causal: bool) -> None:
+    def _kinds(self, tables: list[_Table], causal: bool) -> None:
         """How many kinds of tokens there are, and each token's; 0 if where a token stands makes a difference."""
         if causal or any(positions.any() for _, positions in tables):
             self.words.append(0)
@@ -170,7 +167,7 @@ class _Packed:
 
     def _head(self, head: _Head, free: int) -> int:
         """A head: from row `free` on is what it computes, from the row that is returned on, what it reads."""
-        tables = [self._tabulated(side) if known else None for side, known in zip(head.sides, head.known, strict=True)]
+        tables = head.tables
         by_token = [table is not None and not table[1].any() for table in tables]
         classes = []
         for number, (side, table) in enumerate(zip(head.sides, tables, strict=True)):
@@ -195,7 +192,7 @@ class _Packed:
             self.numbers.append((classes[1].astype(np.float64) @ classes[0].T).ravel())
         return free
 
-    def _tabulated(self, side: _Map) -> tuple[Array, Array]:
+    def _tabulated(self, side: _Map) -> _Table:
         """What a known map makes of tokens, and of positions."""
         return _apart(side.of_rows(self._tokens), side.of_rows(self._positions) + side.bias)
 
@@ -234,7 +231,7 @@ class _Packed:
         self.numbers.append(rows[row, column])
 
 
-def _apart(tokens: Array, positions: Array) -> tuple[Array, Array]:
+def _apart(tokens: Array, positions: Array) -> _Table:
     """What tokens and positions add up to, by tokens alone where positions make no difference."""
     if (positions == positions[:1]).all():
         return tokens + positions[:1], np.zeros_like(positions)
