@@ -5,7 +5,7 @@
 
 VENV := .venv
 # What an installation is made from, besides Python files.
-INSTALLED := pyproject.toml setup.py src/tracr/model/_kernel.c
+INSTALLED := pyproject.toml setup.py $(wildcard src/tracr/model/c/*)
 # transformers and torch, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
 BIN := $(VENV)/bin

@@ -6,7 +6,8 @@ setup(
     ext_modules=[
         Extension(
             "tracr.model._kernel",
-            ["src/tracr/model/_kernel.c"],
+            ["src/tracr/model/c/kernel.c"],
+            depends=[f"src/tracr/model/c/{name}.h" for name in ("network", "vectors", "forward")],
             extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi", "-pthread"],
             extra_link_args=["-pthread"],
             py_limited_api=True,

@@ -1,4 +1,4 @@
-"""The pass in C (`_kernel.c`) of a model.
+"""The pass in C (`c/forward.h`) of a model.
 
 It is the pass of `forward.py` in float32 for who wants the answers only: no activation is kept or can be changed. Where
 the package was installed without a C compiler, and for large models whose weights are mostly not zero, the shared pass

@@ -1,4 +1,4 @@
-"""A model's weights as the pass in C (`_kernel.c`) takes them: lists of what is not zero.
+"""A model's weights as the pass in C (`c/`) takes them: lists of what is not zero.
 
 The rows of its memory are the dimensions of the residual stream that something is computed from, and behind them what
 is computed. Dimensions that hold the same everywhere become part of biases, and what heads read of the embedding alone
@@ -26,7 +26,7 @@ FEW_SCORES = 2**16  # that are worth a table
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
-    """The integers and the numbers of a network, in the order in which `_kernel.c` reads them."""
+    """The integers and the numbers of a network, in the order in which `c/network.h` reads them."""
     with np.errstate(over="ignore", invalid="ignore"):  # the kernel is not for numbers that are not finite
         packed = _Packed(parameters, causal)
         return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
