@@ -392,10 +392,14 @@ static void *run_job(void *argument) {
     return NULL;
 }
 
+/* About how many products a job takes. */
+static int64_t worth(const job *j) {
+    return j->inputs * j->length * (j->net->weights + 4 * (int64_t)j->net->heads * j->length);
+}
+
 /* A job, in parts by threads where that is worth it; how often some logit was not a number, or -1 without memory. */
 static int64_t run_parts(job *whole) {
-    int64_t products = whole->net->weights + 4 * (int64_t)whole->net->heads * whole->length;
-    int64_t parts = 1 + whole->inputs * whole->length * products / WORTH, bad = 0;
+    int64_t parts = 1 + worth(whole) / WORTH, bad = 0;
     if (parts > whole->threads) parts = whole->threads;
     if (parts > MOST_THREADS) parts = MOST_THREADS;
     if (parts > whole->inputs) parts = larger((int)whole->inputs, 1);

@@ -10,6 +10,7 @@
 
 #define NAME "tracr.network"
 #define SPARE 4000000 /* bytes of memory that are worth keeping for the next call */
+#define QUICK 100000  /* products that are not worth letting other threads run meanwhile */
 
 /* A token that was met, and its id. */
 typedef struct {
@@ -49,7 +50,7 @@ static PyObject *load(PyObject *self, PyObject *arguments) {
         Py_INCREF(ids);
         model->ids = ids;
         model->threads = threads;
-        model->places = 8;
+        model->places = 64;
         while (model->places < 4 * (size_t)PyDict_Size(ids)) model->places *= 2;
         model->met = calloc(model->places, sizeof(met));
         model->net = read_network(words.buf, words.len, numbers.buf, numbers.len);
@@ -84,9 +85,12 @@ static Py_ssize_t run_checked(loaded *model, const Py_buffer *readings, const in
     Py_ssize_t bad;
     job whole = {net, ids, inputs, (int)length, reads, count, columns, out, model->spare, model->threads, 0};
     model->spare = NULL; /* another thread makes its own */
-    Py_BEGIN_ALLOW_THREADS
-    bad = run_parts(&whole);
-    Py_END_ALLOW_THREADS
+    if (worth(&whole) < QUICK) bad = run_parts(&whole);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        bad = run_parts(&whole);
+        Py_END_ALLOW_THREADS
+    }
     if (model->spare || (whole.memory && whole.memory->bytes > SPARE)) free(whole.memory);
     else model->spare = whole.memory;
     if (bad < 0) PyErr_NoMemory();
