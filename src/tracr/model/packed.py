@@ -7,7 +7,7 @@ is tabulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ __all__ = ["pack"]
 Array = NDArray[Any]
 _Table = tuple[Array, Array]  # what there is for each token, and for each position
 FEW_SCORES = 2**16  # that are worth a table
+WIDE = 8  # outputs that are many for an input
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
@@ -46,6 +47,18 @@ class _Map:
         inputs, outputs = np.nonzero(weight)
         none = np.zeros(weight.shape[1], np.float32)
         return _Map(inputs, outputs, weight[inputs, outputs], none if bias is None else bias)
+
+    @staticmethod
+    def of_all(maps: Sequence[_Map]) -> _Map:
+        """The outputs of all, one after another."""
+        ends = np.cumsum([0, *(len(own.bias) for own in maps)])
+        nothing = np.zeros(0, np.intp)
+        return _Map(
+            np.concatenate([nothing, *(own.inputs for own in maps)]),
+            np.concatenate([nothing, *(own.outputs + start for own, start in zip(maps, ends, strict=False))]),
+            np.concatenate([np.zeros(0, np.float32), *(own.weights for own in maps)]),
+            np.concatenate([np.zeros(0, np.float32), *(own.bias for own in maps)]),
+        )
 
     @cached_property
     def used(self) -> Array:
@@ -73,6 +86,11 @@ class _Head:
     tables: tuple[_Table | None, ...]
     writes: Array
 
+    @property
+    def computed(self) -> list[_Map]:
+        """The sides that are not known."""
+        return [side for side, table in zip(self.sides, self.tables, strict=True) if table is None]
+
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
@@ -96,8 +114,7 @@ class _Packed:
         unembed = self._map(parameters.W_U)
         read = np.zeros(len(self._fixed), bool)
         heads = [head for layer in layers for head in layer.heads]
-        sides = [pair for head in heads for pair in zip(head.sides, head.tables, strict=True)]
-        computed = [side for side, table in sides if table is None]
+        computed = [side for head in heads for side in head.computed]
         for reader in (*computed, *(layer.neurons for layer in layers), unembed):
             read[reader.inputs] = True
         self._read, self._row = read, np.cumsum(read) - 1
@@ -105,7 +122,7 @@ class _Packed:
         stream = _apart(self._tokens[:, read], self._positions[:, read])
         self._table(stream[0])
         self._table(stream[1])
-        self._kinds([stream, *(table for _, table in sides if table)], causal)
+        self._kinds([stream, *(table for head in heads for table in head.tables if table)], causal)
         for layer in layers:
             self._layer(layer)
         self._unembed(unembed)
@@ -154,19 +171,20 @@ class _Packed:
     def _layer(self, layer: _Layer) -> None:
         """The rows behind the residual stream are free again after attention, and after the MLP."""
         self.words.append(len(layer.heads))
-        values = [np.zeros(0, np.intp)]
-        free = self._stream
+        computed = [side for head in layer.heads for side in head.computed]
+        free, values = self._stream, self._stream + sum(len(side.bias) for side in computed)
         for head in layer.heads:
             free = self._head(head, free)
-            values.append(np.arange(free, free + len(head.writes)))
-            free += len(head.writes)
-        self._write(layer.attention, np.hstack(values))
+            self.words.append(values)
+            values += len(head.writes)
+        self._compute(_Map.of_all(computed), self._stream)
+        self._write(layer.attention, np.arange(free, values))
         self._compute(layer.neurons, self._stream)
         self._write(layer.mlp, self._stream + np.arange(len(layer.neurons.bias)))
-        self._rows = max(self._rows, free, self._stream + len(layer.neurons.bias))
+        self._rows = max(self._rows, values, self._stream + len(layer.neurons.bias))
 
     def _head(self, head: _Head, free: int) -> int:
-        """A head: from row `free` on is what it computes, from the row that is returned on, what it reads."""
+        """A head: what it computes is from row `free` on, which row is free then is returned."""
         tables = head.tables
         by_token = [table is not None and not table[1].any() for table in tables]
         classes = []
@@ -174,7 +192,6 @@ class _Packed:
             self.words.append([len(side.bias), int(table is not None)])
             if table is None:
                 self.words.append(free)
-                self._compute(side, free)
                 free += len(side.bias)
                 continue
             told_apart = table[0]
@@ -185,7 +202,6 @@ class _Packed:
             self.words.append(class_of)
             self._table(classes[-1])
             self._table(table[1])
-        self.words.append(free)
         tabulated = all(by_token[:2]) and len(classes[0]) * len(classes[1]) <= FEW_SCORES
         self.words.append(int(tabulated))
         if tabulated:
@@ -209,26 +225,43 @@ class _Packed:
         self.words += [count, row]
 
     def _compute(self, reader: _Map, first: int) -> None:
-        """A map of the residual stream to the rows from `first` on."""
-        self._entries(reader, self._row[reader.inputs], first + np.arange(len(reader.bias)))
+        """A map of the residual stream to the rows from `first` on; by inputs where each goes to many outputs."""
+        targets = first + np.arange(len(reader.bias))
+        inputs = np.flatnonzero(np.bincount(reader.inputs))
+        if len(reader.inputs) > WIDE * len(inputs):
+            order = np.argsort(reader.inputs, kind="stable")
+            self.words += [len(inputs), self._row[inputs]]
+            self._entries(np.searchsorted(inputs, reader.inputs)[order], len(inputs), targets[reader.outputs[order]])
+            self.numbers.append(reader.weights[order])
+        else:
+            self._by_output(reader, self._row[reader.inputs])
+        self.words += [len(targets), targets]
+        self.numbers.append(reader.bias)
 
     def _write(self, writer: _Map, rows: Array) -> None:
         """A map from some rows that adds to the residual stream: only what is changed and read there."""
         kept = writer.used & self._read
         own = writer.only(kept)
-        self._entries(own, rows[own.inputs], self._row[kept])
+        self._by_output(own, rows[own.inputs])
+        self.words += [len(own.bias), self._row[kept]]
+        self.numbers.append(own.bias)
 
-    def _entries(self, entries: _Map, inputs: Array, targets: Array) -> None:
-        order = np.argsort(entries.outputs, kind="stable")
-        outputs = len(entries.bias)
-        self.words += [outputs, np.searchsorted(entries.outputs[order], np.arange(outputs + 1)), inputs[order], targets]
-        self.numbers += [entries.weights[order], entries.bias]
+    def _by_output(self, own: _Map, rows: Array) -> None:
+        """The entries of a map, which read these rows."""
+        order = np.argsort(own.outputs, kind="stable")
+        self.words.append(0)
+        self._entries(own.outputs[order], len(own.bias), rows[order])
+        self.numbers.append(own.weights[order])
 
     def _table(self, rows: Array) -> None:
         """For each row the columns that are not zero, and what they hold."""
         row, column = np.nonzero(rows)
-        self.words += [len(rows), np.searchsorted(row, np.arange(len(rows) + 1)), column]
+        self._entries(row, len(rows), column)
         self.numbers.append(rows[row, column])
+
+    def _entries(self, owner: Array, owners: int, columns: Array) -> None:
+        """Where the entries of each owner begin, which are in their order, and their columns."""
+        self.words += [owners, np.searchsorted(owner, np.arange(owners + 1)), columns]
 
 
 def _apart(tokens: Array, positions: Array) -> _Table:

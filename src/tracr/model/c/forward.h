@@ -155,7 +155,7 @@ static map by_key(const side *s, const int32_t *class, const pattern *p, rows co
             }
     }
     m->start[p->keys] = entries;
-    return (map){p->keys, NULL, m->start, m->input, m->weight, NULL};
+    return (map){p->keys, NULL, m->start, m->input, m->weight, NULL, 0, NULL};
 }
 
 /* The rows from `first` on of one of the inputs. */
@@ -243,12 +243,9 @@ static void run_layers(const network *net, int inputs, const memory *m) {
     int size = (int)m->all.stride;
     pattern *patterns = m->patterns;
     for (const layer *at = net->layer; at < net->layer + net->layers; at++) {
-        for (const head *h = at->head; h < at->head + at->heads; h++, patterns++) {
-            const side *sides[] = {&h->query, &h->key, &h->value};
-            for (int s = 0; s < 3; s++)
-                if (!sides[s]->known) put(&sides[s]->computed, m->all, m->all, size);
+        put(&at->sides, m->all, m->all, size);
+        for (const head *h = at->head; h < at->head + at->heads; h++, patterns++)
             for (int n = 0; n < inputs; n++) run_head(h, patterns, n, net->causal, m);
-        }
         add(&at->output, m->all, m->all, size);
         put_positive(&at->in, m->all, m->all, size);
         add(&at->out, m->all, m->all, size);

@@ -14,6 +14,8 @@ typedef struct {
     const int32_t *input;
     const float *weight;
     const float *bias;
+    int inputs; /* 0, or the entries are listed by input, and `input` are the rows they go to */
+    const int32_t *source; /* the row of each input then */
 } map;
 
 /* Rows of which most entries are zero: for every row the columns that are not, and what they hold. */
@@ -26,8 +28,7 @@ typedef struct {
 /* The queries, keys or values of a head: computed, or known from the classes of tokens and from positions. */
 typedef struct {
     int width, known;
-    map computed;
-    int row; /* the first it is computed to */
+    int row; /* the first, if it is computed */
     const int32_t *class_of;
     table classes, positions;
 } side;
@@ -41,7 +42,8 @@ typedef struct {
 typedef struct {
     int heads;
     head *head;
-    map output, in, out;
+    map sides, output; /* all that heads compute; what they write */
+    map in, out;
 } layer;
 
 typedef struct {
@@ -92,10 +94,17 @@ static table take_table(cursor *at) {
 }
 
 static map take_map(cursor *at) {
+    map found = {0};
+    found.inputs = take_word(at);
+    found.source = take_words(at, found.inputs);
     table entries = take_table(at);
-    map found = {entries.rows, take_words(at, entries.rows), entries.start, entries.column, entries.value, NULL};
+    found.start = entries.start;
+    found.input = entries.column;
+    found.weight = entries.value;
+    found.outputs = take_word(at);
+    found.target = take_words(at, found.outputs);
     found.bias = take_numbers(at, found.outputs);
-    at->weights += found.start[found.outputs] + found.outputs;
+    at->weights += entries.start[entries.rows] + found.outputs;
     return found;
 }
 
@@ -107,10 +116,7 @@ static side take_side(cursor *at, int tokens) {
         found.class_of = take_words(at, tokens);
         found.classes = take_table(at);
         found.positions = take_table(at);
-    } else {
-        found.row = take_word(at);
-        found.computed = take_map(at);
-    }
+    } else found.row = take_word(at);
     return found;
 }
 
@@ -118,8 +124,8 @@ static void take_head(cursor *at, network *net, head *found) {
     found->query = take_side(at, net->tokens.rows);
     found->key = take_side(at, net->tokens.rows);
     found->value = take_side(at, net->tokens.rows);
-    found->row = take_word(at);
     if (take_word(at)) found->scores = take_numbers(at, (int64_t)found->query.classes.rows * found->key.classes.rows);
+    found->row = take_word(at);
     net->classes = larger(net->classes, larger(found->query.classes.rows, found->key.classes.rows));
     net->width = larger(net->width, larger(found->query.width, found->value.width));
 }
@@ -135,6 +141,7 @@ static void take_network(cursor *at, network *net) {
         found->heads = take_word(at);
         found->head = next;
         for (int h = 0; h < found->heads; h++) take_head(at, net, next++);
+        found->sides = take_map(at);
         found->output = take_map(at);
         found->in = take_map(at);
         found->out = take_map(at);

@@ -26,6 +26,9 @@ ALWAYS vector only(words where, vector x) { return (vector)((words)x & where); }
 
 ALWAYS vector choose(words where, vector yes, vector no) { return (vector)(((words)yes & where) | ((words)no & ~where)); }
 
+/* The numbers, 0 instead of those below it. */
+ALWAYS vector positive(vector x) { return only(~(x <= 0.0f), x); }
+
 /* Whether no bit is set. */
 ALWAYS int empty(words x) {
     int any = 0;
@@ -74,7 +77,7 @@ ALWAYS void apply_block(const map *m, rows x, rows y, int count, int mode) {
         for (int b = 0; b < count; b++) {
             if (mode == ADD) to[b] += sum[b];
             else if (mode == PUT) to[b] = sum[b];
-            else to[b] = only(~(sum[b] <= 0.0f), sum[b]);
+            else to[b] = positive(sum[b]);
         }
     }
 }
@@ -97,8 +100,32 @@ ALWAYS void apply(const map *m, rows x, rows y, int size, int mode) {
     }
 }
 
-FASTEST static void put(const map *m, rows x, rows y, int size) { apply(m, x, y, size, PUT); }
-FASTEST static void put_positive(const map *m, rows x, rows y, int size) { apply(m, x, y, size, PUT_POSITIVE); }
+/* The same by inputs: those that are zero, as most of a code are, cost nothing. */
+ALWAYS void spread(const map *m, rows x, rows y, int size, int mode) {
+    for (int o = 0; o < m->outputs; o++)
+        for (int v = 0; v < size; v++) y.first[m->target[o] * y.stride + v] = all(m->bias[o]);
+    for (int i = 0; i < m->inputs; i++)
+        for (int v = 0; v < size; v++) {
+            vector value = x.first[m->source[i] * x.stride + v];
+            if (empty((words)value)) continue;
+            for (int e = m->start[i]; e < m->start[i + 1]; e++)
+                y.first[m->input[e] * y.stride + v] += value * m->weight[e];
+        }
+    for (int o = 0; o < m->outputs && mode == PUT_POSITIVE; o++)
+        for (int v = 0; v < size; v++) {
+            vector *to = y.first + m->target[o] * y.stride + v;
+            *to = positive(*to);
+        }
+}
+
+FASTEST static void put(const map *m, rows x, rows y, int size) {
+    if (m->inputs) spread(m, x, y, size, PUT);
+    else apply(m, x, y, size, PUT);
+}
+FASTEST static void put_positive(const map *m, rows x, rows y, int size) {
+    if (m->inputs) spread(m, x, y, size, PUT_POSITIVE);
+    else apply(m, x, y, size, PUT_POSITIVE);
+}
 FASTEST static void add(const map *m, rows x, rows y, int size) { apply(m, x, y, size, ADD); }
 
 /* What is the largest of the scores of each query, which are `size` vectors apart. */
