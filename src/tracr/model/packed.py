@@ -22,13 +22,14 @@ __all__ = ["pack"]
 
 Array = NDArray[Any]
 _Table = tuple[Array, Array]  # what there is for each token, and for each position
-FEW_SCORES = 2**16  # that are worth a table
-WIDE = 8  # outputs that are many for an input
+FEW_SHARES = 2**16  # that are worth a table
+SMALLEST = -87.0  # below it exp is taken for 0, as in `c/vectors.h`
+MANY = 8  # inputs, and outputs of each, that are worth looking at the inputs first
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
     """The integers and the numbers of a network, in the order in which `c/network.h` reads them."""
-    with np.errstate(over="ignore", invalid="ignore"):  # the kernel is not for numbers that are not finite
+    with np.errstate(all="ignore"):  # the kernel is not for numbers that are not finite
         packed = _Packed(parameters, causal)
         return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
 
@@ -202,10 +203,12 @@ class _Packed:
             self.words.append(class_of)
             self._table(classes[-1])
             self._table(table[1])
-        tabulated = all(by_token[:2]) and len(classes[0]) * len(classes[1]) <= FEW_SCORES
+        tabulated = all(by_token[:2]) and len(classes[0]) * len(classes[1]) <= FEW_SHARES
         self.words.append(int(tabulated))
         if tabulated:
-            self.numbers.append((classes[1].astype(np.float64) @ classes[0].T).ravel())
+            scores = classes[1].astype(np.float64) @ classes[0].T
+            scores -= scores.max(axis=0)
+            self.numbers.append(np.where(scores < SMALLEST, 0, np.exp(scores)).ravel())
         return free
 
     def _tabulated(self, side: _Map) -> _Table:
@@ -225,10 +228,10 @@ class _Packed:
         self.words += [count, row]
 
     def _compute(self, reader: _Map, first: int) -> None:
-        """A map of the residual stream to the rows from `first` on; by inputs where each goes to many outputs."""
+        """A map of the residual stream to the rows from `first` on; by inputs if many of them go to many outputs."""
         targets = first + np.arange(len(reader.bias))
         inputs = np.flatnonzero(np.bincount(reader.inputs))
-        if len(reader.inputs) > WIDE * len(inputs):
+        if len(inputs) > MANY and len(reader.inputs) > MANY * len(inputs):
             order = np.argsort(reader.inputs, kind="stable")
             self.words += [len(inputs), self._row[inputs]]
             self._entries(np.searchsorted(inputs, reader.inputs)[order], len(inputs), targets[reader.outputs[order]])

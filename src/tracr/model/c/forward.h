@@ -15,6 +15,7 @@
 
 #define ROW 64       /* lanes worth running at once */
 #define KEPT 4096    /* vectors of shares that are worth keeping for the next input */
+#define LEAST 1e-20f /* of the largest share there could be, if smaller ones are to be taken from a table */
 #define WORTH 500000 /* products that are worth a thread */
 #define MOST_THREADS 64
 
@@ -163,36 +164,42 @@ static rows rows_of(const memory *m, int first, int input) {
     return (rows){m->all.first + first * m->all.stride + (size_t)input * m->size, m->all.stride};
 }
 
-/* Scores from a table. */
+/* Shares from a table; whether they are good. They are relative to those of the keys that a query attends to most, and
+   if there is none of these, so little may be left that what vanished counts. */
 FASTEST
-static void look_up_scores(const head *h, const pattern *p, const memory *m) {
-    int lanes = vectors(p->queries) * LANES, classes = h->query.classes.rows;
+static int look_up_shares(const head *h, const pattern *p, const memory *m) {
+    int size = vectors(p->queries), lanes = size * LANES, classes = h->query.classes.rows;
     int32_t *class = m->scratch;
-    memset(class, 0, sizeof(int32_t) * lanes);
     for (int i = 0; i < p->count; i++) class[p->query[i]] = p->asked[i];
+    for (int i = p->queries; i < lanes; i++) class[i] = class[0];
+    for (int v = 0; v < size; v++) p->total[v] = all(0.0f);
     for (int t = 0; t < p->keys; t++) {
-        const float *from = h->scores + (size_t)p->asked[p->count + p->first[t]] * classes;
-        float *to = (float *)p->shares + t * lanes;
-        for (int i = 0; i < lanes; i++) to[i] = from[class[i]];
+        const float *from = h->shares + (size_t)p->asked[p->count + p->first[t]] * classes;
+        float *to = (float *)(p->shares + t * size), *total = (float *)p->total, times = p->times[t];
+        for (int i = 0; i < lanes; i++) {
+            to[i] = from[class[i]] * times;
+            total[i] += to[i];
+        }
     }
+    words bad = {0};
+    for (int v = 0; v < size; v++) bad |= p->total[v] < LEAST;
+    return empty(bad);
 }
 
 /* What a head attends to. */
 static void attend(const head *h, pattern *p, int input, int causal, const memory *m) {
     group_queries(h, m, causal, p);
     group_keys(h, m->inputs + input, m, causal, p);
+    p->made = p->keeps;
+    if (h->shares && !causal && look_up_shares(h, p, m)) return;
     int size = vectors(p->queries);
-    if (h->scores) look_up_scores(h, p, m);
-    else {
-        rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
-        map keys = by_key(&h->key, p->asked + p->count, p, rows_of(m, h->key.row, input), m);
-        put(&keys, queries, (rows){p->shares, size}, size);
-    }
+    rows queries = h->query.known ? look_up_queries(&h->query, p, m) : rows_of(m, h->query.row, input);
+    map keys = by_key(&h->key, p->asked + p->count, p, rows_of(m, h->key.row, input), m);
+    put(&keys, queries, (rows){p->shares, size}, size);
     if (causal)
         for (int t = 1; t < p->keys; t++)
             for (int i = 0; i < t; i++) ((float *)(p->shares + t * size))[i] = -INFINITY;
     softmax(p->shares, p->times, p->keys, size, p->total);
-    p->made = p->keeps;
 }
 
 /* One head on one input: what it reads goes to its rows. */
