@@ -71,6 +71,7 @@ def _network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:
         maps = [array(heads, width, d_head) for _ in range(3)]
         biases = [array(heads, d_head) for _ in range(3)]
         layer = dict(zip(("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V"), (*maps, *biases), strict=True))
+        layer["W_Q"] *= rng.choice([1, 100])  # nearly all attention goes to one key
         layer |= {"W_O": array(heads, d_head, width), "b_O": array(width)}
         layer |= {"W_in": array(width, neurons), "b_in": array(neurons)}
         layers.append(LayerParameters(**layer, W_out=array(neurons, width), b_out=array(width)))
