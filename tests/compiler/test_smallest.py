@@ -277,7 +277,7 @@ def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
     assert again.residual.labels == model.residual.labels
     assert again([3, 1, 2]) == [2, 1, 3]
     text = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert text["program"]["stored"] == {"sums": list(model.typed.stored.sums), "few_bits": True}
+    assert text["program"]["stored"] == {"split": [], "sums": list(model.typed.stored.sums), "few_bits": True}
     text["program"]["stored"]["sums"] = [0]
     from tracr.model.saving.json_reader import parse
     from tracr.model.saving.program_json import read_typed, typed_tables

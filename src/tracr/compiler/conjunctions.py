@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.typed import CompositeNode, Selector, SelectorNode, parts_of
-from tracr.craft.heads import selector_rank
+from tracr.craft.heads import LEGIBLE, selector_rank
 
 __all__ = ["Axis", "Conjunction", "Cover", "Literal", "axes_of", "cover", "truth_of"]
 
@@ -32,16 +32,20 @@ AXES_PERMUTED = 4
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """What one pair of inputs has to satisfy: `selected[query code, key code]`."""
+    """What one pair of inputs has to satisfy: `selected[query code, key code]`.
+
+    A matching of up to `legible` classes is kept one-hot.
+    """
 
     keys: int
     queries: int
     selected: Bools
+    legible: int = LEGIBLE
 
     @cached_property
     def rank(self) -> int:
         """The width that a head needs for it."""
-        return selector_rank(self.selected, compact=True)
+        return selector_rank(self.selected, compact=True, legible=self.legible)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@
                                                                          would take more layers
         drop unused          Typed         Typed          share.py
         choose encodings     Typed         Typed          encode.py
+        split                Typed         Typed          split.py       level 1: large comparisons as several heads
         smallest             Typed         Typed          smallest.py    level 2: other ways to store what is computed
       rewrite                Typed         Typed          rewrite.py     level 2: fewer operations, by three passes
         simplify             Typed         rewrites       simplify.py    what is constant or known from the position
@@ -50,6 +51,7 @@ from tracr.compiler.share import drop_unused, share
 from tracr.compiler.size import Size, size_of
 from tracr.compiler.smallest import smallest
 from tracr.compiler.solve import solve
+from tracr.compiler.split import split
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
@@ -79,8 +81,11 @@ def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -
         shared = choose_encodings(drop_unused(share(inferred)))
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
+    measured = measured or _Measured()
+    if options.on("rank"):
+        typed = split(typed, measured)
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        typed = smallest(typed, measured or _Measured())
+        typed = smallest(typed, measured)
     typed.verify()
     return typed
 

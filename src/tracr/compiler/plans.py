@@ -7,9 +7,11 @@
     product     one head over pairs of keys and pairs of queries (`inference/products.py`)
 
 Cost is counted in directions, neurons and widths of heads. Each is a row or column of the weights, as long as the
-residual stream is wide, so the cost times d_model is about the number of parameters. What all constructions have in
-common (the directions of the result, the decoding of a width) is left out. The least cost wins; of equal ones the first
-in the list above.
+residual stream is wide, so the cost times d_model is about the number of parameters. The heads of a layer have one
+width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
+left out. The least cost wins; of equal ones the first in the list above.
+
+What can be one head is read by several only if the whole model is smaller for it, which is for `split.py` to say.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 from tracr.compiler.conjunctions import Conjunction, Literal, cover
 from tracr.compiler.typed import Selector
 from tracr.craft.grouping import group_rows
-from tracr.craft.heads import LEGIBLE, selector_rank
+from tracr.craft.heads import LEGIBLE, SQUARE_RANK, selector_rank
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 
@@ -51,17 +53,21 @@ class Plan:
     @cached_property
     def cost(self) -> int:
         """Directions, neurons and widths of heads."""
-        heads, width = len(self.heads), self.width
-        total = heads * SPECIAL + sum(
-            literal.rank if self.compact else selector_rank(literal.selected)
-            for _, conjunction in self.heads
-            for literal in conjunction.literals
-        )
+        heads, read = len(self.heads), self.width
+        if self.kind == "sums" and self.reader == "mean":
+            read += 1
+        total = heads * max((max(self._rank(conjunction) + SPECIAL, read) for _, conjunction in self.heads), default=0)
         if self.kind == "one head":
-            return max(total, width)
+            return total
+        directions = heads * read
         if self.kind == "parts":
-            return total + heads * width + 2 * width
-        return total + heads * (width + 1) + 5 * (self.longest + 1) if self.reader == "mean" else total + heads
+            return total + directions + 2 * read
+        return total + directions + 5 * (self.longest + 1) if self.reader == "mean" else total + directions
+
+    def _rank(self, conjunction: Conjunction) -> int:
+        return sum(
+            literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals
+        )
 
     def __str__(self) -> str:
         if self.kind == "one head":
@@ -74,20 +80,29 @@ EVERYTHING = Plan("one head", ((1, Conjunction(())),), "width", 0, 1)
 
 
 def choose_plan(
-    selectors: Mapping[int, Selector], number: int, reader: Reader, longest: int, width: int, *, compact: bool = True
+    selectors: Mapping[int, Selector],
+    number: int,
+    reader: Reader,
+    longest: int,
+    width: int,
+    *,
+    compact: bool = True,
+    split: bool = False,
 ) -> Plan | None:
     """The cheapest plan for a reader of a selector, whose values are `width` numbers; `None` if there is none.
 
-    Without `compact`, as at level 0, a selector that is one head stays one, with one-hot codes.
+    What can be one head is one, unless it counts and may be `split`, as large comparisons may be then. Without
+    `compact`, as at level 0, heads have one-hot codes.
     """
     found = cover(selectors, number)
     if found is None:
         return None
     inside = tuple((1, conjunction) for conjunction in found.inside)
     candidates = [inside]
-    if compact or len(inside) != 1:
-        if reader == "width":
-            candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
+    several = len(inside) != 1 or (split and reader == "width")
+    if several and reader == "width":
+        candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
+    if several and split:
         splits = [tuple(_split(heads)) for heads in candidates]
         candidates += [heads for heads in splits if heads not in candidates]
     plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
@@ -124,7 +139,8 @@ def _matchings(literal: Literal) -> Iterator[Literal]:
 
     Let key classes have ranks r and queries select those with r < t. Then r and t agree on all bits above some bit,
     where t has 1 and r has 0: for each bit, queries and keys match if they agree on what is above. So a comparison,
-    which takes a rank of nearly all its values in one head, takes a rank of 3 in each of logarithmically many.
+    which takes a rank of nearly all its values in one head, takes a rank of 3 in each of logarithmically many: also
+    where few classes are matched, as all heads are as wide as the widest.
     """
     ranks = _thresholds(literal.selected)
     if ranks is None:
@@ -135,7 +151,7 @@ def _matchings(literal: Literal) -> Iterator[Literal]:
         above = (queries[:, None] >> (bit + 1)) == (keys[None, :] >> (bit + 1))
         matching = above & ((queries >> bit) & 1 == 1)[:, None] & ((keys >> bit) & 1 == 0)[None, :]
         if matching.any():
-            yield Literal(literal.keys, literal.queries, matching)
+            yield Literal(literal.keys, literal.queries, matching, SQUARE_RANK)
 
 
 def _thresholds(selected: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

@@ -20,7 +20,7 @@ from tracr.compiler.encode import choose_encodings
 from tracr.compiler.linear_tables import tables_of_sums
 from tracr.compiler.size import Size
 from tracr.compiler.translation.bits import many_valued
-from tracr.compiler.typed import Stored, Typed
+from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
 
 __all__ = ["smallest"]
@@ -47,7 +47,7 @@ def _ways(typed: Typed) -> Iterator[Typed]:
     """Other ways to store what the program computes, each once."""
     seen = [typed]
     sums = tables_of_sums(typed) if typed.options.on("linear_tables") else ()
-    for stored in dict.fromkeys((Stored(), Stored(sums=sums))):
+    for stored in dict.fromkeys((typed.stored, replace(typed.stored, sums=sums))):
         for match in (False, True) if typed.options.on("match") else (False,):
             try:
                 own = choose_encodings(replace(typed, stored=stored), match=match)

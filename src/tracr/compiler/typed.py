@@ -254,9 +254,11 @@ def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
 class Stored:
     """What the optimiser has chosen, besides the encodings, because it made the model smaller (`smallest.py`).
 
-    `sums` are the tables that are computed as weighted sums; with `few_bits`, bits are not for very many values only.
+    `split` are the selectors that more and narrower heads read (`split.py`); `sums` the tables that are computed as
+    weighted sums; with `few_bits`, bits are not for very many values only.
     """
 
+    split: tuple[int, ...] = ()
     sums: tuple[int, ...] = ()
     few_bits: bool = False
 

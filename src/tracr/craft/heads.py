@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 LEGIBLE = 16  # a matching of more classes than this is not kept one-hot
+SQUARE_RANK = 3  # of the code it is taken to
 SQUARES = 2048  # and of more than this not as squares
 MANY_CELLS = 2**20  # a table with more is first looked at for being a matching
 
@@ -95,17 +96,19 @@ class Head:
         return max(self.query.width, self.value.width)
 
 
-def selector_logits(selected: NDArray[np.bool_], gap: float = GAP, *, compact: bool = False) -> tuple[Array, Array]:
+def selector_logits(
+    selected: NDArray[np.bool_], gap: float = GAP, *, compact: bool = False, legible: int = LEGIBLE
+) -> tuple[Array, Array]:
     """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -gap or less elsewhere.
 
     Keys that all queries treat alike are one class, and so are queries that treat all keys alike. A coordinate for each
     key class (or query class, if they are fewer) always works; coordinates that are 0 for every query, because all
     select the class, are left out. With `compact`, a matching (each query class selects at most one key class, and the
-    other way round: `==`, or reversal) of more than `LEGIBLE` classes is taken to a code of its own, `matching_logits`.
+    other way round: `==`, or reversal) of more than `legible` classes is taken to a code of its own, `matching_logits`.
     """
     (first_query, query_class), (first_key, key_class) = _classes(selected)
     reduced = selected[first_query][:, first_key]
-    if compact and gap == GAP and _is_matching(reduced):
+    if compact and gap == GAP and _is_matching(reduced, legible):
         queries, keys = matching_logits(reduced)
         return queries[query_class], keys[key_class]
     logits = np.where(reduced, 0.0, -gap)
@@ -118,14 +121,14 @@ def selector_logits(selected: NDArray[np.bool_], gap: float = GAP, *, compact: b
     return queries[:, used], keys[:, used]
 
 
-def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False) -> int:
+def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False, legible: int = LEGIBLE) -> int:
     """The width of what `selector_logits` gives, without making it."""
     (first_query, _), (first_key, _) = _classes(selected)
     shape = len(first_query), len(first_key)
     reduced = selected if shape == selected.shape else selected[first_query][:, first_key]
-    if compact and _is_matching(reduced):
+    if compact and _is_matching(reduced, legible):
         count = int(reduced.sum()) + 2
-        return 3 if count <= SQUARES else count.bit_length() + 1
+        return SQUARE_RANK if count <= SQUARES else count.bit_length() + 1
     return int((~reduced.all(axis=0 if len(first_key) <= len(first_query) else 1)).sum())
 
 
@@ -139,9 +142,9 @@ def _classes(selected: NDArray[np.bool_]) -> tuple[Groups, Groups]:
     return group_rows(selected), group_rows(selected.T)
 
 
-def _is_matching(reduced: NDArray[np.bool_]) -> bool:
-    """Whether more than `LEGIBLE` classes of queries and keys are matched one to one."""
-    return min(reduced.shape) > LEGIBLE and all(at_most_one(reduced))
+def _is_matching(reduced: NDArray[np.bool_], legible: int) -> bool:
+    """Whether more than so many classes of queries and keys are matched one to one."""
+    return min(reduced.shape) > legible and all(at_most_one(reduced))
 
 
 def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:

@@ -66,7 +66,7 @@ def _write_one_head(
     variable = replace(space, noise=noise, at_bos=tuple(default.tolist()))
     writes = ((variable, np.eye(variable.size)),)
     logit, what = translation.default_logit, describe(translation.typed, node)
-    add_head(translation, selector, conjunction, logit, value, writes, what, surely=selector.always)
+    add_head(translation, selector, conjunction, logit, value, writes, what, surely=selector.always, copies=op.copies)
     return variable
 
 

@@ -15,7 +15,16 @@ from tracr.compiler.translation.numbers import one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
 from tracr.craft.grouping import at_most_one, group_rows
-from tracr.craft.heads import Head, attend, number_logits, own_numbers, selector_logits, square_logits
+from tracr.craft.heads import (
+    SQUARE_RANK,
+    Head,
+    attend,
+    number_logits,
+    own_numbers,
+    selector_logits,
+    selector_rank,
+    square_logits,
+)
 from tracr.craft.linear import ONE, LinearMap, present, read_code
 from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
@@ -27,7 +36,6 @@ __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
 HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
 Writes = tuple[tuple[Variable, Array], ...]
 NOTHING = LinearMap({}, 0)
-SQUARE_RANK = 3
 
 
 def add_head(
@@ -40,9 +48,13 @@ def add_head(
     what: str,
     *,
     surely: bool = False,
+    copies: bool = False,
 ) -> None:
-    """Add a head that reads `value` where the conjunction, of the selector, says; `surely` there is such a key."""
-    one_to_find = selector is not None and selector.at_most_one and bos_logit < 0
+    """Add a head that reads `value` where the conjunction, of the selector, says.
+
+    `surely` there is such a key; it `copies` if all that it finds there is equal.
+    """
+    one_to_find = selector is not None and (selector.at_most_one or copies) and bos_logit < 0
     same = conjunction, bos_logit, one_to_find, surely  # as for another value that is read there
     if same not in translation.attention:
         translation.attention[same] = _attention(translation, *same)
@@ -178,8 +190,8 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
     """Any literal, from one-hot codes of classes of keys and queries.
 
     Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
-    not shift them at all; where one key has to be found, by a `tolerance`, a sixteenth of the gap. Compact codes
-    multiply errors, so they are for exact one-hot codes only.
+    not shift them at all; where one key has to be found, or several with one value, by a `tolerance`, a sixteenth of
+    the gap. Compact codes multiply errors, so they are for exact one-hot codes only.
     """
     sides = []
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
@@ -197,8 +209,9 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
     selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
+    compact = translation.on("rank") and exact
     query_map, key_map = (
-        selector_logits(selected, translation.typed.options.gap, compact=translation.on("rank") and exact)
+        selector_logits(selected, translation.typed.options.gap, compact=compact, legible=literal.legible)
         if numbers is None
         else square_logits(*numbers)
     )
@@ -222,7 +235,7 @@ def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDA
 def _own_numbers(
     translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
-    """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
+    """Numbers for a matching of more classes than these take coordinates, if their codes are the s-ops' own."""
     if not translation.on("match") or translation.typed.options.gap != GAP:
         return None
     domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
@@ -230,7 +243,7 @@ def _own_numbers(
     if any(variable is not side for variable, side in zip(held, sides, strict=True)):
         return None
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
-    if len(numbers) < 2 or min(literal.selected.shape) <= SQUARE_RANK:
+    if len(numbers) < 2 or selector_rank(literal.selected) <= SQUARE_RANK:
         return None
     return own_numbers(literal.selected, numbers[0], numbers[1])
 

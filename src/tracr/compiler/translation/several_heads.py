@@ -44,7 +44,7 @@ def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Pl
         part = replace(_part(translation, node, space, number), noise=noise)
         what = f"part {number} of {len(plan.heads)} of {node.label}"
         writes = ((part, np.eye(part.size)),)
-        add_head(translation, selector, conjunction, translation.default_logit, value, writes, what)
+        add_head(translation, selector, conjunction, translation.default_logit, value, writes, what, copies=True)
         total = total + read_code(part)
     table = np.eye(space.size)
     if not selector.always:

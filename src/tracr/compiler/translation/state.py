@@ -56,8 +56,9 @@ class Translation:
         key = selector, reader, width
         if key not in self._plans:
             longest = self.typed.options.max_seq_len
+            split = selector in self.typed.stored.split
             self._plans[key] = choose_plan(
-                self.typed.selectors, selector, reader, longest, width, compact=self.on("rank")
+                self.typed.selectors, selector, reader, longest, width, compact=self.on("rank"), split=split
             )
         plan = self._plans[key]
         if plan is None:

@@ -133,9 +133,10 @@ def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
 
 def typed_json(typed: Typed) -> dict[str, Any]:
     """Everything but the options and the tables."""
-    stored = {"sums": list(typed.stored.sums), "few_bits": typed.stored.few_bits}
+    chosen = typed.stored
+    stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
     return {
-        **({"stored": stored} if typed.stored != Stored() else {}),
+        **({"stored": stored} if chosen != Stored() else {}),
         "lengths": list(typed.lengths),
         "outputs": [[encode_value(name), output] for name, output in typed.outputs],
         "sops": [_sop_json(node) for node in typed.sops.values()],
@@ -237,11 +238,13 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
 
 
 def _read_stored(reader: Reader, typed: Typed) -> Stored:
-    given = reader.object(("sums", "few_bits"))
-    sums = tuple(place.integer() for place in given["sums"].items())
+    given = reader.object(("split", "sums", "few_bits"))
+    split, sums = (tuple(place.integer() for place in given[name].items()) for name in ("split", "sums"))
+    if any(number not in typed.selectors for number in split):
+        given["split"].fail("names a selector that is not there")
     if any(number not in typed.sops or sum_of(typed, typed.sops[number]) is None for number in sums):
         given["sums"].fail("names a table that is no sum")
-    return Stored(sums, given["few_bits"].boolean())
+    return Stored(split, sums, given["few_bits"].boolean())
 
 
 def _check(typed: Typed, reader: Reader) -> None:

@@ -1,0 +1,85 @@
+"""Which selectors more and narrower heads read than need be: those that make the model much smaller.
+
+An order of many values is as many matchings as its numbers have bits, and what is not equal is everything less what is
+(`plans.py`). That is narrower. But every head takes a direction, all of a layer are as wide as the widest, and counts
+that are sums are not exact, so that some of their readers need them cleaned, which may take a layer. So models are
+compared: a split takes no more layers and, as it buys parameters with heads, far fewer parameters.
+
+Level 2 starts from what level 1 has, so that it has no more heads, and splits less if that is no larger in anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tracr.compiler.passes import PASSES
+from tracr.compiler.plans import Reader, choose_plan
+from tracr.compiler.rewrite import Measure
+from tracr.compiler.typed import Attention, CompositeNode, Stored, Typed, Width
+from tracr.craft.heads import LEGIBLE
+
+__all__ = ["split"]
+
+WORTH = 3 / 4  # the parameters that are left if a split is worth its heads
+
+
+def split(typed: Typed, measured: Measure) -> Typed:
+    """The program with its large comparisons split where that pays."""
+    found = tuple(dict.fromkeys(_narrower(typed)))
+    if not found:
+        return typed
+    if typed.options.level <= 1:
+        return _chosen(typed, found, measured)
+    chosen = _chosen(_at_level_1(typed), found, measured).stored.split
+    return _rejoined(typed, chosen, measured) if chosen else typed
+
+
+def _narrower(typed: Typed) -> Iterator[int]:
+    """The selectors that cost far less with more heads, as far as can be said without the rest of the program."""
+    for node in typed.sops.values():
+        if not isinstance(node.op, Attention):
+            continue
+        selector = node.op.selector
+        if not isinstance(node.op, Width) and not isinstance(typed.selectors[selector], CompositeNode):
+            continue  # one head copies or averages
+        if all(min(literal.table.shape) <= LEGIBLE for literal in typed.literals(selector)):
+            continue
+        reader: Reader = "width" if isinstance(node.op, Width) else "copy" if node.op.copies else "mean"
+        whole, apart = (
+            choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=split)
+            for split in (False, True)
+        )
+        if whole and apart and apart.cost <= WORTH * whole.cost:
+            yield selector
+
+
+def _chosen(typed: Typed, found: tuple[int, ...], measured: Measure) -> Typed:
+    """The program with all of them split, or with those that pay one after the other."""
+    best = measured(typed, None)
+    for more in dict.fromkeys((found, *((number,) for number in found))):
+        apart = replace(typed, stored=Stored(split=typed.stored.split + more))
+        size = measured(apart, best.layers if best else None)
+        if size and (best is None or size.parameters <= WORTH * best.parameters):
+            typed, best = apart, size
+            if typed.stored.split == found:
+                break
+    return typed
+
+
+def _rejoined(whole: Typed, split: tuple[int, ...], measured: Measure) -> Typed:
+    """The program with these selectors split; without one of them, or all, if that is no larger in anything."""
+    typed = replace(whole, stored=Stored(split=split))
+    size = measured(typed, None)
+    for fewer in dict.fromkeys(((), *(tuple(other for other in split if other != one) for one in split))):
+        less = replace(whole, stored=Stored(split=fewer)) if fewer else whole
+        own = measured(less, None)
+        if own and (size is None or all(new <= old for new, old in zip(own, size, strict=True))):
+            typed, size = less, own
+    return typed
+
+
+def _at_level_1(typed: Typed) -> Typed:
+    options = typed.options
+    passes = [name for name in options.passes or () if PASSES[name].level == 1]
+    return replace(typed, options=replace(options, level=1, passes=passes))

@@ -1,0 +1,162 @@
+"""Large comparisons are several narrow heads where that makes the model smaller; a higher level is never larger."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import tracr
+from tests.agreement import assert_agrees, compile_quietly
+from tracr.compiler.options import LEVELS
+from tracr.model.compiled import CompiledModel
+from tracr.model.saving.json_reader import parse
+from tracr.model.saving.program_json import read_typed, typed_tables
+from tracr.rasp import programs, rasp
+from tracr.rasp.rasp import Comparison, SOp
+
+tokens, indices = rasp.tokens, rasp.indices
+SORT_UNIQUE = programs.make_sort_unique(tokens, tokens)
+OTHERS = rasp.SelectorWidth(rasp.Select(tokens, tokens, Comparison.NEQ))
+RANKS = rasp.SelectorWidth(rasp.Select(OTHERS, indices, Comparison.EQ))
+
+
+def order(keys: SOp = tokens) -> SOp:
+    """How many tokens are smaller."""
+    return rasp.SelectorWidth(rasp.Select(keys, keys, Comparison.LT))
+
+
+def size(model: CompiledModel) -> tuple[int, int, int, int]:
+    """Layers, parameters, dimensions and heads."""
+    heads = sum(len(layer.heads) for layer in model.schedule.layers)
+    return model.n_layers, model.n_parameters, model.d_model, heads
+
+
+def agrees(model: CompiledModel, program: SOp, vocab: int, longest: int) -> None:
+    """On random inputs, some with many equal tokens."""
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(1, most + 1, length).tolist() for length in (1, 2, longest) for most in (2, vocab, vocab)]
+    assert_agrees(model, program, inputs)
+
+
+# The library
+
+
+@cache
+def benchmark_cases() -> ModuleType:
+    """What the benchmarks measure."""
+    path = Path(__file__).parents[2] / "benchmarks" / "sides" / "cases.py"
+    spec = importlib.util.spec_from_file_location("cases_of_split", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["cases_of_split"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+SLOW = {("nary_sequencemap", 50), ("induction", 50)}
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        pytest.param(name, most, marks=[pytest.mark.slow] if (name, most) in SLOW else [])
+        for name in programs.EXAMPLES
+        for most in (10, 20, 50)
+    ],
+)
+def test_no_level_is_larger_than_the_one_below(name: str, most: int) -> None:
+    """Level 1 in layers and parameters, level 2 also in dimensions and heads."""
+    case = benchmark_cases().Case(name, most, most)
+    sizes = []
+    for level in LEVELS:
+        try:
+            sizes.append(size(compile_quietly(case.build(programs, rasp), case.vocab, case.length, level=level)))
+        except tracr.CompileError:
+            sizes.append((10**9,) * 4)  # too large, at a low level
+    zero, one, two = sizes
+    assert all(own <= other for own, other in zip(one[:2], zero[:2], strict=True)), sizes
+    assert all(own <= other for own, other in zip(two, one, strict=True)), sizes
+
+
+# What is split
+
+
+@pytest.mark.parametrize(("vocab", "longest"), [(300, 10), (1000, 6)])
+@pytest.mark.parametrize("program", [order(), SORT_UNIQUE, programs.make_sort_composite(tokens, tokens)])
+def test_an_order_of_very_many_values_is_split(program: SOp, vocab: int, longest: int) -> None:
+    """Into heads of small rank, which take far fewer parameters and no layer more."""
+    zero, one, two = (compile_quietly(program, range(1, vocab + 1), longest, level=level) for level in LEVELS)
+    assert zero.n_layers == one.n_layers == two.n_layers
+    assert 2 * one.n_parameters < zero.n_parameters
+    assert 10 * two.n_parameters < zero.n_parameters
+    for model in (one, two):
+        assert model.typed.stored.split
+        assert max(head.query.width for head in model.schedule.layers[0].heads) <= 4 + longest
+        agrees(model, program, vocab, longest)
+
+
+def test_a_small_gain_is_not_worth_the_heads() -> None:
+    """At (50, 50) a head of rank 51 stays."""
+    for level, heads in ((0, 2), (1, 2), (2, 2)):
+        model = compile_quietly(SORT_UNIQUE, range(1, 51), 50, level=level)
+        assert size(model)[3] == heads
+        assert not model.typed.stored.split
+        agrees(model, SORT_UNIQUE, 50, 50)
+
+
+def test_a_split_takes_no_layer_more() -> None:
+    """Counts that other keys are counted by must be exact: sums would have to be cleaned."""
+    assert compile_quietly(OTHERS, range(1, 61), 10).typed.stored.split
+    for level in LEVELS:
+        model = compile_quietly(RANKS, range(1, 61), 10, level=level)
+        assert model.n_layers == 2
+        assert not model.typed.stored.split
+        agrees(model, RANKS, 60, 10)
+
+
+def test_one_of_two_comparisons_is_split() -> None:
+    """Each is as it is best: sums for what is only put out, one head for what is counted by."""
+    previous = rasp.Aggregate(rasp.Select(indices, indices, lambda k, q: k == q - 1), tokens, 1)
+    outputs = {"order": order(previous), "ranks": RANKS}
+    models = [compile_quietly(outputs, range(1, 301), 5, level=level) for level in LEVELS]
+    assert [len(model.typed.stored.split) for model in models] == [0, 1, 1]
+    for model in models:
+        assert model.n_layers <= models[0].n_layers
+        assert model.verify(200)
+
+
+def test_rough_counts_are_good_enough_to_copy_by() -> None:
+    """Where all keys that are found hold one value, it does not matter how they share the attention."""
+    model = compile_quietly(SORT_UNIQUE, range(1, 301), 12)
+    assert model.typed.stored.split
+    assert not [variable.label for variable in model.circuit.variables if "clean" in variable.label]
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(1, most + 1, 12).tolist() for most in (1, 2, 5, 300) for _ in range(20)]
+    assert_agrees(model, SORT_UNIQUE, rows)
+
+
+def test_saved_models_stay_split(tmp_path: Path) -> None:
+    """A selector that is not there is refused."""
+    model = compile_quietly(order(), range(1, 301), 5)
+    model.save(tmp_path / "model")
+    assert tracr.load(tmp_path / "model").typed.stored == model.typed.stored
+    program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
+    program["stored"]["split"] = [99]
+    with pytest.raises(tracr.FormatError, match="selector that is not there"):
+        read_typed(parse(json.dumps(program).encode(), "model.json"), typed_tables(model.typed), model.options)
+
+
+@pytest.mark.parametrize("passes", [{"rank": False}, {"match": False}, {"fold": False, "factor": False}])
+def test_passes_that_are_off(passes: dict[str, bool]) -> None:
+    """Without `rank` nothing is split; without others it is right as well."""
+    model = compile_quietly(SORT_UNIQUE, range(1, 301), 6, level=2, passes=passes)
+    assert bool(model.typed.stored.split) is passes.get("rank", True)
+    agrees(model, SORT_UNIQUE, 300, 6)
