@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -84,6 +85,32 @@ def test_no_level_is_larger_than_the_one_below(name: str, most: int) -> None:
     zero, one, two = sizes
     assert all(own <= other for own, other in zip(one[:2], zero[:2], strict=True)), sizes
     assert all(own <= other for own, other in zip(two, one, strict=True)), sizes
+
+
+READERS: dict[str, Callable[[SOp], SOp]] = {
+    "put out": lambda count: count,
+    "mapped": lambda count: rasp.Map(lambda x: x % 3, count),
+    "added": lambda count: rasp.numerical(count) + 1,
+    "compared": lambda count: rasp.SequenceMap(lambda x, y: x > y, count, indices),
+    "copied by": lambda count: rasp.Aggregate(rasp.Select(count, indices, Comparison.EQ), tokens, 0),
+    "averaged by": lambda count: rasp.Aggregate(rasp.Select(count, indices, Comparison.LEQ), tokens, 0),
+    "counted by": lambda count: rasp.SelectorWidth(rasp.Select(count, indices, Comparison.EQ)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("comparison", [Comparison.LT, Comparison.NEQ, Comparison.EQ])
+@pytest.mark.parametrize(("vocab", "longest"), [(30, 20), (200, 6)])
+def test_whatever_reads_a_count(reader: str, comparison: Comparison, vocab: int, longest: int) -> None:
+    """Level 1 takes no more layers or parameters than level 0, level 2 no more layers, and all are right."""
+    program = READERS[reader](rasp.SelectorWidth(rasp.Select(tokens, tokens, comparison)))
+    models = [compile_quietly(program, range(1, vocab + 1), longest, level=level) for level in LEVELS]
+    zero, one, two = map(size, models)
+    assert one[0] <= zero[0]
+    assert one[1] <= zero[1]
+    assert two[0] <= one[0]
+    for model in models:
+        agrees(model, program, vocab, longest)
 
 
 # What is split

@@ -111,3 +111,4 @@ def test_own_numbers_of_a_matching() -> None:
     assert own_numbers(np.eye(5, dtype=bool), numbers / 2, numbers / 2) is None
     assert own_numbers(np.tri(5, dtype=bool), numbers, numbers) is None
     assert own_numbers(np.eye(5, dtype=bool), numbers, 3000 + numbers) is None
+    assert own_numbers(np.tile(np.eye(5, dtype=bool)[2], (5, 1)), numbers, numbers) is None

@@ -9,7 +9,7 @@
 Cost is counted in directions, neurons and widths of heads. Each is a row or column of the weights, as long as the
 residual stream is wide, so the cost times d_model is about the number of parameters. The heads of a layer have one
 width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
-left out. The least cost wins; of equal ones the first in the list above.
+left out. The least cost wins; of equal ones that with the smaller ranks, then the first in the list above.
 
 What can be one head is read by several only if the whole model is smaller for it, which is for `split.py` to say.
 """
@@ -56,7 +56,7 @@ class Plan:
         heads, read = len(self.heads), self.width
         if self.kind == "sums" and self.reader == "mean":
             read += 1
-        total = heads * max((max(self._rank(conjunction) + SPECIAL, read) for _, conjunction in self.heads), default=0)
+        total = heads * max(SPECIAL + max(self.ranks, default=0), read)
         if self.kind == "one head":
             return total
         directions = heads * read
@@ -64,9 +64,12 @@ class Plan:
             return total + directions + 2 * read
         return total + directions + 5 * (self.longest + 1) if self.reader == "mean" else total + directions
 
-    def _rank(self, conjunction: Conjunction) -> int:
-        return sum(
-            literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """Those of the heads' patterns."""
+        return tuple(
+            sum(literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals)
+            for _, conjunction in self.heads
         )
 
     def __str__(self) -> str:
@@ -106,7 +109,7 @@ def choose_plan(
         splits = [tuple(_split(heads)) for heads in candidates]
         candidates += [heads for heads in splits if heads not in candidates]
     plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
-    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: plan.cost)
+    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: (plan.cost, sum(plan.ranks)))
 
 
 def _kind(heads: Heads, reader: Reader) -> Choice["one head", "parts", "sums"]:

@@ -1,9 +1,9 @@
-"""Which selectors more and narrower heads read than need be: those that make the model much smaller.
+"""Which selectors more and narrower heads read than need be: those that make the model smaller.
 
 An order of many values is as many matchings as its numbers have bits, and what is not equal is everything less what is
 (`plans.py`). That is narrower. But every head takes a direction, all of a layer are as wide as the widest, and counts
 that are sums are not exact, so that some of their readers need them cleaned, which may take a layer. So models are
-compared: a split takes no more layers and, as it buys parameters with heads, far fewer parameters.
+compared: a split takes no more layers, and fewer parameters by as much as its heads are worth.
 
 Level 2 starts from what level 1 has, so that it has no more heads, and splits less if that is no larger in anything.
 """
@@ -21,7 +21,7 @@ from tracr.craft.heads import LEGIBLE
 
 __all__ = ["split"]
 
-WORTH = 3 / 4  # the parameters that are left if a split is worth its heads
+WORTH = 0.96  # what each head more may leave of the parameters
 
 
 def split(typed: Typed, measured: Measure) -> Typed:
@@ -36,7 +36,7 @@ def split(typed: Typed, measured: Measure) -> Typed:
 
 
 def _narrower(typed: Typed) -> Iterator[int]:
-    """The selectors that cost far less with more heads, as far as can be said without the rest of the program."""
+    """The selectors that cost less with more heads, as far as can be said without the rest of the program."""
     for node in typed.sops.values():
         if not isinstance(node.op, Attention):
             continue
@@ -50,7 +50,7 @@ def _narrower(typed: Typed) -> Iterator[int]:
             choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=split)
             for split in (False, True)
         )
-        if whole and apart and apart.cost <= WORTH * whole.cost:
+        if whole and apart and apart.cost < WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
             yield selector
 
 
@@ -60,7 +60,7 @@ def _chosen(typed: Typed, found: tuple[int, ...], measured: Measure) -> Typed:
     for more in dict.fromkeys((found, *((number,) for number in found))):
         apart = replace(typed, stored=Stored(split=typed.stored.split + more))
         size = measured(apart, best.layers if best else None)
-        if size and (best is None or size.parameters <= WORTH * best.parameters):
+        if size and (best is None or size.parameters < WORTH ** (size.heads - best.heads) * best.parameters):
             typed, best = apart, size
             if typed.stored.split == found:
                 break

@@ -179,7 +179,8 @@ def own_numbers(selected: NDArray[np.bool_], queries: Array, keys: Array) -> tup
     """Numbers for the queries and keys of a matching that are the keys' own, and linear in the queries' own.
 
     With them codes need not tell values apart to be squared (`matching_logits`): a number and its square are enough.
-    `None` if there are none, or if they are no integers that float32 squares exactly.
+    `None` if there are none, if all queries select one key (a flag is enough for that), or if they are no integers that
+    float32 squares exactly.
 
     >>> own_numbers(np.eye(3, k=-1, dtype=bool), np.arange(3.0), np.arange(3.0))[0].tolist()
     [-1.0, 0.0, 1.0]
@@ -189,7 +190,7 @@ def own_numbers(selected: NDArray[np.bool_], queries: Array, keys: Array) -> tup
         return None
     factor = (keys[columns[-1]] - keys[columns[0]]) / (queries[rows[-1]] - queries[rows[0]])
     numbers = factor * queries + (keys[columns[0]] - factor * queries[rows[0]])
-    if ((numbers[:, None] == keys[None, :]) != selected).any():
+    if not factor or ((numbers[:, None] == keys[None, :]) != selected).any():
         return None
     both = np.concatenate([numbers, keys])
     return (numbers, keys) if (both == np.round(both)).all() and np.abs(both).max() <= SQUARES / 2 else None

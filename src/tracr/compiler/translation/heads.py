@@ -15,16 +15,7 @@ from tracr.compiler.translation.numbers import one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
 from tracr.craft.grouping import at_most_one, group_rows
-from tracr.craft.heads import (
-    SQUARE_RANK,
-    Head,
-    attend,
-    number_logits,
-    own_numbers,
-    selector_logits,
-    selector_rank,
-    square_logits,
-)
+from tracr.craft.heads import SQUARE_RANK, Head, attend, number_logits, own_numbers, selector_logits, square_logits
 from tracr.craft.linear import ONE, LinearMap, present, read_code
 from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
@@ -235,7 +226,7 @@ def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDA
 def _own_numbers(
     translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
-    """Numbers for a matching of more classes than these take coordinates, if their codes are the s-ops' own."""
+    """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
     if not translation.on("match") or translation.typed.options.gap != GAP:
         return None
     domains = [translation.typed.sops[number].domain for number in (literal.queries, literal.keys)]
@@ -243,7 +234,7 @@ def _own_numbers(
     if any(variable is not side for variable, side in zip(held, sides, strict=True)):
         return None
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
-    if len(numbers) < 2 or selector_rank(literal.selected) <= SQUARE_RANK:
+    if len(numbers) < 2 or min(literal.selected.shape) <= SQUARE_RANK:
         return None
     return own_numbers(literal.selected, numbers[0], numbers[1])
 
