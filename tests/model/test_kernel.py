@@ -43,6 +43,15 @@ def _logits(model: tracr.CompiledModel, parameters: Parameters, ids: np.ndarray,
 
 
 @needed
+def test_biases_cancel_before_they_are_multiplied() -> None:
+    """A key's bias, which the BOS direction cancels, once met a query's square first, and BOS's logit was lost."""
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
+    model = tracr.compile(rasp.SelectorWidth(same & before), range(1, 1001), 6, level=2)
+    assert model([700, 3, 700, 1000, 1000, 700]) == [0, 0, 1, 0, 1, 2]
+
+
+@needed
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", ["hist", "frac_prevs", "sort_freq", "dyck1", "detect_pattern", "closer"])

@@ -212,8 +212,8 @@ class _Packed:
         return free
 
     def _tabulated(self, side: _Map) -> _Table:
-        """What a known map makes of tokens, and of positions."""
-        return _apart(side.of_rows(self._tokens), side.of_rows(self._positions) + side.bias)
+        """What a known map makes of tokens, and of positions; biases, which BOS and PAD cancel, go with the tokens."""
+        return _apart(side.of_rows(self._tokens) + side.bias, side.of_rows(self._positions))
 
     def _unembed(self, unembed: _Map) -> None:
         """Logits that are dimensions of the residual stream are read there."""
