@@ -134,21 +134,34 @@ static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
     return found;
 }
 
+/* What is known of an item, behind the entries that a map has; how many it has then. What token and position add to the
+   same number is added before anything is multiplied: they may cancel. */
+static int add_known(const side *s, int class, int position, int entries, const memory *m) {
+    int first = entries;
+    for (int e = s->classes.start[class]; e < s->classes.start[class + 1]; e++, entries++) {
+        m->input[entries] = s->classes.column[e];
+        m->weight[entries] = s->classes.value[e];
+    }
+    for (int e = s->positions.start[position]; e < s->positions.start[position + 1]; e++) {
+        int own = first;
+        while (own < entries && m->input[own] != s->positions.column[e]) own++;
+        if (own == entries) {
+            m->input[entries] = s->positions.column[e];
+            m->weight[entries++] = 0.0f;
+        }
+        m->weight[own] += s->positions.value[e];
+    }
+    return entries;
+}
+
 /* The keys, or values, as lists of what is not zero: a map from queries to scores, if the weights are the keys. */
 static map by_key(const side *s, const int32_t *class, const pattern *p, rows computed, const memory *m) {
     int entries = 0;
     for (int t = 0; t < p->keys; t++) {
         int at = p->first[t];
         m->start[t] = entries;
-        if (s->known) {
-            const table *parts[] = {&s->classes, &s->positions};
-            int row[] = {class[at], at};
-            for (int k = 0; k < 2; k++)
-                for (int e = parts[k]->start[row[k]]; e < parts[k]->start[row[k] + 1]; e++, entries++) {
-                    m->input[entries] = parts[k]->column[e];
-                    m->weight[entries] = parts[k]->value[e];
-                }
-        } else
+        if (s->known) entries = add_known(s, class[at], at, entries, m);
+        else
             for (int d = 0; d < s->width; d++) {
                 m->input[entries] = d;
                 m->weight[entries] = ((const float *)(computed.first + d * computed.stride))[at];
@@ -318,7 +331,7 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
         input.item = next(&at, length, sizeof(int32_t));
         if (block) m.inputs[n] = input;
     }
-    size_t lanes = (size_t)m.size * LANES, entries = 2 * (size_t)length * net->width + 1, shares = (size_t)length * m.size;
+    size_t lanes = (size_t)m.size * LANES, entries = (size_t)length * net->width + 1, shares = (size_t)length * m.size;
     m.all.stride = (size_t)at_once * m.size;
     m.all.first = next(&at, net->rows * m.all.stride, sizeof(vector));
     m.queries = next(&at, (size_t)net->width * m.size, sizeof(vector));
