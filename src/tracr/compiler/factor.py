@@ -55,9 +55,10 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
 
 
 def factored_kinds(before: Circuit, after: Circuit) -> list[set[Kind]]:
-    """Of what kinds functions might be embedded for nothing: those of which variables were factored."""
+    """Of what kinds functions might be embedded for nothing: of which there are some, and variables were factored."""
     left = {source.variable for source in after.embedded}
     kinds = {_kind(source) for source in before.embedded if source.variable not in left}
+    kinds = {_kind(source) for source in embed_functions(before, kinds).embedded[len(before.embedded) :]}
     return [kinds, *([{kind} for kind in sorted(kinds)] if len(kinds) > 1 else [])] if kinds else []
 
 
