@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Circuit, Component, Embedded
 from tracr.compiler.domains import Finite
@@ -98,28 +100,27 @@ def factor(circuit: Circuit) -> Circuit:
 
 def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     old = source.variable
+    maps = dict.fromkeys((linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks)
+    if not maps:
+        return circuit
     codes = source.by_token if source.by_token is not None else source.by_position
     assert codes is not None
-    somewhere = bool((codes.sum(axis=1) == 1).all())  # a value for every token, or position
-    maps = [(linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks]
     different = {linear: group_rows(linear.blocks[old].T) for linear, _ in maps}
-    used = np.any([linear.blocks[old].any(axis=1) for linear, _ in maps], axis=0) if maps else np.zeros(0, dtype=bool)
+    columns = _Columns(np.concatenate([linear.blocks[old].T[different[linear][0]] for linear, _ in maps]))
+    shifting = [biased and _is_exact(linear) for linear, biased in maps for _ in different[linear][0]]
+    if not (codes.sum(axis=1) == 1).all():  # no value for some token, or position
+        shifting = [False] * len(shifting)
+    used = int(np.count_nonzero(columns.rows.any(axis=0)))
     present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
-    for shifts in (somewhere, False):
-        basis = _Basis(old)
-        for linear, biased in maps:
-            exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
-            for column in linear.blocks[old].T[different[linear][0]]:
-                basis.add(column, shifts=biased and shifts and exact)
-            if len(basis.classes) > used.sum():
-                return circuit
-        if not maps:
+    unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
+    for shifts in (shifting, [False] * len(shifting)) if any(shifting) else (shifting,):
+        basis = _Basis(old, columns, shifts)
+        if len(basis.classes) > used:
             return circuit
-        reads, new, table = basis.finish()
-        unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
-        added = len(unread) if any(read.shift for read in reads) else 0
-        if new.size + added < used.sum():
-            break
+        if basis.size < used:
+            reads, new, table = basis.finish()
+            if new.size + (len(unread) if any(read.shift for read in reads) else 0) < used:
+                break
     else:
         return circuit
     places = iter(reads)
@@ -154,6 +155,10 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
         for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
             read[special] = np.ones(1, dtype=bool)
     return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
+
+
+def _is_exact(linear: LinearMap) -> bool:
+    return all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
 
 
 def _in_terms_of(
@@ -193,6 +198,17 @@ def _rewired(component: Component, through: Callable[[LinearMap], LinearMap]) ->
             return replace(component, query=query, key=key, value=value)
 
 
+class _Columns:
+    """Columns, each a row here: those that are multiples of each other, up to constants, have the same shapes."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows
+        self.keys, self.shapes, self.shifted = map(_bytes, (rows, _shapes(rows), _shapes(rows - rows[:, :1])))
+        self.zero = (~rows.any(axis=1)).tolist()
+        self.constant = (rows == rows[:, :1]).all(axis=1).tolist()
+        self.plain, self.units = _plain(rows)
+
+
 @dataclass(eq=False)
 class _Class:
     """Columns that are multiples of one, up to constants; `shifts` if all may have one."""
@@ -202,39 +218,45 @@ class _Class:
 
 
 class _Basis:
-    """The directions that columns are made of."""
+    """The directions that columns are made of; `shifts` says of each whether it may have a constant."""
 
-    def __init__(self, variable: Variable) -> None:
-        self.old = variable
+    def __init__(self, variable: Variable, columns: _Columns, shifts: list[bool]) -> None:
+        self.old, self.columns = variable, columns
         self.classes: list[_Class] = []
-        self._reads: list[tuple[int, float, float]] = []  # a class, a factor and a constant, for each column
         self._known: dict[bytes, int] = {}
-        self._seen: dict[tuple[bytes, bool], tuple[int, float, float]] = {}
+        seen: dict[tuple[bytes, bool], tuple[int, float, float]] = {}
+        for number, same in enumerate(zip(columns.keys, shifts, strict=True)):
+            if same not in seen:
+                seen[same] = self._read(number, shifts=same[1])
+        self._reads = [seen[same] for same in zip(columns.keys, shifts, strict=True)]
 
-    def add(self, column: Array, *, shifts: bool) -> None:
-        """Note a column, which may have been there before."""
-        same = column.tobytes(), shifts
-        if same not in self._seen:
-            self._seen[same] = self._read(column, shifts=shifts)
-        self._reads.append(self._seen[same])
-
-    def _read(self, column: Array, *, shifts: bool) -> tuple[int, float, float]:
-        """A column as a multiple of one that is known, or as a new one."""
-        shift = float(column[0]) if shifts and (column == column[0]).all() else 0.0
-        if not column.any() or 0 < abs(shift) <= LARGEST_SHIFT:
+    def _read(self, number: int, *, shifts: bool) -> tuple[int, float, float]:
+        """A column as a multiple of one that is known, or as a new one: a class, a factor and a constant."""
+        column = self.columns.rows[number]
+        shift = float(column[0]) if shifts and self.columns.constant[number] else 0.0
+        if self.columns.zero[number] or 0 < abs(shift) <= LARGEST_SHIFT:
             return -1, 0.0, shift
-        keys = [_shape(column), *([_shape(column - column[0])] if shifts else [])]
-        for key in keys:
+        keys = self.columns.shapes[number], self.columns.shifted[number]
+        for key in keys if shifts else keys[:1]:
             place = self._known.get(key, -1)
             found = _multiple(column, self.classes[place].column, shifts=shifts) if place >= 0 else None
             if found is not None:
                 self.classes[place].shifts &= shifts
                 return place, *found
-        own, unit = _plain(column)
-        for key in (_shape(column - column[0]), _shape(column)):
+        for key in keys:
             self._known[key] = len(self.classes)
-        self.classes.append(_Class(own, shifts))
-        return len(self.classes) - 1, unit, 0.0
+        self.classes.append(_Class(self.columns.plain[number], shifts))
+        return len(self.classes) - 1, self.columns.units[number], 0.0
+
+    @property
+    def size(self) -> int:
+        """How many directions there are."""
+        return len(self.classes) - len(self._polynomials) + sum(self._powers)
+
+    @property
+    def _powers(self) -> list[bool]:
+        """Whether polynomials read the number, and whether they read its square."""
+        return [any(factors[power] for factors in self._polynomials.values()) for power in (1, 2)]
 
     def finish(self) -> tuple[list[_Read], Variable, Array]:
         """Every column in terms of directions, the variable that has these, and its table [values, directions].
@@ -243,10 +265,10 @@ class _Basis:
         """
         columns: list[Array] = []
         features: list[Number | Feature] = []
-        named = self._polynomials()
+        named = self._polynomials
         terms: dict[int, _Read] = {-1: _Read(())}
-        for power, feature in ((1, NUMBER), (2, Feature("^2"))):
-            if any(factors[power] for factors in named.values()):
+        for power, feature, used in zip((1, 2), (NUMBER, Feature("^2")), self._powers, strict=True):
+            if used:
                 columns.append(self._numbers() ** power)
                 features.append(feature)
         for place, one in enumerate(self.classes):
@@ -269,6 +291,7 @@ class _Basis:
     def _numbers(self) -> Array:
         return np.array([float(value) for value in self.old.values if is_number(value)])
 
+    @cached_property
     def _polynomials(self) -> dict[int, tuple[float, float, float]]:
         """The classes that are c + bx + ax^2 for the number x, if x and x^2 are no more directions than they.
 
@@ -302,10 +325,16 @@ class _Basis:
         return replace(self.old, codebook=table, features=tuple(features))
 
 
-def _shape(column: Array) -> bytes:
-    """The same for columns that are multiples of each other, but for rounding."""
-    (hot,) = column.nonzero()
-    return (column / column[hot[0]] + 0.0).tobytes() if len(hot) else b""
+def _bytes(rows: Array) -> list[bytes]:
+    row = np.dtype((np.void, rows.shape[1] * rows.itemsize))
+    found: list[bytes] = np.ascontiguousarray(rows).view(row).ravel().tolist()
+    return found
+
+
+def _shapes(rows: Array) -> Array:
+    """The same for rows that are multiples of each other, but for rounding."""
+    first = rows[np.arange(len(rows)), (rows != 0).argmax(axis=1)]
+    return np.asarray(rows / np.where(first == 0, 1.0, first)[:, None] + 0.0)
 
 
 def _polynomial(column: Array, numbers: Array, *, shifts: bool) -> tuple[float, float, float] | None:
@@ -360,14 +389,21 @@ def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float]
     return None
 
 
-def _plain(column: Array) -> tuple[Array, float]:
-    """The column in terms of its smallest entry, and that, if nothing is rounded by it."""
-    hot = column[column != 0]
-    unit = float(hot[np.abs(hot).argmin()])
-    plain = column / unit
-    same = (plain * unit == column).all() and _exact(column, plain, np.array([unit]))
-    return (plain, unit) if same else (column, 1.0)
+def _plain(rows: Array) -> tuple[Array, list[float]]:
+    """Every row in terms of its smallest entry, and that, if nothing is rounded by it."""
+    sizes = np.where(rows == 0, np.inf, np.abs(rows))
+    units = rows[np.arange(len(rows)), sizes.argmin(axis=1), None]
+    units = np.where(units == 0, 1.0, units)
+    plain = rows / units
+    exact = (plain * units == rows) & _held(rows) & _held(plain) & _held(units)
+    same = exact.all(axis=1, keepdims=True)
+    return np.where(same, plain, rows), np.where(same, units, 1.0)[:, 0].tolist()
 
 
 def _exact(*arrays: Array) -> bool:
-    return all(bool((array.astype(np.float32) == array).all()) for array in arrays)
+    return all(bool(_held(array).all()) for array in arrays)
+
+
+def _held(array: Array) -> NDArray[np.bool_]:
+    """Where float32 rounds nothing."""
+    return np.asarray(array.astype(np.float32) == array)
