@@ -12,10 +12,10 @@ variable it is, where that takes no more directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from tracr.compiler.circuit import Circuit, Component, Embedded
 from tracr.compiler.domains import Finite
 from tracr.craft.grouping import group_rows
-from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
@@ -143,7 +142,7 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     by_token, by_position = (None if rows is None else rows @ table for rows in (source.by_token, source.by_position))
     replaced = [Embedded(new, by_token, by_position)] if new.size else []
     embedded = tuple(one for other in circuit.embedded for one in (replaced if other is source else [other]))
-    components = tuple(_rewired(component, through) for component in circuit.components)
+    components = tuple(part.with_maps([through(linear) for linear in part.maps]) for part in circuit.components)
     folded = {
         variable: through(linear) if linear in found else _in_terms_of(linear, old, new, table, present)
         for variable, linear in circuit.folded.items()
@@ -189,23 +188,14 @@ def _maps(circuit: Circuit) -> Iterator[tuple[LinearMap, bool]]:
             yield circuit.folded[variable], False
 
 
-def _rewired(component: Component, through: Callable[[LinearMap], LinearMap]) -> Component:
-    match component:
-        case MLP():
-            return replace(component, read=through(component.read))
-        case Head():
-            query, key, value = map(through, component.maps)
-            return replace(component, query=query, key=key, value=value)
-
-
 class _Columns:
     """Columns, each a row here: those that are multiples of each other, up to constants, have the same shapes."""
 
     def __init__(self, rows: Array) -> None:
         self.rows = rows
         self.keys, self.shapes, self.shifted = map(_bytes, (rows, _shapes(rows), _shapes(rows - rows[:, :1])))
-        self.zero = (~rows.any(axis=1)).tolist()
-        self.constant = (rows == rows[:, :1]).all(axis=1).tolist()
+        self.zero = [not some for some in np.any(rows, axis=1)]
+        self.constant = [bool(same) for same in np.all(rows == rows[:, :1], axis=1)]
         self.plain, self.units = _plain(rows)
 
 
@@ -267,10 +257,13 @@ class _Basis:
         features: list[Number | Feature] = []
         named = self._polynomials
         terms: dict[int, _Read] = {-1: _Read(())}
-        for power, feature, used in zip((1, 2), (NUMBER, Feature("^2")), self._powers, strict=True):
-            if used:
-                columns.append(self._numbers() ** power)
-                features.append(feature)
+        number, square = self._powers
+        if number:
+            columns.append(self._numbers())
+            features.append(NUMBER)
+        if square:
+            columns.append(self._numbers() ** 2)
+            features.append(Feature("^2"))
         for place, one in enumerate(self.classes):
             if place in named:
                 constant, *factors = named[place]
@@ -301,8 +294,10 @@ class _Basis:
         if len(numbers) < max(len(self.old.values), 2):
             return {}
         found: dict[int, tuple[float, float, float]] = {}
-        for place, one in enumerate(self.classes):
-            fit = _polynomial(one.column, numbers, shifts=one.shifts)
+        fits = _polynomials([one.column for one in self.classes], numbers)
+        for place, (one, fit) in enumerate(zip(self.classes, fits, strict=True)):
+            if not one.shifts:
+                fit = _monomial(one.column, numbers)
             reads = {read[1:] for read in self._reads if read[0] == place} if fit else ()
             if fit and all(_stays_exact(fit, numbers, *read) for read in reads):
                 found[place] = fit
@@ -327,8 +322,8 @@ class _Basis:
 
 def _bytes(rows: Array) -> list[bytes]:
     row = np.dtype((np.void, rows.shape[1] * rows.itemsize))
-    found: list[bytes] = np.ascontiguousarray(rows).view(row).ravel().tolist()
-    return found
+    found: Any = np.ascontiguousarray(rows).view(row).ravel()
+    return list(found.tolist())
 
 
 def _shapes(rows: Array) -> Array:
@@ -337,24 +332,28 @@ def _shapes(rows: Array) -> Array:
     return np.asarray(rows / np.where(first == 0, 1.0, first)[:, None] + 0.0)
 
 
-def _polynomial(column: Array, numbers: Array, *, shifts: bool) -> tuple[float, float, float] | None:
-    """c, b and a, if a column is c + bx + ax^2 of the numbers x; without `shifts`, bx or ax^2."""
-    if not shifts:
-        for power in (1, 2):
-            found = _multiple(column, numbers**power, shifts=False)
-            if found:
-                return (0.0, found[0], 0.0) if power == 1 else (0.0, 0.0, found[0])
-        return None
+def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, float, float] | None]:
+    """c, b and a for each column that is c + bx + ax^2 of the numbers x."""
     places = sorted({0, (len(numbers) - 1) // 2, len(numbers) - 1})
-    powers = np.vander(numbers[places], len(places), increasing=True)
+    held = np.array(columns).reshape(-1, len(numbers))
     try:
-        factors = np.append(np.linalg.solve(powers, column[places]), 0.0)[:3]
+        factors = np.linalg.solve(np.vander(numbers[places], len(places), increasing=True), held[:, places].T)
     except np.linalg.LinAlgError:
-        return None
-    constant, linear, square = (np.round(factors * 1024) / 1024).tolist()
-    if ((constant + linear * numbers + square * numbers**2) != column).any():
-        return None
-    return constant, linear, square
+        return [None] * len(columns)
+    rounded = np.zeros((3, len(columns)))
+    rounded[: len(places)] = np.round(factors * 1024) / 1024
+    constant, linear, square = rounded[:, :, None]
+    fitting = (constant + linear * numbers + square * numbers**2 == held).all(axis=1)
+    return [(c, b, a) if fits else None for (c, b, a), fits in zip(rounded.T.tolist(), fitting, strict=True)]
+
+
+def _monomial(column: Array, numbers: Array) -> tuple[float, float, float] | None:
+    """The same, if a column is bx or ax^2."""
+    for power in (1, 2):
+        found = _multiple(column, numbers**power, shifts=False)
+        if found:
+            return (0.0, found[0], 0.0) if power == 1 else (0.0, 0.0, found[0])
+    return None
 
 
 def _stays_exact(fit: tuple[float, float, float], numbers: Array, factor: float, shift: float) -> bool:

@@ -119,7 +119,8 @@ class _Turn(NamedTuple):
 
 def _turns(schedule: Schedule, places: Sequence[Place], apart: Layout) -> list[_Turn]:
     last = last_reads(schedule)
-    kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable, _ in places}
+    variables = dict.fromkeys(variable for variable, _ in places)
+    kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable in variables}
     return [
         _Turn(since, max(last.get(variable, -1), since + 1), *kinds[variable])  # without prune some are never read
         for (variable, _), since in zip(places, apart.since, strict=True)

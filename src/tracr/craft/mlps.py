@@ -57,6 +57,11 @@ class MLP:
         """What the neurons read the residual stream with."""
         return (self.read,)
 
+    def with_maps(self, maps: Sequence[LinearMap], writes: tuple[tuple[Variable, Array], ...] | None = None) -> MLP:
+        """The neurons reading, and perhaps writing, with other matrices."""
+        (read,) = maps
+        return MLP(self.label, read, writes or self.writes, self.what, self.as_linear, self.clears)
+
     @property
     def reads(self) -> tuple[Variable, ...]:
         """Every variable the neurons read."""
