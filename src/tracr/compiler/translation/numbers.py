@@ -33,8 +33,7 @@ class FunctionOfNumber:
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
         codes = translation.told_apart(node, codes)
-        self.node, self.read, self.points, self.codes = node, read, points, codes
-        self.tolerance = translation.tolerances.get(node.id, 0.0)
+        self.translation, self.node, self.read, self.points, self.codes = translation, node, read, points, codes
         self.space = translation.space(node)
         self.table = translation.rows(node, self.space, codes)
 
@@ -43,7 +42,7 @@ class FunctionOfNumber:
         if not self.space.numerical:
             units = steps(self.node, self.read, self.points, self.table)
             return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
-        precise = [units for units in self._candidates() if _precise(units, self.table, self.tolerance)]
+        precise = [units for units in self._candidates() if self._precise(units.noise.error)]
         return min(precise, key=lambda units: units.count, default=None)
 
     def _candidates(self) -> list[Units]:
@@ -61,13 +60,19 @@ class FunctionOfNumber:
                 raise
         return candidates
 
-    def write(self, translation: Translation, units: Units | None) -> None:
+    def _precise(self, error: float) -> bool:
+        """Whether a number comes out within a tolerance relative to the smallest it must be right for, or its own."""
+        smallest = float(np.abs(self.table[:, 0]).min(initial=np.inf))
+        usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
+        return error <= usual or error <= self.translation.tolerances.get(self.node.id, 0.0)
+
+    def write(self, units: Units | None) -> None:
         """Add the MLP of `units`, or, if there are none, the two MLPs through the runs of equal results."""
         if units is None:
-            variable = self._through_runs(translation)
+            variable = self._through_runs(self.translation)
         else:
-            variable = translation.write_mlp(self.space, units, describe(translation.typed, self.node))
-        translation.variables[self.node.id] = variable
+            variable = self.translation.write_mlp(self.space, units, describe(self.translation.typed, self.node))
+        self.translation.variables[self.node.id] = variable
 
     def _through_runs(self, translation: Translation) -> Variable:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
@@ -86,7 +91,7 @@ class FunctionOfNumber:
 def write_function(translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
     """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
     function = FunctionOfNumber(translation, node, read, points, codes)
-    function.write(translation, function.direct())
+    function.write(function.direct())
 
 
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
@@ -156,13 +161,6 @@ def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]
     order = domain.ascending[0].tolist()
     others = {domain.values[code]: table[code] for code in domain.others.tolist()}
     return order, others
-
-
-def _precise(units: Units, table: Array, tolerance: float) -> bool:
-    """Whether a number comes out within its tolerance, or one relative to the smallest number it must be right for."""
-    smallest = float(np.abs(table[:, 0]).min(initial=np.inf))
-    usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
-    return units.noise.error <= max(usual, tolerance)
 
 
 def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[None, Array]:

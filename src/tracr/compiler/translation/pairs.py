@@ -62,7 +62,7 @@ def _write_sum(
         units = function.direct()
         if must_be_exact and (units is None or units.noise != EXACT):
             return False
-        function.write(translation, units)
+        function.write(units)
     except CompileError:  # too close, or too rough: the table of pairs remains
         return False
     return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,13 +36,17 @@ class Translation:
         self.codebook = Codebook(typed)
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
-        self.tolerances = tolerances(typed) if typed.options.on("match") else {}
         self.attention: dict[object, tuple[LinearMap, LinearMap]] = {}
         self._plans: dict[tuple[int, Reader, int], Plan | None] = {}
         self._clean: dict[Variable, Variable] = {}
         self._numbers: dict[int, Variable] = {}
         self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
+
+    @cached_property
+    def tolerances(self) -> dict[int, float]:
+        """How far off s-ops may be stored, where that is more than usual."""
+        return tolerances(self.typed) if self.on("match") else {}
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
