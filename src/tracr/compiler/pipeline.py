@@ -35,7 +35,7 @@ from functools import cached_property
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import Construction, construct
+from tracr.compiler.construct import Construction, construct, lay_out
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -125,8 +125,8 @@ class _Attempt:
 
     @cached_property
     def size(self) -> Size:
-        construction = _constructed(self.factored, assign_to_layers)
-        return size_of(construction.schedule, construction.width)
+        schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
+        return size_of(schedule, layout.width)
 
 
 class _Attempts:
@@ -167,10 +167,12 @@ def compile_typed(
 
 def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
     """Steps 4 and 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
-    construction = _constructed(attempt.factored, schedule_of)
+    options = attempt.typed.options
+    construction = construct(_in_layers(attempt.factored, schedule_of), options)
     for kinds in factored_kinds(attempt.circuit, attempt.factored):
         size = size_of(construction.schedule, construction.width)
-        named = _constructed(_factored(_reduced(embed_functions(attempt.circuit, kinds))), schedule_of)
+        circuit = _factored(_reduced(embed_functions(attempt.circuit, kinds)))
+        named = construct(_in_layers(circuit, schedule_of), options)
         if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
             return named
     return construction
@@ -188,15 +190,13 @@ def _factored(circuit: Circuit) -> Circuit:
     return factor(circuit) if circuit.typed.options.on("factor") else circuit
 
 
-def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
-    """Steps 4 and 5."""
+def _in_layers(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Schedule:
+    """Step 4, with a way to choose the layers."""
     options = circuit.typed.options
     schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
-    if options.on("share_neurons"):
-        schedule = share_neurons(schedule)
-    return construct(schedule, options)
+    return share_neurons(schedule) if options.on("share_neurons") else schedule
 
 
 def scheduled(circuit: Circuit) -> Schedule:

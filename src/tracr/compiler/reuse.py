@@ -108,10 +108,11 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
 
 
 class _Turn(NamedTuple):
-    """From when to when a direction is live, and `in_place.py` on what it can overwrite, and be overwritten by."""
+    """From when to when a direction is live, the first MLP that can clear it, and what `in_place.py` says of it."""
 
     since: int
     last: int
+    cleared: int
     as_new: int
     as_old: int
     rough: bool
@@ -121,10 +122,11 @@ def _turns(schedule: Schedule, places: Sequence[Place], apart: Layout) -> list[_
     last = last_reads(schedule)
     variables = dict.fromkeys(variable for variable, _ in places)
     kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable in variables}
-    return [
-        _Turn(since, max(last.get(variable, -1), since + 1), *kinds[variable])  # without prune some are never read
-        for (variable, _), since in zip(places, apart.since, strict=True)
-    ]
+    turns = []
+    for (variable, _), since in zip(places, apart.since, strict=True):
+        end = max(last.get(variable, -1), since + 1)  # without prune some are never read
+        turns.append(_Turn(since, end, end | 1, *kinds[variable]))
+    return turns
 
 
 class _Allocation:
@@ -159,9 +161,9 @@ class _Allocation:
         self.cleared, self.ending = deque(), {}
         for order, number in enumerate(self.dead):
             turn = self.turns[number]
-            if _cleared_at(turn.last) < time:
+            if turn.cleared < time:
                 self.cleared.append(number)
-            elif _cleared_at(turn.last) == time:
+            elif turn.cleared == time:
                 self.ending.setdefault(turn.as_old, deque()).append((order, number))
 
     def _place(self, number: int) -> None:
@@ -172,7 +174,7 @@ class _Allocation:
             return
         del self.dead[old]
         self.slots[number] = self.slots[old]
-        self.until[old] = _cleared_at(self.turns[old].last)
+        self.until[old] = self.turns[old].cleared
 
     def _old(self, number: int) -> int | None:
         """A direction whose slot can be taken, the first to end: a cleared one, else one that can be overwritten."""
@@ -181,11 +183,6 @@ class _Allocation:
         level = self.turns[number].as_new
         fitting = [ends for old, ends in self.ending.items() if ends and 0 < level <= old]
         return min(fitting, key=lambda ends: ends[0]).popleft()[1] if fitting else None
-
-
-def _cleared_at(last: int) -> int:
-    """The first MLP at or after a time."""
-    return last if last % 2 else last + 1
 
 
 def _with_clearing(schedule: Schedule, places: Sequence[Place], layout: Layout) -> Schedule:

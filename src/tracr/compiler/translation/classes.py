@@ -26,9 +26,10 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
     order = domain.ascending[0]
     ascending = rows[order]
     starts, merged = np.zeros(len(order), dtype=bool), [*ascending[:1]]
+    starts[1:] = _disagree(ascending[:-1], ascending[1:])  # what disagrees with its neighbour does with the class, too
     for place in np.flatnonzero((ascending[1:] != ascending[:-1]).any(axis=1)) + 1:
         row, last = ascending[place], merged[-1]
-        starts[place] = ((row != last) & (row != UNREACHED) & (last != UNREACHED)).any()
+        starts[place] = starts[place] or _disagree(last, row)
         if starts[place]:
             merged.append(row)
         else:
@@ -37,3 +38,8 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
     classes[order] = np.cumsum(starts)
     classes[domain.others] = len(merged) + np.arange(len(domain.others))
     return classes, np.array([*merged, *rows[domain.others]])
+
+
+def _disagree(first: NDArray[np.integer], second: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether rows differ where both are reached."""
+    return np.asarray(((first != second) & (first != UNREACHED) & (second != UNREACHED)).any(axis=-1))
