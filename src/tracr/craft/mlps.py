@@ -182,8 +182,7 @@ def look_up_pairs(
     if error <= CLEAN:
         read = both + _bias(np.full(both.width, -3.0))
         return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
-    twice = np.concatenate([np.eye(both.width)] * 2, axis=1)
-    read = both.then(twice) + _bias(np.repeat([-2.5, -3.5], both.width))
+    read = both.beside(both) + _bias(np.repeat([-2.5, -3.5], both.width))
     return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
 
 

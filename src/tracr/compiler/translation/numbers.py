@@ -17,7 +17,7 @@ from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number, value_text
+from tracr.rasp.values import Value, value_text
 
 __all__ = ["FunctionOfNumber", "one_hot", "steps", "write_function"]
 
@@ -121,13 +121,11 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
         return variable, separate(node.domain)
     key = (number, classes.tobytes())
     if key not in translation.views:
-        members: list[list[Value]] = [[] for _ in range(int(classes.max()) + 1)]
-        for code, group in enumerate(classes.tolist()):
-            members[group].append(node.domain.values[code])
+        names = _class_names(node.domain, classes)
         label = translation.fresh_label(f"{node.label}_onehot")
-        space = Variable(label, Encoding.CATEGORICAL, tuple(map(_class_name, members)), node=node.id)
-        check_one_hot(node, len(members), translation.typed.options.max_parameters)
-        table = np.eye(len(members))[classes]
+        space = Variable(label, Encoding.CATEGORICAL, names, node=node.id)
+        check_one_hot(node, len(names), translation.typed.options.max_parameters)
+        table = np.eye(len(names))[classes]
         if variable.codebook is not None:
             units = look_up_bits(read_code(variable), variable.codebook, table)
         else:
@@ -146,14 +144,23 @@ def _too_rough(node: SOpNode, units: Units) -> CompileError:
     )
 
 
-def _class_name(members: list[Value]) -> Value:
-    """The value itself, the range of several numbers, or the first of several values."""
-    if len(members) == 1:
-        return members[0]
-    numbers = [value for value in members if is_number(value)]
-    if len(numbers) == len(members):
-        return f"{min(numbers)}..{max(numbers)}"
-    return f"{value_text(members[0])} and {len(members) - 1} more"
+def _class_names(domain: Finite, classes: Classes) -> tuple[Value, ...]:
+    """For each class the value itself, the range of several numbers, or the first of several values."""
+    count = int(classes.max()) + 1
+    first, lowest, highest = (np.zeros(count, dtype=np.intp) for _ in range(3))
+    numbers = domain.ascending[0]
+    first[classes[::-1]] = np.arange(len(classes))[::-1]  # of several that go to one place the last stays
+    lowest[classes[numbers[::-1]]], highest[classes[numbers]] = numbers[::-1], numbers
+    sizes, numeric = (np.bincount(part, minlength=count) for part in (classes, classes[numbers]))
+
+    def name(place: int) -> Value:
+        if sizes[place] == 1:
+            return domain.values[int(first[place])]
+        if sizes[place] == numeric[place]:
+            return f"{domain.values[lowest[place]]}..{domain.values[highest[place]]}"
+        return f"{value_text(domain.values[first[place]])} and {sizes[place] - 1} more"
+
+    return tuple(map(name, range(count)))
 
 
 def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:
