@@ -68,10 +68,15 @@ class LinearMap:
 
     def columns(self, used: NDArray[np.bool_]) -> LinearMap:
         """Only these outputs, reading only what they depend on."""
+        cut = self.take(np.flatnonzero(used))
+        return LinearMap(_nonzero(cut.blocks), cut.width, _nonzero(cut.through))
+
+    def take(self, places: NDArray[np.integer]) -> LinearMap:
+        """The outputs at these places, perhaps several times."""
         blocks, through = (
-            {variable: block[:, used] for variable, block in part.items()} for part in (self.blocks, self.through)
+            {variable: block[:, places] for variable, block in part.items()} for part in (self.blocks, self.through)
         )
-        return LinearMap(_nonzero(blocks), int(np.count_nonzero(used)), _nonzero(through))
+        return LinearMap(blocks, len(places), through)
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""

@@ -168,16 +168,14 @@ def _inexact(rows: Array) -> float:
     return float((rows.astype(np.float32) != rows).any())
 
 
-def look_up_pairs(
-    fst: LinearMap, snd: LinearMap, rows: Array, columns: Array, written: Array, noise: tuple[Noise, Noise]
-) -> Units:
+def look_up_pairs(twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise]) -> Units:
     """A table of two one-hot codes: a neuron per pair of classes.
 
-    `rows` and `columns` [values, pairs] say which values belong to each pair's classes. relu(2x + 2y - 3) is 1 if both
-    are there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
+    Of each pair 2x is read, for x that is 1 where its first class is there, and 2y. relu(2x + 2y - 3) is 1 if both are
+    there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
     """
     scale = float(np.abs(written).max(initial=0.0))
-    both = fst.then(2 * rows) + snd.then(2 * columns)
+    both = twice_fst + twice_snd
     error = 2 * (noise[0].error + noise[1].error)
     if error <= CLEAN:
         read = both + _bias(np.full(both.width, -3.0))

@@ -111,22 +111,15 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
         if view.noise.error + view.size * view.noise.cold > PAIR_MARGIN:
             view = translation.cleaned(view)
         members = np.zeros((view.size, int(classes.max()) + 1))
-        members[place, classes] = 1.0
-        inputs.append((view, members))
+        members[place, classes] = 2.0
+        inputs.append((view.noise, read_code(view).then(members)))
     merged = sides[1][1].T
-    space = translation.space(node, exact=all(view.noise == EXACT for view, _ in inputs))
+    space = translation.space(node, exact=all(noise == EXACT for noise, _ in inputs))
     cells = np.argwhere(merged >= 0)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
     if translation.on("kinks"):
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
-    (fst, fst_members), (snd, snd_members) = inputs
-    units = look_up_pairs(
-        read_code(fst),
-        read_code(snd),
-        fst_members[:, cells[:, 0]],
-        snd_members[:, cells[:, 1]],
-        written,
-        (fst.noise, snd.noise),
-    )
+    (fst_noise, fst), (snd_noise, snd) = inputs
+    units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, (fst_noise, snd_noise))
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
