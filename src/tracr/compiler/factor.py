@@ -58,8 +58,9 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
 def factored_kinds(before: Circuit, after: Circuit) -> list[set[Kind]]:
     """Of what kinds functions might be embedded for nothing: of which there are some, and variables were factored."""
     left = {source.variable for source in after.embedded}
-    kinds = {_kind(source) for source in before.embedded if source.variable not in left}
-    kinds = {_kind(source) for source in embed_functions(before, kinds).embedded[len(before.embedded) :]}
+    factored = {_kind(source) for source in before.embedded if source.variable not in left}
+    functions = embed_functions(before, factored).embedded[len(before.embedded) :] if factored else ()
+    kinds = {_kind(source) for source in functions}
     return [kinds, *([{kind} for kind in sorted(kinds)] if len(kinds) > 1 else [])] if kinds else []
 
 
@@ -192,10 +193,13 @@ class _Columns:
     """Columns, each a row here: those that are multiples of each other, up to constants, have the same shapes."""
 
     def __init__(self, rows: Array) -> None:
-        self.rows = rows
-        self.keys, self.shapes, self.shifted = map(_bytes, (rows, _shapes(rows), _shapes(rows - rows[:, :1])))
-        self.zero = [not some for some in np.any(rows, axis=1)]
-        self.constant = [bool(same) for same in np.all(rows == rows[:, :1], axis=1)]
+        count = len(rows)
+        both = np.concatenate([rows, rows - rows[:, :1]])
+        leading = both[np.arange(2 * count), (both != 0).argmax(axis=1), None]  # 0 only in rows of zeros
+        flat, shapes = (leading == 0)[:, 0].tolist(), _bytes(both / np.where(leading == 0, 1.0, leading) + 0.0)
+        self.rows, self.keys = rows, _bytes(rows)
+        self.zero, self.constant = flat[:count], flat[count:]
+        self.shapes, self.shifted = shapes[:count], shapes[count:]
         self.plain, self.units = _plain(rows)
 
 
@@ -324,12 +328,6 @@ def _bytes(rows: Array) -> list[bytes]:
     row = np.dtype((np.void, rows.shape[1] * rows.itemsize))
     found: Any = np.ascontiguousarray(rows).view(row).ravel()
     return list(found.tolist())
-
-
-def _shapes(rows: Array) -> Array:
-    """The same for rows that are multiples of each other, but for rounding."""
-    first = rows[np.arange(len(rows)), (rows != 0).argmax(axis=1)]
-    return np.asarray(rows / np.where(first == 0, 1.0, first)[:, None] + 0.0)
 
 
 def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, float, float] | None]:
