@@ -13,7 +13,7 @@ from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
 from tracr.craft.grouping import group_rows
-from tracr.craft.linear import linear_combination, read_code
+from tracr.craft.linear import linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
 from tracr.craft.numerics import EXACT, NEARLY_EQUAL
 from tracr.errors import CompileError
@@ -112,7 +112,7 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
             view = translation.cleaned(view)
         members = np.zeros((view.size, int(classes.max()) + 1))
         members[place, classes] = 2.0
-        inputs.append((view.noise, read_code(view).then(members)))
+        inputs.append((view.noise, read_through(view, members)))
     merged = sides[1][1].T
     space = translation.space(node, exact=all(noise == EXACT for noise, _ in inputs))
     cells = np.argwhere(merged >= 0)
