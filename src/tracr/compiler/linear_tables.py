@@ -13,7 +13,7 @@ from tracr.compiler.typed import ERROR, Linear, Lookup, PairLookup, SOpNode, Typ
 from tracr.craft.numerics import dyadic_grid
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["sum_of", "tables_of_sums"]
+__all__ = ["chosen_sums", "sum_of", "tables_of_sums"]
 
 FINEST = 2.0**-10  # factors are multiples of it
 LARGEST = 2.0**20  # and stay below, as do the numbers: everything is exact
@@ -26,6 +26,12 @@ def tables_of_sums(typed: Typed) -> tuple[int, ...]:
         for number, node in typed.sops.items()
         if node.wish is not Encoding.CATEGORICAL and sum_of(typed, node) is not None
     )
+
+
+def chosen_sums(typed: Typed) -> dict[int, Linear]:
+    """The sums that s-ops are computed as (`Stored.sums`)."""
+    found = {number: sum_of(typed, typed.sops[number]) for number in typed.stored.sums if number in typed.sops}
+    return {number: op for number, op in found.items() if op is not None}
 
 
 def sum_of(typed: Typed, node: SOpNode) -> Linear | None:
