@@ -36,15 +36,17 @@ def chosen_sums(typed: Typed) -> dict[int, Linear]:
 
 def sum_of(typed: Typed, node: SOpNode) -> Linear | None:
     """The weighted sum that a table is, exactly, in all cells an input leads to; the user's function never raises."""
-    if not isinstance(node.op, Lookup | PairLookup) or (node.op.table == ERROR).any():
+    if not isinstance(node.op, Lookup | PairLookup):
         return None
     domains = [typed.sops[number].domain for number in node.inputs]
-    reached = np.nonzero(node.op.table >= 0)
     listed = [domain for domain in (node.domain, *domains) if isinstance(domain, Finite)]
     if len(listed) <= len(domains) or not all(domain.numeric and not domain.maybe_none for domain in listed):
         return None
     result, *inputs = listed
-    if any(not dyadic_grid(domain.numbers.tolist()) for domain in listed) or len(reached[0]) < 2:
+    reached = np.nonzero(node.op.table >= 0)
+    if len(reached[0]) < 2 or (node.op.table == ERROR).any():
+        return None
+    if any(not dyadic_grid(domain.numbers.tolist()) for domain in listed):
         return None
     columns = [domain.numbers[codes] for domain, codes in zip(inputs, reached, strict=True)]
     wanted = result.numbers[node.op.table[reached]]

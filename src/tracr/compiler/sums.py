@@ -30,15 +30,20 @@ WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for ea
 
 def sums(typed: Typed) -> dict[int, Op | int]:
     """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
-    found: dict[int, Op | int] = {}
-    neurons = _neurons(typed)
+    forms: dict[int, list[SumLookup]] = {}
     for node in typed.sops.values():
         if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
-            forms = [form for view in _views(typed, node.op) if (form := _weighed(typed, view)) is not None]
-            costs = [_steps(form.table) + sum(neurons[source] for source, _ in form.terms) for form in forms]
-            if forms and min(costs) < neurons[node.id]:
-                found[node.id] = forms[costs.index(min(costs))]
-    return found
+            weighed = (_weighed(typed, view) for view in _views(typed, node.op))
+            forms[node.id] = [form for form in weighed if form is not None]
+    if not any(forms.values()):
+        return {}
+    neurons = _neurons(typed)
+
+    def cost(form: SumLookup) -> int:
+        return _steps(form.table) + sum(neurons[source] for source, _ in form.terms)
+
+    cheapest = {number: min(found, key=cost) for number, found in forms.items() if found}
+    return {number: form for number, form in cheapest.items() if cost(form) < neurons[number]}
 
 
 def _neurons(typed: Typed) -> dict[int, int]:
