@@ -12,6 +12,7 @@ variable it is, where that takes no more directions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -331,15 +332,17 @@ def _bytes(rows: Array) -> list[bytes]:
 
 
 def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, float, float] | None]:
-    """c, b and a for each column that is c + bx + ax^2 of the numbers x."""
+    """c, b and a, multiples of 1/1024, for each column that is c + bx + ax^2 of the numbers x: divided differences."""
     places = sorted({0, (len(numbers) - 1) // 2, len(numbers) - 1})
-    held = np.array(columns).reshape(-1, len(numbers))
-    try:
-        factors = np.linalg.solve(np.vander(numbers[places], len(places), increasing=True), held[:, places].T)
-    except np.linalg.LinAlgError:
+    x = numbers[places].tolist()
+    if len(set(x)) < len(x):
         return [None] * len(columns)
-    rounded = np.zeros((3, len(columns)))
-    rounded[: len(places)] = np.round(factors * 1024) / 1024
+    held = np.array(columns).reshape(-1, len(numbers))
+    y = held[:, places].T
+    slope = (y[1] - y[0]) / (x[1] - x[0])
+    square = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0]) if len(x) > 2 else 0.0 * slope
+    linear = slope - square * (x[0] + x[1])
+    rounded = np.round(np.stack([y[0] - x[0] * (slope - square * x[1]), linear, square]) * 1024) / 1024
     constant, linear, square = rounded[:, :, None]
     fitting = (constant + linear * numbers + square * numbers**2 == held).all(axis=1)
     return [(c, b, a) if fits else None for (c, b, a), fits in zip(rounded.T.tolist(), fitting, strict=True)]
@@ -358,12 +361,11 @@ def _stays_exact(fit: tuple[float, float, float], numbers: Array, factor: float,
     """Whether a multiple of a polynomial, plus a constant, is added up without rounding in any order."""
     constant, linear, square = (factor * own for own in fit)
     constant += shift
-    terms = [np.array([constant]), linear * numbers, square * numbers**2]
+    terms = np.array([[constant], [linear], [square]]) * (np.ones_like(numbers), numbers, numbers**2)
     if constant == 0.0 and (linear == 0.0 or square == 0.0):
-        return _exact(np.array([linear, square]), *terms)
-    sizes = sum(float(np.abs(term).max()) for term in terms)
-    integers = all(bool((term == np.round(term)).all()) for term in terms)
-    return integers and sizes < 2**24 and abs(constant) <= LARGEST_SHIFT
+        return _exact([linear, square], *terms)
+    sizes = float(np.abs(terms).max(axis=1).sum())
+    return sizes < 2**24 and abs(constant) <= LARGEST_SHIFT and bool((terms == np.round(terms)).all())
 
 
 def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float] | None:
@@ -380,8 +382,8 @@ def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float]
             choices.append((factor, float(column[place] - factor * own[place])))
     for factor, shift in choices:
         if factor and abs(shift) <= LARGEST_SHIFT and (factor * own + shift == column).all():
-            power = shift == 0.0 and abs(np.frexp(factor)[0]) == 0.5
-            if power or _exact(column, own, factor * own, np.array([factor, shift])):
+            power = shift == 0.0 and abs(math.frexp(factor)[0]) == 0.5
+            if power or _exact(column, own, factor * own, [factor, shift]):
                 return factor, shift
     return None
 
@@ -397,8 +399,8 @@ def _plain(rows: Array) -> tuple[Array, list[float]]:
     return np.where(same, plain, rows), np.where(same, units, 1.0)[:, 0].tolist()
 
 
-def _exact(*arrays: Array) -> bool:
-    return all(bool(_held(array).all()) for array in arrays)
+def _exact(*parts: Array | list[float]) -> bool:
+    return bool(_held(np.concatenate(parts)).all())
 
 
 def _held(array: Array) -> NDArray[np.bool_]:
