@@ -16,14 +16,14 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Circuit, Component, Embedded
 from tracr.compiler.domains import Finite
-from tracr.craft.grouping import group_rows
+from tracr.craft.grouping import group_rows, row_keys
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
@@ -197,8 +197,8 @@ class _Columns:
         count = len(rows)
         both = np.concatenate([rows, rows - rows[:, :1]])
         leading = both[np.arange(2 * count), (both != 0).argmax(axis=1), None]  # 0 only in rows of zeros
-        flat, shapes = (leading == 0)[:, 0].tolist(), _bytes(both / np.where(leading == 0, 1.0, leading) + 0.0)
-        self.rows, self.keys = rows, _bytes(rows)
+        flat, shapes = (leading == 0)[:, 0].tolist(), row_keys(both / np.where(leading == 0, 1.0, leading) + 0.0)
+        self.rows, self.keys = rows, row_keys(rows)
         self.zero, self.constant = flat[:count], flat[count:]
         self.shapes, self.shifted = shapes[:count], shapes[count:]
         self.plain, self.units = _plain(rows)
@@ -323,12 +323,6 @@ class _Basis:
             low, high = float(self._numbers().min()), float(self._numbers().max())
             return replace(self.old, encoding=Encoding.NUMERICAL, values=(NUMBER,), low=low, high=high)
         return replace(self.old, codebook=table, features=tuple(features))
-
-
-def _bytes(rows: Array) -> list[bytes]:
-    row = np.dtype((np.void, rows.shape[1] * rows.itemsize))
-    found: Any = np.ascontiguousarray(rows).view(row).ravel()
-    return list(found.tolist())
 
 
 def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, float, float] | None]:

@@ -22,7 +22,7 @@ from tracr.compiler.encode import choose_encodings
 from tracr.compiler.linear_tables import tables_of_sums
 from tracr.compiler.size import Size
 from tracr.compiler.translation.bits import many_valued
-from tracr.compiler.typed import Stored, Typed
+from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
 
 __all__ = ["smallest"]
@@ -50,7 +50,7 @@ def _ways(typed: Typed) -> Iterator[Typed]:
     ways = [typed]
     sums = tables_of_sums(typed) if typed.options.on("linear_tables") else ()
     matches = (False, True) if typed.options.on("match") else (False,)
-    _, *others = itertools.product((Stored(), Stored(sums=sums)) if sums else (Stored(),), matches)
+    _, *others = itertools.product(dict.fromkeys((typed.stored, replace(typed.stored, sums=sums))), matches)
     for stored, match in others:
         with suppress(CompileError):
             way = choose_encodings(replace(typed, stored=stored), match=match)
