@@ -126,7 +126,7 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
         error = (noise.error + U * _inexact(rows)) * scale
-        return Units(code.then(members), rows, Noise(error=error), partial(code.then, members @ rows))
+        return Units(code.then(members), rows, Noise(error=error), partial(code.then, table + 0.0))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
     return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
