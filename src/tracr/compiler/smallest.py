@@ -21,7 +21,7 @@ from dataclasses import replace
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.linear_tables import tables_of_sums
 from tracr.compiler.size import Size
-from tracr.compiler.translation.bits import many_valued
+from tracr.compiler.translation.bits import exact_in_bits
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
 
@@ -60,7 +60,7 @@ def _ways(typed: Typed) -> Iterator[Typed]:
         if way is not typed:
             yield way
         few = replace(way, stored=replace(way.stored, few_bits=True))
-        if typed.options.on("few_bits") and many_valued(few).keys() != many_valued(way).keys():
+        if typed.options.on("few_bits") and exact_in_bits(few) != exact_in_bits(way):
             yield few
 
 
