@@ -49,7 +49,7 @@ def test_bounds_hold_for_every_schedule() -> None:
             schedule = in_sublayers(circuit, times)
             here, _ = stream.widest_cut(times, times, placing.depth)
             assert rank <= here <= max(live_widths(schedule))
-            assert placing.fewest() <= max(live_widths(schedule))
+            assert placing.fewest <= max(live_widths(schedule))
             tried += 1
     assert tried > 200
 

@@ -19,7 +19,7 @@ from tests.strategies import Case, cases
 from tracr.compiler.domains import Finite
 from tracr.compiler.inference import Inference, infer_node
 from tracr.compiler.inference.widths import masks, widths_by_position
-from tracr.compiler.linear_tables import sum_of
+from tracr.compiler.linear_tables import chosen_sums, sum_of
 from tracr.compiler.matching import numbered_keys, tolerances
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import tabulated
@@ -182,7 +182,7 @@ def test_only_queries_for_keys_are_stored_loosely() -> None:
         typed = tracr.compile(outputs, "abc", 6, level=2).typed
         (length,) = [node for node in typed.sops.values() if node.label == "length"]
         assert (length.encoding is Encoding.NUMERICAL) is loose
-        assert (tolerances(typed)[length.id] > 0) is loose
+        assert (tolerances(typed, chosen_sums(typed))[length.id] > 0) is loose
 
 
 def test_a_query_that_may_find_nothing_has_a_default() -> None:

@@ -136,7 +136,8 @@ def test_pairs_need_both() -> None:
     fst, snd = (Variable(name, Encoding.CATEGORICAL, (0, 1)) for name in "ab")
     rows, columns = np.repeat(np.eye(2), 2, axis=1), np.tile(np.eye(2), 2)
     written = np.arange(1.0, 5.0)[:, None]
-    units = look_up_pairs(read_code(fst), read_code(snd), rows, columns, written, (Noise(), Noise()))
+    twice = read_code(fst).then(2 * rows), read_code(snd).then(2 * columns)
+    units = look_up_pairs(*twice, written, (Noise(), Noise()))
     pairs = [(0, 0), (0, 1), (1, 0), (1, 1)]
     first = np.eye(2, dtype=np.float32)[[a for a, _ in pairs]]
     second = np.eye(2, dtype=np.float32)[[b for _, b in pairs]]

@@ -110,7 +110,7 @@ def bounds_of(model: CompiledModel) -> Bounds:
     stream = Stream(model.circuit)
     here, at = stream.widest_cut(schedule.sublayers, schedule.sublayers, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
-    fewest = max(schedule.fewest, placing.fewest())
+    fewest = max(schedule.fewest, placing.fewest)
     heads, neurons = [], []
     for number, (layer, weights) in enumerate(zip(schedule.layers, model.parameters.layers, strict=True)):
         heads += [_head(f"d_head of blocks.{number}.attn.{place}", head) for place, head in enumerate(layer.heads)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.options import Options
-from tracr.compiler.reuse import ALWAYS, always, reuse
+from tracr.compiler.reuse import ALWAYS, Layout, Place, always, reuse
 from tracr.compiler.schedule import Layer, Schedule
 from tracr.compiler.trace import unique_labels
 from tracr.craft.linear import BOS, ONE, PAD
@@ -23,7 +23,7 @@ from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import InternalError
 from tracr.rasp.values import Value
 
-__all__ = ["Construction", "Direction", "construct"]
+__all__ = ["Construction", "Direction", "construct", "lay_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,19 @@ class Construction:
 
 
 def construct(schedule: Schedule, options: Options) -> Construction:
-    """Lay out the residual stream."""
+    """The residual stream with its labels."""
+    schedule, places, layout = lay_out(schedule, options)
+    labels = unique_labels([_label(variable, place, options) for variable, place in places])
+    spans = zip(layout.slots, layout.since, layout.until, strict=True)
+    directions = tuple(
+        Direction(label, variable, variable.held(place), place, *span)
+        for label, (variable, place), span in zip(labels, places, spans, strict=True)
+    )
+    return Construction(schedule, directions)
+
+
+def lay_out(schedule: Schedule, options: Options) -> tuple[Schedule, list[Place], Layout]:
+    """The schedule with what clears directions, all directions in order, and where they are."""
     circuit = schedule.circuit
     embedded = [source.variable for source in circuit.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
@@ -104,17 +116,10 @@ def construct(schedule: Schedule, options: Options) -> Construction:
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
     places = [(variable, place) for variable in order for place in circuit.kept(variable)]
     places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
-    labels = unique_labels([_label(variable, place, options) for variable, place in places])
-    if options.on("reuse"):
-        schedule, layout = reuse(schedule, places)
-    else:
-        layout = always(schedule, places)
-    spans = zip(layout.slots, layout.since, layout.until, strict=True)
-    directions = tuple(
-        Direction(label, variable, variable.held(place), place, *span)
-        for label, (variable, place), span in zip(labels, places, spans, strict=True)
-    )
-    return Construction(schedule, directions)
+    if not options.on("reuse"):
+        return schedule, places, always(schedule, places)
+    schedule, layout = reuse(schedule, places)
+    return schedule, places, layout
 
 
 def _label(variable: Variable, place: int, options: Options) -> str:

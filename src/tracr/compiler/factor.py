@@ -12,16 +12,18 @@ variable it is, where that takes no more directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+import math
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Circuit, Component, Embedded
 from tracr.compiler.domains import Finite
-from tracr.craft.grouping import group_rows
-from tracr.craft.heads import Head
+from tracr.craft.grouping import group_rows, row_keys
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
@@ -55,9 +57,11 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
 
 
 def factored_kinds(before: Circuit, after: Circuit) -> list[set[Kind]]:
-    """Of what kinds functions might be embedded for nothing: those of which variables were factored."""
+    """Of what kinds functions might be embedded for nothing: of which there are some, and variables were factored."""
     left = {source.variable for source in after.embedded}
-    kinds = {_kind(source) for source in before.embedded if source.variable not in left}
+    factored = {_kind(source) for source in before.embedded if source.variable not in left}
+    functions = embed_functions(before, factored).embedded[len(before.embedded) :] if factored else ()
+    kinds = {_kind(source) for source in functions}
     return [kinds, *([{kind} for kind in sorted(kinds)] if len(kinds) > 1 else [])] if kinds else []
 
 
@@ -97,28 +101,27 @@ def factor(circuit: Circuit) -> Circuit:
 
 def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     old = source.variable
+    maps = dict.fromkeys((linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks)
+    if not maps:
+        return circuit
     codes = source.by_token if source.by_token is not None else source.by_position
     assert codes is not None
-    somewhere = bool((codes.sum(axis=1) == 1).all())  # a value for every token, or position
-    maps = [(linear, biased) for linear, biased in _maps(circuit) if old in linear.blocks]
     different = {linear: group_rows(linear.blocks[old].T) for linear, _ in maps}
-    used = np.any([linear.blocks[old].any(axis=1) for linear, _ in maps], axis=0) if maps else np.zeros(0, dtype=bool)
+    columns = _Columns(np.concatenate([linear.blocks[old].T[different[linear][0]] for linear, _ in maps]))
+    shifting = [biased and _is_exact(linear) for linear, biased in maps for _ in different[linear][0]]
+    if not (codes.sum(axis=1) == 1).all():  # no value for some token, or position
+        shifting = [False] * len(shifting)
+    used = int(np.count_nonzero(columns.rows.any(axis=0)))
     present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
-    for shifts in (somewhere, False):
-        basis = _Basis(old)
-        for linear, biased in maps:
-            exact = all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
-            for column in linear.blocks[old].T[different[linear][0]]:
-                basis.add(column, shifts=biased and shifts and exact)
-            if len(basis.classes) > used.sum():
-                return circuit
-        if not maps:
+    unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
+    for shifts in (shifting, [False] * len(shifting)) if any(shifting) else (shifting,):
+        basis = _Basis(old, columns, shifts)
+        if len(basis.classes) > used:
             return circuit
-        reads, new, table = basis.finish()
-        unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
-        added = len(unread) if any(read.shift for read in reads) else 0
-        if new.size + added < used.sum():
-            break
+        if basis.size < used:
+            reads, new, table = basis.finish()
+            if new.size + (len(unread) if any(read.shift for read in reads) else 0) < used:
+                break
     else:
         return circuit
     places = iter(reads)
@@ -141,7 +144,7 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     by_token, by_position = (None if rows is None else rows @ table for rows in (source.by_token, source.by_position))
     replaced = [Embedded(new, by_token, by_position)] if new.size else []
     embedded = tuple(one for other in circuit.embedded for one in (replaced if other is source else [other]))
-    components = tuple(_rewired(component, through) for component in circuit.components)
+    components = tuple(part.with_maps([through(linear) for linear in part.maps]) for part in circuit.components)
     folded = {
         variable: through(linear) if linear in found else _in_terms_of(linear, old, new, table, present)
         for variable, linear in circuit.folded.items()
@@ -153,6 +156,10 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
         for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
             read[special] = np.ones(1, dtype=bool)
     return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
+
+
+def _is_exact(linear: LinearMap) -> bool:
+    return all(read.noise.error == read.noise.cold == 0.0 for read in linear.blocks)
 
 
 def _in_terms_of(
@@ -183,13 +190,18 @@ def _maps(circuit: Circuit) -> Iterator[tuple[LinearMap, bool]]:
             yield circuit.folded[variable], False
 
 
-def _rewired(component: Component, through: Callable[[LinearMap], LinearMap]) -> Component:
-    match component:
-        case MLP():
-            return replace(component, read=through(component.read))
-        case Head():
-            query, key, value = map(through, component.maps)
-            return replace(component, query=query, key=key, value=value)
+class _Columns:
+    """Columns, each a row here: those that are multiples of each other, up to constants, have the same shapes."""
+
+    def __init__(self, rows: Array) -> None:
+        count = len(rows)
+        both = np.concatenate([rows, rows - rows[:, :1]])
+        leading = both[np.arange(2 * count), (both != 0).argmax(axis=1), None]  # 0 only in rows of zeros
+        flat, shapes = (leading == 0)[:, 0].tolist(), row_keys(both / np.where(leading == 0, 1.0, leading) + 0.0)
+        self.rows, self.keys = rows, row_keys(rows)
+        self.zero, self.constant = flat[:count], flat[count:]
+        self.shapes, self.shifted = shapes[:count], shapes[count:]
+        self.plain, self.units = _plain(rows)
 
 
 @dataclass(eq=False)
@@ -201,39 +213,45 @@ class _Class:
 
 
 class _Basis:
-    """The directions that columns are made of."""
+    """The directions that columns are made of; `shifts` says of each whether it may have a constant."""
 
-    def __init__(self, variable: Variable) -> None:
-        self.old = variable
+    def __init__(self, variable: Variable, columns: _Columns, shifts: list[bool]) -> None:
+        self.old, self.columns = variable, columns
         self.classes: list[_Class] = []
-        self._reads: list[tuple[int, float, float]] = []  # a class, a factor and a constant, for each column
         self._known: dict[bytes, int] = {}
-        self._seen: dict[tuple[bytes, bool], tuple[int, float, float]] = {}
+        seen: dict[tuple[bytes, bool], tuple[int, float, float]] = {}
+        for number, same in enumerate(zip(columns.keys, shifts, strict=True)):
+            if same not in seen:
+                seen[same] = self._read(number, shifts=same[1])
+        self._reads = [seen[same] for same in zip(columns.keys, shifts, strict=True)]
 
-    def add(self, column: Array, *, shifts: bool) -> None:
-        """Note a column, which may have been there before."""
-        same = column.tobytes(), shifts
-        if same not in self._seen:
-            self._seen[same] = self._read(column, shifts=shifts)
-        self._reads.append(self._seen[same])
-
-    def _read(self, column: Array, *, shifts: bool) -> tuple[int, float, float]:
-        """A column as a multiple of one that is known, or as a new one."""
-        shift = float(column[0]) if shifts and (column == column[0]).all() else 0.0
-        if not column.any() or 0 < abs(shift) <= LARGEST_SHIFT:
+    def _read(self, number: int, *, shifts: bool) -> tuple[int, float, float]:
+        """A column as a multiple of one that is known, or as a new one: a class, a factor and a constant."""
+        column = self.columns.rows[number]
+        shift = float(column[0]) if shifts and self.columns.constant[number] else 0.0
+        if self.columns.zero[number] or 0 < abs(shift) <= LARGEST_SHIFT:
             return -1, 0.0, shift
-        keys = [_shape(column), *([_shape(column - column[0])] if shifts else [])]
-        for key in keys:
+        keys = self.columns.shapes[number], self.columns.shifted[number]
+        for key in keys if shifts else keys[:1]:
             place = self._known.get(key, -1)
             found = _multiple(column, self.classes[place].column, shifts=shifts) if place >= 0 else None
             if found is not None:
                 self.classes[place].shifts &= shifts
                 return place, *found
-        own, unit = _plain(column)
-        for key in (_shape(column - column[0]), _shape(column)):
+        for key in keys:
             self._known[key] = len(self.classes)
-        self.classes.append(_Class(own, shifts))
-        return len(self.classes) - 1, unit, 0.0
+        self.classes.append(_Class(self.columns.plain[number], shifts))
+        return len(self.classes) - 1, self.columns.units[number], 0.0
+
+    @property
+    def size(self) -> int:
+        """How many directions there are."""
+        return len(self.classes) - len(self._polynomials) + sum(self._powers)
+
+    @property
+    def _powers(self) -> list[bool]:
+        """Whether polynomials read the number, and whether they read its square."""
+        return [any(factors[power] for factors in self._polynomials.values()) for power in (1, 2)]
 
     def finish(self) -> tuple[list[_Read], Variable, Array]:
         """Every column in terms of directions, the variable that has these, and its table [values, directions].
@@ -242,12 +260,15 @@ class _Basis:
         """
         columns: list[Array] = []
         features: list[Number | Feature] = []
-        named = self._polynomials()
+        named = self._polynomials
         terms: dict[int, _Read] = {-1: _Read(())}
-        for power, feature in ((1, NUMBER), (2, Feature("^2"))):
-            if any(factors[power] for factors in named.values()):
-                columns.append(self._numbers() ** power)
-                features.append(feature)
+        number, square = self._powers
+        if number:
+            columns.append(self._numbers())
+            features.append(NUMBER)
+        if square:
+            columns.append(self._numbers() ** 2)
+            features.append(Feature("^2"))
         for place, one in enumerate(self.classes):
             if place in named:
                 constant, *factors = named[place]
@@ -268,6 +289,7 @@ class _Basis:
     def _numbers(self) -> Array:
         return np.array([float(value) for value in self.old.values if is_number(value)])
 
+    @cached_property
     def _polynomials(self) -> dict[int, tuple[float, float, float]]:
         """The classes that are c + bx + ax^2 for the number x, if x and x^2 are no more directions than they.
 
@@ -277,8 +299,10 @@ class _Basis:
         if len(numbers) < max(len(self.old.values), 2):
             return {}
         found: dict[int, tuple[float, float, float]] = {}
-        for place, one in enumerate(self.classes):
-            fit = _polynomial(one.column, numbers, shifts=one.shifts)
+        fits = _polynomials([one.column for one in self.classes], numbers)
+        for place, (one, fit) in enumerate(zip(self.classes, fits, strict=True)):
+            if not one.shifts:
+                fit = _monomial(one.column, numbers)
             reads = {read[1:] for read in self._reads if read[0] == place} if fit else ()
             if fit and all(_stays_exact(fit, numbers, *read) for read in reads):
                 found[place] = fit
@@ -301,42 +325,41 @@ class _Basis:
         return replace(self.old, codebook=table, features=tuple(features))
 
 
-def _shape(column: Array) -> bytes:
-    """The same for columns that are multiples of each other, but for rounding."""
-    (hot,) = column.nonzero()
-    return (column / column[hot[0]] + 0.0).tobytes() if len(hot) else b""
-
-
-def _polynomial(column: Array, numbers: Array, *, shifts: bool) -> tuple[float, float, float] | None:
-    """c, b and a, if a column is c + bx + ax^2 of the numbers x; without `shifts`, bx or ax^2."""
-    if not shifts:
-        for power in (1, 2):
-            found = _multiple(column, numbers**power, shifts=False)
-            if found:
-                return (0.0, found[0], 0.0) if power == 1 else (0.0, 0.0, found[0])
-        return None
+def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, float, float] | None]:
+    """c, b and a, multiples of 1/1024, for each column that is c + bx + ax^2 of the numbers x: divided differences."""
     places = sorted({0, (len(numbers) - 1) // 2, len(numbers) - 1})
-    powers = np.vander(numbers[places], len(places), increasing=True)
-    try:
-        factors = np.append(np.linalg.solve(powers, column[places]), 0.0)[:3]
-    except np.linalg.LinAlgError:
-        return None
-    constant, linear, square = (np.round(factors * 1024) / 1024).tolist()
-    if ((constant + linear * numbers + square * numbers**2) != column).any():
-        return None
-    return constant, linear, square
+    x = numbers[places].tolist()
+    if len(set(x)) < len(x):
+        return [None] * len(columns)
+    held = np.array(columns).reshape(-1, len(numbers))
+    y = held[:, places].T
+    slope = (y[1] - y[0]) / (x[1] - x[0])
+    square = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0]) if len(x) > 2 else 0.0 * slope
+    linear = slope - square * (x[0] + x[1])
+    rounded = np.round(np.stack([y[0] - x[0] * (slope - square * x[1]), linear, square]) * 1024) / 1024
+    constant, linear, square = rounded[:, :, None]
+    fitting = (constant + linear * numbers + square * numbers**2 == held).all(axis=1)
+    return [(c, b, a) if fits else None for (c, b, a), fits in zip(rounded.T.tolist(), fitting, strict=True)]
+
+
+def _monomial(column: Array, numbers: Array) -> tuple[float, float, float] | None:
+    """The same, if a column is bx or ax^2."""
+    for power in (1, 2):
+        found = _multiple(column, numbers**power, shifts=False)
+        if found:
+            return (0.0, found[0], 0.0) if power == 1 else (0.0, 0.0, found[0])
+    return None
 
 
 def _stays_exact(fit: tuple[float, float, float], numbers: Array, factor: float, shift: float) -> bool:
     """Whether a multiple of a polynomial, plus a constant, is added up without rounding in any order."""
     constant, linear, square = (factor * own for own in fit)
     constant += shift
-    terms = [np.array([constant]), linear * numbers, square * numbers**2]
+    terms = np.array([[constant], [linear], [square]]) * (np.ones_like(numbers), numbers, numbers**2)
     if constant == 0.0 and (linear == 0.0 or square == 0.0):
-        return _exact(np.array([linear, square]), *terms)
-    sizes = sum(float(np.abs(term).max()) for term in terms)
-    integers = all(bool((term == np.round(term)).all()) for term in terms)
-    return integers and sizes < 2**24 and abs(constant) <= LARGEST_SHIFT
+        return _exact([linear, square], *terms)
+    sizes = float(np.abs(terms).max(axis=1).sum())
+    return sizes < 2**24 and abs(constant) <= LARGEST_SHIFT and bool((terms == np.round(terms)).all())
 
 
 def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float] | None:
@@ -353,20 +376,27 @@ def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float]
             choices.append((factor, float(column[place] - factor * own[place])))
     for factor, shift in choices:
         if factor and abs(shift) <= LARGEST_SHIFT and (factor * own + shift == column).all():
-            power = shift == 0.0 and abs(np.frexp(factor)[0]) == 0.5
-            if power or _exact(column, own, factor * own, np.array([factor, shift])):
+            power = shift == 0.0 and abs(math.frexp(factor)[0]) == 0.5
+            if power or _exact(column, own, factor * own, [factor, shift]):
                 return factor, shift
     return None
 
 
-def _plain(column: Array) -> tuple[Array, float]:
-    """The column in terms of its smallest entry, and that, if nothing is rounded by it."""
-    hot = column[column != 0]
-    unit = float(hot[np.abs(hot).argmin()])
-    plain = column / unit
-    same = (plain * unit == column).all() and _exact(column, plain, np.array([unit]))
-    return (plain, unit) if same else (column, 1.0)
+def _plain(rows: Array) -> tuple[Array, list[float]]:
+    """Every row in terms of its smallest entry, and that, if nothing is rounded by it."""
+    sizes = np.where(rows == 0, np.inf, np.abs(rows))
+    units = rows[np.arange(len(rows)), sizes.argmin(axis=1), None]
+    units = np.where(units == 0, 1.0, units)
+    plain = rows / units
+    exact = (plain * units == rows) & _held(rows) & _held(plain) & _held(units)
+    same = exact.all(axis=1, keepdims=True)
+    return np.where(same, plain, rows), np.where(same, units, 1.0)[:, 0].tolist()
 
 
-def _exact(*arrays: Array) -> bool:
-    return all(bool((array.astype(np.float32) == array).all()) for array in arrays)
+def _exact(*parts: Array | list[float]) -> bool:
+    return bool(_held(np.concatenate(parts)).all())
+
+
+def _held(array: Array) -> NDArray[np.bool_]:
+    """Where float32 rounds nothing."""
+    return np.asarray(array.astype(np.float32) == array)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracr.compiler.circuit import Circuit, Component
-from tracr.craft.heads import Head
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
@@ -33,18 +32,15 @@ def fold(circuit: Circuit) -> Circuit:
                 if variable not in outputs or ONE not in linear.blocks:
                     folded[variable] = linear
                     continue
-                kept.append(replace(component, read=_through(component.read, folded)))
-            case MLP():
-                kept.append(replace(component, read=_through(component.read, folded)))
-            case Head():
-                query, key, value = (_through(linear, folded) for linear in component.maps)
-                kept.append(replace(component, query=query, key=key, value=value))
+        kept.append(component.with_maps([_through(linear, folded) for linear in component.maps]))
     variables = tuple(variable for variable in circuit.variables if variable not in folded)
     return replace(circuit, components=tuple(kept), variables=variables, folded=folded)
 
 
 def _through(linear: LinearMap, folded: Folded) -> LinearMap:
     """The same map, reading what folded variables are made of."""
+    if folded.keys().isdisjoint(linear.blocks):
+        return linear
     kept = {variable: block for variable, block in linear.blocks.items() if variable not in folded}
     total = LinearMap(kept, linear.width, linear.through)
     for variable, block in linear.blocks.items():

@@ -47,4 +47,4 @@ def _largest(variable: Variable) -> float:
     number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
     if variable.codebook is not None:
         number = float(np.abs(variable.codebook).max())
-    return max(number, float(np.abs(variable.bos_code()).max(initial=0.0)))
+    return max(number, max(map(abs, variable.at_bos), default=0.0))

@@ -13,7 +13,7 @@ from tracr.compiler.typed import ERROR, Linear, Lookup, PairLookup, SOpNode, Typ
 from tracr.craft.numerics import dyadic_grid
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["sum_of", "tables_of_sums"]
+__all__ = ["chosen_sums", "sum_of", "tables_of_sums"]
 
 FINEST = 2.0**-10  # factors are multiples of it
 LARGEST = 2.0**20  # and stay below, as do the numbers: everything is exact
@@ -28,17 +28,25 @@ def tables_of_sums(typed: Typed) -> tuple[int, ...]:
     )
 
 
+def chosen_sums(typed: Typed) -> dict[int, Linear]:
+    """The sums that s-ops are computed as (`Stored.sums`)."""
+    found = {number: sum_of(typed, typed.sops[number]) for number in typed.stored.sums if number in typed.sops}
+    return {number: op for number, op in found.items() if op is not None}
+
+
 def sum_of(typed: Typed, node: SOpNode) -> Linear | None:
     """The weighted sum that a table is, exactly, in all cells an input leads to; the user's function never raises."""
-    if not isinstance(node.op, Lookup | PairLookup) or (node.op.table == ERROR).any():
+    if not isinstance(node.op, Lookup | PairLookup):
         return None
     domains = [typed.sops[number].domain for number in node.inputs]
-    reached = np.nonzero(node.op.table >= 0)
     listed = [domain for domain in (node.domain, *domains) if isinstance(domain, Finite)]
     if len(listed) <= len(domains) or not all(domain.numeric and not domain.maybe_none for domain in listed):
         return None
     result, *inputs = listed
-    if any(not dyadic_grid(domain.numbers.tolist()) for domain in listed) or len(reached[0]) < 2:
+    reached = np.nonzero(node.op.table >= 0)
+    if len(reached[0]) < 2 or (node.op.table == ERROR).any():
+        return None
+    if any(not dyadic_grid(domain.numbers.tolist()) for domain in listed):
         return None
     columns = [domain.numbers[codes] for domain, codes in zip(inputs, reached, strict=True)]
     wanted = result.numbers[node.op.table[reached]]

@@ -6,11 +6,12 @@ off by a fraction of what lies between two keys, so that what only they read can
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
-from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.typed import (
     Aggregation,
     IndicesOp,
@@ -77,8 +78,11 @@ def _embedded(typed: Typed, number: int) -> bool:
     return isinstance(op, TokensOp | IndicesOp | Positions)
 
 
-def tolerances(typed: Typed) -> dict[int, float]:
-    """How far off each s-op may be stored, if only sums and queries for keys by number read it; 0 for the rest."""
+def tolerances(typed: Typed, sums: Mapping[int, Linear]) -> dict[int, float]:
+    """How far off each s-op may be stored, if only sums and queries for keys by number read it; 0 for the rest.
+
+    `sums` has those s-ops that are computed as sums, though they are not written as such.
+    """
     least: dict[int, float] = dict.fromkeys(typed.sops, np.inf)
 
     def allow(number: int, error: float) -> None:
@@ -87,8 +91,7 @@ def tolerances(typed: Typed) -> dict[int, float]:
     for _, output in typed.outputs:
         allow(output, 0.0)
     for node in reversed(typed.sops.values()):
-        op = sum_of(typed, node) if node.id in typed.stored.sums else node.op
-        match op:
+        match sums.get(node.id, node.op):
             case Linear(terms=terms):
                 for number, factor in terms:
                     allow(number, least[node.id] / (abs(factor) * len(terms)) if factor else np.inf)

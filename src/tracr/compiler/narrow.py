@@ -28,14 +28,14 @@ Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to
 def narrow(circuit: Circuit) -> Schedule:
     """A schedule of the smallest depth whose residual stream is, if not as narrow as can be, then mostly so."""
     placing = placing_of(circuit)
-    return replace(in_sublayers(circuit, narrowest(placing)), status=HEURISTIC, fewest=placing.fewest())
+    return replace(in_sublayers(circuit, narrowest(placing)), status=HEURISTIC, fewest=placing.fewest)
 
 
 def narrowest(placing: Placing) -> list[int]:
     """The best sub-layers that the search finds."""
     if placing.first == placing.last:  # nothing can wait
         return list(placing.first)
-    found, fewest = [], placing.fewest()
+    found, fewest = [], placing.fewest
     for start in (placing.first, placing.last):
         times = list(start)
         if placing.cost(times)[0] > fewest:

@@ -32,10 +32,11 @@ Every intermediate value has `verify()`, run here on those that the model is mad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import Construction, construct
+from tracr.compiler.construct import Construction, construct, lay_out
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -45,7 +46,7 @@ from tracr.compiler.narrow import narrow
 from tracr.compiler.neurons import share_neurons
 from tracr.compiler.options import Options
 from tracr.compiler.prune import prune
-from tracr.compiler.rewrite import Measure, rewritten
+from tracr.compiler.rewrite import rewritten
 from tracr.compiler.schedule import Schedule, assign_to_layers, depth, merge_heads
 from tracr.compiler.share import drop_unused, share
 from tracr.compiler.size import Size, size_of
@@ -66,11 +67,11 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs."""
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
-    measured = _Measured()
-    return compile_typed(graph, tabulated(graph, options, measured), measured=measured)
+    attempts = _Attempts()
+    return compile_typed(graph, tabulated(graph, options, attempts), attempts=attempts)
 
 
-def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -> Typed:
+def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
@@ -81,11 +82,11 @@ def tabulated(graph: Graph, options: Options, measured: Measure | None = None) -
         shared = choose_encodings(drop_unused(share(inferred)))
         if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
             typed = shared
-    measured = measured or _Measured()
+    attempts = attempts or _Attempts()
     if options.on("rank"):
-        typed = split(typed, measured)
+        typed = split(typed, attempts)
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        typed = smallest(typed, measured)
+        typed = smallest(typed, attempts)
     typed.verify()
     return typed
 
@@ -109,31 +110,47 @@ def _depth(typed: Typed) -> int:
     return depth(prune(fold(circuit) if typed.options.on("fold") else circuit))
 
 
-class _Measured:
-    """How large the models of programs are: one that has been compiled is not compiled again."""
+class _Attempt:
+    """A program on its way to a model: each step is taken once, and only if somebody asks for what it gives."""
+
+    def __init__(self, typed: Typed) -> None:
+        self.typed = typed
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        return translate(self.typed)
+
+    @cached_property
+    def reduced(self) -> Circuit:
+        return _reduced(self.circuit)
+
+    @cached_property
+    def factored(self) -> Circuit:
+        return _factored(self.reduced)
+
+    @cached_property
+    def size(self) -> Size:
+        schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
+        return size_of(schedule, layout.width)
+
+
+class _Attempts:
+    """How large the models of programs are: what has been tried is not compiled again."""
 
     def __init__(self) -> None:
-        self._sizes: dict[Typed, Size] = {}
+        self._tried: dict[Typed, _Attempt] = {}
+
+    def __getitem__(self, typed: Typed) -> _Attempt:
+        return self._tried.setdefault(typed, _Attempt(typed))
 
     def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
         """The size; `None` if the program is refused, or takes more layers than that."""
-        if typed not in self._sizes:
-            size = _size(typed, most_layers)
-            if size is None:
+        try:
+            if most_layers is not None and depth(self[typed].reduced) > most_layers:
                 return None
-            self._sizes[typed] = size
-        return self._sizes[typed]
-
-
-def _size(typed: Typed, most_layers: int | None) -> Size | None:
-    try:
-        circuit = _reduced(translate(typed))
-        if most_layers is not None and depth(circuit) > most_layers:
+            return self[typed].size
+        except CompileError:
             return None
-        construction = _constructed(circuit, assign_to_layers)
-    except CompileError:
-        return None
-    return size_of(construction.schedule, construction.width)
 
 
 def compile_typed(
@@ -141,11 +158,11 @@ def compile_typed(
     typed: Typed,
     source: str = "",
     schedule_of: Callable[[Circuit], Schedule] | None = None,
-    measured: Measure | None = None,
+    attempts: _Attempts | None = None,
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    circuit = translate(rewritten(typed, measured or _Measured()))
-    construction = _with_named_features(circuit, schedule_of or scheduled)
+    attempts = attempts or _Attempts()
+    construction = _with_named_features(attempts[rewritten(typed, attempts)], schedule_of or scheduled)
     schedule = construction.schedule
     for value in (schedule.circuit, schedule, construction):
         value.verify()
@@ -153,12 +170,14 @@ def compile_typed(
     return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
 
 
-def _with_named_features(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
-    """Steps 3 to 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
-    construction = _constructed(_reduced(circuit), schedule_of)
-    for kinds in factored_kinds(circuit, construction.schedule.circuit):
+def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+    """Steps 4 and 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
+    options = attempt.typed.options
+    construction = construct(_in_layers(attempt.factored, schedule_of), options)
+    for kinds in factored_kinds(attempt.circuit, attempt.factored):
         size = size_of(construction.schedule, construction.width)
-        named = _constructed(_reduced(embed_functions(circuit, kinds)), schedule_of)
+        circuit = _factored(_reduced(embed_functions(attempt.circuit, kinds)))
+        named = construct(_in_layers(circuit, schedule_of), options)
         if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
             return named
     return construction
@@ -172,17 +191,17 @@ def _reduced(circuit: Circuit) -> Circuit:
     return prune(circuit) if options.on("prune") else circuit
 
 
-def _constructed(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
-    """The rest of step 3, and steps 4 and 5."""
+def _factored(circuit: Circuit) -> Circuit:
+    return factor(circuit) if circuit.typed.options.on("factor") else circuit
+
+
+def _in_layers(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Schedule:
+    """Step 4, with a way to choose the layers."""
     options = circuit.typed.options
-    if options.on("factor"):
-        circuit = factor(circuit)
     schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
-    if options.on("share_neurons"):
-        schedule = share_neurons(schedule)
-    return construct(schedule, options)
+    return share_neurons(schedule) if options.on("share_neurons") else schedule
 
 
 def scheduled(circuit: Circuit) -> Schedule:

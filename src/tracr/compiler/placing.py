@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.schedule import earliest, pattern
@@ -58,6 +61,7 @@ class Placing:
         """
         return int(self.flows.widths(times, self.depth).max()), *self.heads(times), sum(times)
 
+    @cached_property
     def fewest(self) -> int:
         """A width that no schedule of this depth goes below.
 
@@ -69,16 +73,15 @@ class Placing:
         flows = self.flows
         soonest, freed = flows.spans(self.first, self.depth)
         born, _ = flows.spans(self.last, self.depth)
-        widths = []
-        for time in range(-1, 2 * self.depth):
-            widths.append(flows.sizes[(born <= time) & (time < freed)].sum())
-            old, new = (born < time) & (time <= freed), (soonest == time) & (born == time)
-            pairs = most_pairs(
-                *(sizes[new].sum() for sizes in flows.overwriting),
-                *(sizes[old & (freed == time)].sum() for sizes in flows.overwritten),
-            )
-            widths.append(flows.sizes[old | new].sum() - pairs)
-        return int(max(widths))
+        times = np.arange(-1, 2 * self.depth)[:, None]
+        between = ((born <= times) & (times < freed)) @ flows.sizes
+        old, new = (born < times) & (times <= freed), (soonest == times) & (born == times)
+        ending = old & (freed == times)
+        pairs = most_pairs(
+            *(new @ sizes for sizes in flows.overwriting), *(ending @ sizes for sizes in flows.overwritten)
+        )
+        within = (old | new) @ flows.sizes - pairs
+        return int(max(between.max(), within.max()))
 
     def moved(self, times: Sequence[int], targets: Iterable[tuple[int, int]]) -> list[int] | None:
         """These components in other sub-layers, and what stands in their way moved no farther than needed.

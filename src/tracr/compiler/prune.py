@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Circuit, Component
-from tracr.craft.heads import Head
 from tracr.craft.linear import LinearMap
-from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 
 __all__ = ["prune"]
@@ -73,14 +71,9 @@ def _trim(component: Component, read: Read, zero: Read, known: dict[LinearMap, L
     used = None if count == len(writing) else writing
     if used is not None:
         writes = [(variable, matrix[used]) for variable, matrix in writes]
-    match component:
-        case MLP():
-            neurons = _reading(component.read, used, zero, read)
-            return replace(component, read=neurons, writes=tuple(writes))
-        case Head():
-            for linear in (component.query, component.key):
-                if linear not in known:
-                    known[linear] = _reading(linear, None, zero, read)
-            query, key = known[component.query], known[component.key]
-            value = _reading(component.value, used, zero, read)
-            return replace(component, query=query, key=key, value=value, writes=tuple(writes))
+    *attending, carrying = component.maps
+    for linear in attending:
+        if linear not in known:
+            known[linear] = _reading(linear, None, zero, read)
+    maps = [*(known[linear] for linear in attending), _reading(carrying, used, zero, read)]
+    return component.with_maps(maps, tuple(writes))

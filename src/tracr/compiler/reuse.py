@@ -20,9 +20,11 @@ Otherwise the slot can be taken from the next sub-layer on.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +67,11 @@ def always(schedule: Schedule, places: Sequence[Place]) -> Layout:
 def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Layout]:
     """The narrowest layout, and the schedule with the neurons that clear slots; unless that takes more parameters."""
     apart = always(schedule, places)
-    narrowest = _Allocation(schedule, places, apart, width=0).layout()
-    layout = _Allocation(schedule, places, apart, width=narrowest.width).layout()
+    turns = _turns(schedule, places, apart)
+    narrowest = _Allocation(turns, width=0).layout()
+    if narrowest.width == apart.width:
+        return schedule, apart
+    layout = _Allocation(turns, width=narrowest.width).layout()
     if layout.width > narrowest.width:
         layout = narrowest
     cleared = _with_clearing(schedule, places, layout)
@@ -74,7 +79,7 @@ def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Layout
         sum(count_parameters(part, width).values())
         for part, width in ((schedule, apart.width), (cleared, layout.width))
     )
-    return (cleared, layout) if layout.width < apart.width and after <= before else (schedule, apart)
+    return (cleared, layout) if after <= before else (schedule, apart)
 
 
 def _written(schedule: Schedule) -> dict[Variable, int]:
@@ -102,16 +107,35 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
     return last | dict.fromkeys((BOS, PAD, ONE), ALWAYS)
 
 
+class _Turn(NamedTuple):
+    """From when to when a direction is live, the first MLP that can clear it, and what `in_place.py` says of it."""
+
+    since: int
+    last: int
+    cleared: int
+    as_new: int
+    as_old: int
+    rough: bool
+
+
+def _turns(schedule: Schedule, places: Sequence[Place], apart: Layout) -> list[_Turn]:
+    last = last_reads(schedule)
+    variables = dict.fromkeys(variable for variable, _ in places)
+    kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable in variables}
+    turns = []
+    for (variable, _), since in zip(places, apart.since, strict=True):
+        end = max(last.get(variable, -1), since + 1)  # without prune some are never read
+        turns.append(_Turn(since, end, end | 1, *kinds[variable]))
+    return turns
+
+
 class _Allocation:
     """Slots are given out in the order of time; up to `width` of them fresh ones, then those that can be cleared."""
 
-    def __init__(self, schedule: Schedule, places: Sequence[Place], apart: Layout, width: int) -> None:
-        self.places, self.since, self.width = places, apart.since, width
-        last = last_reads(schedule)
-        ends = (last.get(variable, -1) for variable, _ in places)
-        self.last = [max(end, since + 1) for end, since in zip(ends, self.since, strict=True)]  # unread without prune
-        self.slots = [-1] * len(places)
-        self.until = [ALWAYS] * len(places)
+    def __init__(self, turns: Sequence[_Turn], width: int) -> None:
+        self.turns, self.width = turns, width
+        self.slots = [-1] * len(turns)
+        self.until = [ALWAYS] * len(turns)
         self.dead: dict[int, None] = {}  # directions whose slots may be taken, in the order of their ends
         self.cleared: deque[int] = deque()  # those whose slots are empty
         self.ending: dict[int, deque[tuple[int, int]]] = {}  # those that end, in which order, by `as_old`
@@ -119,25 +143,28 @@ class _Allocation:
 
     def layout(self) -> Layout:
         """Give every direction a slot."""
-        for time in sorted(set(self.since)):
-            new = [number for number, since in enumerate(self.since) if since == time]
-            for number, last in enumerate(self.last):
-                if last <= time and self.since[number] < time and self.until[number] == ALWAYS:
-                    self.dead[number] = None
+        times = sorted({turn.since for turn in self.turns})
+        starting: list[list[int]] = [[] for _ in times]
+        ended: list[list[int]] = [[] for _ in (*times, ALWAYS)]
+        for number, turn in enumerate(self.turns):
+            starting[bisect_left(times, turn.since)].append(number)
+            ended[bisect_left(times, turn.last)].append(number)
+        for time, new, old in zip(times, starting, ended, strict=False):
+            self.dead.update(dict.fromkeys(old))
             self._sort_dead(time)
-            for number in sorted(new, key=lambda number: is_rough(self.places[number][0])):
+            for number in sorted(new, key=lambda number: self.turns[number].rough):
                 self._place(number)
-        return Layout(tuple(self.slots), tuple(self.since), tuple(self.until))
+        return Layout(tuple(self.slots), tuple(turn.since for turn in self.turns), tuple(self.until))
 
     def _sort_dead(self, time: int) -> None:
         """Find out whose slots may be taken at a time: those that are cleared, and those that are being cleared."""
         self.cleared, self.ending = deque(), {}
-        levels = {variable: as_old(variable) for variable in {self.places[number][0] for number in self.dead}}
         for order, number in enumerate(self.dead):
-            if _cleared_at(self.last[number]) < time:
+            turn = self.turns[number]
+            if turn.cleared < time:
                 self.cleared.append(number)
-            elif _cleared_at(self.last[number]) == time:
-                self.ending.setdefault(levels[self.places[number][0]], deque()).append((order, number))
+            elif turn.cleared == time:
+                self.ending.setdefault(turn.as_old, deque()).append((order, number))
 
     def _place(self, number: int) -> None:
         old = None if self.count < self.width else self._old(number)
@@ -147,20 +174,15 @@ class _Allocation:
             return
         del self.dead[old]
         self.slots[number] = self.slots[old]
-        self.until[old] = _cleared_at(self.last[old])
+        self.until[old] = self.turns[old].cleared
 
     def _old(self, number: int) -> int | None:
         """A direction whose slot can be taken, the first to end: a cleared one, else one that can be overwritten."""
         if self.cleared:
             return self.cleared.popleft()
-        level = as_new(self.places[number][0])
+        level = self.turns[number].as_new
         fitting = [ends for old, ends in self.ending.items() if ends and 0 < level <= old]
         return min(fitting, key=lambda ends: ends[0]).popleft()[1] if fitting else None
-
-
-def _cleared_at(last: int) -> int:
-    """The first MLP at or after a time."""
-    return last if last % 2 else last + 1
 
 
 def _with_clearing(schedule: Schedule, places: Sequence[Place], layout: Layout) -> Schedule:
@@ -183,7 +205,7 @@ def _signed(schedule: Schedule) -> set[Variable]:
     by_neurons = {variable for layer in schedule.layers for part in layer.mlps for variable, _ in part.writes}
 
     def may_be_negative(variable: Variable) -> bool:
-        if variable.compact or variable.noise.cold or (variable.bos_code() < 0).any():
+        if variable.compact or variable.noise.cold or min(variable.at_bos, default=0.0) < 0:
             return True
         rounded = variable in by_neurons and variable.noise.error > 0
         return rounded or (variable.numerical and variable.low < 0)

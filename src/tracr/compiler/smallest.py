@@ -13,13 +13,15 @@ fewest layers, then parameters.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.linear_tables import tables_of_sums
 from tracr.compiler.size import Size
-from tracr.compiler.translation.bits import many_valued
+from tracr.compiler.translation.bits import exact_in_bits
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
 
@@ -45,20 +47,21 @@ def smallest(typed: Typed, measured: Callable[[Typed, int | None], Size | None])
 
 def _ways(typed: Typed) -> Iterator[Typed]:
     """Other ways to store what the program computes, each once."""
-    seen = [typed]
+    ways = [typed]
     sums = tables_of_sums(typed) if typed.options.on("linear_tables") else ()
-    for stored in dict.fromkeys((typed.stored, replace(typed.stored, sums=sums))):
-        for match in (False, True) if typed.options.on("match") else (False,):
-            try:
-                own = choose_encodings(replace(typed, stored=stored), match=match)
-            except CompileError:
-                continue
-            few = replace(own, stored=replace(stored, few_bits=True))
-            in_bits = typed.options.on("few_bits") and many_valued(few).keys() != many_valued(own).keys()
-            for way in (own, few) if in_bits else (own,):
-                if not any(_same(way, other) for other in seen):
-                    seen.append(way)
-                    yield way
+    matches = (False, True) if typed.options.on("match") else (False,)
+    _, *others = itertools.product(dict.fromkeys((typed.stored, replace(typed.stored, sums=sums))), matches)
+    for stored, match in others:
+        with suppress(CompileError):
+            way = choose_encodings(replace(typed, stored=stored), match=match)
+            if not any(_same(way, other) for other in ways):
+                ways.append(way)
+    for way in ways:
+        if way is not typed:
+            yield way
+        few = replace(way, stored=replace(way.stored, few_bits=True))
+        if typed.options.on("few_bits") and exact_in_bits(few) != exact_in_bits(way):
+            yield few
 
 
 def _same(first: Typed, second: Typed) -> bool:

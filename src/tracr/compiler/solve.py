@@ -53,7 +53,7 @@ def best_times(placing: Placing, seconds: float) -> Solution:
     """The sub-layers of the best schedule, as far as `seconds` allow."""
     cp_model = need("ortools.sat.python.cp_model", "opt")
     times = narrowest(placing)
-    goals = [placing.fewest(), len(placing.patterns), 0, sum(placing.first)]
+    goals = [placing.fewest, len(placing.patterns), 0, sum(placing.first)]
     program = _Program(cp_model, placing)
     optimal = True
     for stage, objective in enumerate(program.objectives):

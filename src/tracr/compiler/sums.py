@@ -30,15 +30,20 @@ WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for ea
 
 def sums(typed: Typed) -> dict[int, Op | int]:
     """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
-    found: dict[int, Op | int] = {}
-    neurons = _neurons(typed)
+    forms: dict[int, list[SumLookup]] = {}
     for node in typed.sops.values():
         if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
-            forms = [form for view in _views(typed, node.op) if (form := _weighed(typed, view)) is not None]
-            costs = [_steps(form.table) + sum(neurons[source] for source, _ in form.terms) for form in forms]
-            if forms and min(costs) < neurons[node.id]:
-                found[node.id] = forms[costs.index(min(costs))]
-    return found
+            weighed = (_weighed(typed, view) for view in _views(typed, node.op))
+            forms[node.id] = [form for form in weighed if form is not None]
+    if not any(forms.values()):
+        return {}
+    neurons = _neurons(typed)
+
+    def cost(form: SumLookup) -> int:
+        return _steps(form.table) + sum(neurons[source] for source, _ in form.terms)
+
+    cheapest = {number: min(found, key=cost) for number, found in forms.items() if found}
+    return {number: form for number, form in cheapest.items() if cost(form) < neurons[number]}
 
 
 def _neurons(typed: Typed) -> dict[int, int]:
@@ -100,37 +105,47 @@ def _weighed(typed: Typed, composed: Composed) -> SumLookup | None:
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
-    fewest = 2 * len(ascending(codes)) - 1
-    best: tuple[int, tuple[float, ...], Array, Codes] | None = None
+    fewest = len(ascending(codes)) - 1
+    best: tuple[int, Array] | None = None
     for weights in _weights(len(numbers)):
         if best is not None and best[0] == fewest:
             break
-        form = _function_of(np.asarray(weights) @ held, codes)
-        if form is not None and (best is None or _steps(form[1]) < best[0]):
-            best = (_steps(form[1]), weights, *form)
+        changes = _changes(weights @ held, codes)
+        least = int(changes.argmin())
+        if changes[least] < (best[0] if best else len(codes)):
+            best = int(changes[least]), weights[least]
     if best is None:
         return None
-    _, weights, points, results = best
-    terms = tuple(zip(composed.sources, weights, strict=True))
+    terms = tuple(zip(composed.sources, best[1].tolist(), strict=True))
+    points, results = _function_of(best[1] @ held, codes)
     return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
 
 
-def _weights(count: int) -> Iterator[tuple[float, ...]]:
-    """Weights to try, small ones first; integers, so that sums of what lies on a grid do."""
+def _weights(count: int) -> Iterator[Array]:
+    """Weights to try, small ones first, those of one size at once; integers, so that sums of what lies on a grid do."""
+    signs = np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=count - 1)])
     powers = range(WEIGHTS.get(count, 0) + 1)
-    sizes = sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum)
-    for absolute in sizes:
-        if min(absolute) == 1.0:
-            for signs in itertools.product((1.0, -1.0), repeat=count - 1):
-                yield (absolute[0], *(sign * size for sign, size in zip(signs, absolute[1:], strict=True)))
+    for sizes in sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum):
+        if min(sizes) == 1.0:
+            yield signs * sizes
 
 
-def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes] | None:
-    """The distinct sums in ascending order, and the code of each; `None` if one sum has two."""
+def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
+    """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
+    order = np.argsort(totals, axis=1, kind="stable")
+    changing = np.diff(codes[order], axis=1) != 0
+    close = ~_apart(np.take_along_axis(totals, order, axis=1))
+    return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
+
+
+def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes]:
+    """The distinct sums in ascending order, and the code of each."""
     order = np.argsort(total, kind="stable")
-    total, codes = total[order], codes[order]
-    apart = np.ones(len(total), dtype=bool)
-    apart[1:] = total[1:] - total[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(total[1:]))
-    if (codes != codes[apart][np.cumsum(apart) - 1]).any():
-        return None
-    return total[apart], codes[apart]
+    first = np.concatenate([[True], _apart(total[order])])
+    return total[order][first], codes[order][first]
+
+
+def _apart(ascending: Array) -> NDArray[np.bool_]:
+    """Whether each number but the first is more than a rounding above the one before."""
+    below, above = ascending[..., :-1], ascending[..., 1:]
+    return np.asarray(above - below > NEARLY_EQUAL * np.maximum(1.0, np.abs(above)))

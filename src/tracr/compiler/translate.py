@@ -14,7 +14,6 @@ import numpy as np
 
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.domains import Finite
-from tracr.compiler.linear_tables import sum_of
 from tracr.compiler.translation.attention import write_aggregate, write_width
 from tracr.compiler.translation.numbers import write_function
 from tracr.compiler.translation.pairs import write_pairs
@@ -52,9 +51,7 @@ def translate(typed: Typed) -> Circuit:
     for node in typed.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
         op = Constant() if constant and translation.on("constants") else node.op
-        if node.id in typed.stored.sums:
-            op = sum_of(typed, node) or op
-        _translate(op, translation, node)
+        _translate(translation.sums.get(node.id, op), translation, node)
     if typed.options.level == 0:
         translation.embed_inputs()
     outputs = tuple((name, translation.variables[output]) for name, output in typed.outputs)

@@ -78,16 +78,18 @@ class Flows:
 
     def widths(self, times: Sequence[int] | Times, depth: int) -> Times:
         """The directions that take up room after the embedding and after each sub-layer."""
-        born, freed = self.spans(times, depth)
-        new, rough, exact = (self._count(born, weights, depth) for weights in (self.sizes, *self.overwriting))
-        dead, small, integer = (self._count(freed, weights, depth) for weights in (self.sizes, *self.overwritten))
+        weights = self._weights
+        sublayers = 2 * depth + 3  # the embedding first
+        when = np.repeat(self.spans(times, depth), 3, axis=0) + np.arange(1, 6 * sublayers, sublayers)[:, None]
+        counts = np.bincount(when.ravel(), weights.ravel(), minlength=6 * sublayers).astype(np.intp)
+        new, rough, exact, dead, small, integer = counts.reshape(6, sublayers)
         live = np.cumsum(new - dead)
         return np.asarray((live + dead - most_pairs(rough, exact, small, integer))[: 2 * depth + 1])
 
-    @staticmethod
-    def _count(when: Times, weights: Times, depth: int) -> Times:
-        """How many directions for each sub-layer, the embedding first."""
-        return np.bincount(when + 1, weights, minlength=2 * depth + 3).astype(np.intp)
+    @cached_property
+    def _weights(self) -> Times:
+        """What is counted where variables are written, and where they are freed: three kinds of directions each."""
+        return np.stack([self.sizes, *self.overwriting, self.sizes, *self.overwritten])
 
     @cached_property
     def overwriting(self) -> tuple[Times, Times]:

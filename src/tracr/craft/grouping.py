@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ascending", "at_most_one", "group_rows", "numbered"]
+__all__ = ["ascending", "at_most_one", "group_rows", "numbered", "row_keys"]
+
+FEW = 64  # columns of truth values up to which it does not pay to pack them
 
 
 def numbered(items: Sequence[Hashable]) -> tuple[list[Any], NDArray[np.int32]]:
@@ -44,15 +46,25 @@ def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]
     >>> first.tolist(), group.tolist()
     ([0, 1], [0, 1, 0])
     """
-    if matrix.dtype == bool:
-        matrix = np.packbits(matrix, axis=1)
-    if not matrix.size:  # nothing tells rows apart
-        return np.arange(min(len(matrix), 1)), np.zeros(len(matrix), dtype=np.intp)
-    row = np.dtype((np.void, matrix.shape[1] * matrix.itemsize))
-    rows = np.ascontiguousarray(matrix).view(row).ravel().tolist()
+    rows = row_keys(matrix)
     first = sorted(dict(zip(reversed(rows), reversed(range(len(rows))), strict=True)).values())
     group_of = {rows[place]: group for group, place in enumerate(first)}
     return np.array(first, dtype=np.intp), np.fromiter(map(group_of.__getitem__, rows), np.intp, len(rows))
+
+
+def row_keys(matrix: NDArray[Any]) -> list[bytes]:
+    """Something hashable for each row, the same for equal ones.
+
+    >>> len(set(row_keys(np.array([[1, 2], [0, 0], [1, 2]]))))
+    2
+    """
+    if matrix.dtype == bool and matrix.shape[1] > FEW:
+        matrix = np.packbits(matrix, axis=1)
+    if not matrix.size:  # nothing tells rows apart
+        return [b""] * len(matrix)
+    row = np.dtype((np.void, matrix.shape[1] * matrix.itemsize))
+    keys: list[Any] = np.ascontiguousarray(matrix).view(row).ravel().tolist()
+    return keys
 
 
 def at_most_one(selected: NDArray[np.bool_]) -> tuple[bool, bool]:

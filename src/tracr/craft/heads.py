@@ -23,6 +23,7 @@ needed (`several_heads.py`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +85,11 @@ class Head:
     def maps(self) -> tuple[LinearMap, ...]:
         """Everything the head reads the residual stream with; the values last."""
         return (self.query, self.key, self.value)
+
+    def with_maps(self, maps: Sequence[LinearMap], writes: tuple[tuple[Variable, Array], ...] | None = None) -> Head:
+        """The head reading, and perhaps writing, with other matrices."""
+        query, key, value = maps
+        return Head(self.label, query, key, value, writes or self.writes, self.selector, self.what, self.blurred)
 
     @property
     def reads(self) -> tuple[Variable, ...]:

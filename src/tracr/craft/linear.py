@@ -27,6 +27,7 @@ __all__ = [
     "read_code",
     "read_flag",
     "read_number",
+    "read_through",
 ]
 
 ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
@@ -68,10 +69,15 @@ class LinearMap:
 
     def columns(self, used: NDArray[np.bool_]) -> LinearMap:
         """Only these outputs, reading only what they depend on."""
+        cut = self.take(np.flatnonzero(used))
+        return LinearMap(_nonzero(cut.blocks), cut.width, _nonzero(cut.through))
+
+    def take(self, places: NDArray[np.integer]) -> LinearMap:
+        """The outputs at these places, perhaps several times."""
         blocks, through = (
-            {variable: block[:, used] for variable, block in part.items()} for part in (self.blocks, self.through)
+            {variable: block[:, places] for variable, block in part.items()} for part in (self.blocks, self.through)
         )
-        return LinearMap(_nonzero(blocks), int(np.count_nonzero(used)), _nonzero(through))
+        return LinearMap(blocks, len(places), through)
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""
@@ -126,10 +132,15 @@ def read_code(variable: Variable) -> LinearMap:
     What the BOS position holds is known (a head's default, say), so a multiple of the BOS direction cancels it: no
     reader ever sees a stray code.
     """
-    plain = LinearMap.of(variable, np.eye(variable.size))
+    return read_through(variable, np.eye(variable.size))
+
+
+def read_through(variable: Variable, matrix: Array) -> LinearMap:
+    """`read_code`, then a matrix."""
+    plain = LinearMap.of(variable, matrix + 0.0)  # as in a product, no zero is negative
     if not any(variable.at_bos):
         return plain
-    return plain + LinearMap.of(BOS, -variable.bos_code()[None, :])
+    return plain + LinearMap.of(BOS, _times(-variable.bos_code()[None, :], matrix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +175,13 @@ def read_flag(variable: Variable, value: Value) -> LinearMap:
     """1 where the variable is `value`, which has a direction of its own."""
     column = np.zeros((variable.size, 1))
     column[variable.index[value]] = 1.0
-    return read_code(variable).then(column)
+    return read_through(variable, column)
 
 
 def read_number(variable: Variable) -> NumberRead:
     """The number a variable holds; a one-hot code is read linearly, the value of each direction as its weight."""
-    weights: Array = np.array(
-        [[1.0 if value is NUMBER else float(value) if is_number(value) else 0.0] for value in variable.values]
-    )
+    listed = [1.0 if value is NUMBER else float(value) if is_number(value) else 0.0 for value in variable.values]
+    weights: Array = np.array(listed)[:, None]
     noise, low, high = variable.noise, variable.low, variable.high
     flags = tuple(
         (value, read_flag(variable, value))
@@ -179,15 +189,14 @@ def read_number(variable: Variable) -> NumberRead:
         if not isinstance(value, Number) and not is_number(value)
     )
     if not variable.numerical:
-        low, high = float(weights.min()), float(weights.max())
-        grid = dyadic_grid(weights[:, 0].tolist())
-        largest, total = float(np.abs(weights).max()), float(np.abs(weights).sum())
+        low, high = min(listed), max(listed)
+        grid = dyadic_grid(listed)
         exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
-        error = 0.0 if exact else largest * (noise.error + U) + total * noise.cold
+        error = 0.0 if exact else max(-low, high) * (noise.error + U) + float(np.abs(weights).sum()) * noise.cold
         if flags:  # which are as exact as the code is
             error = max(error, noise.error, noise.cold)
         noise = Noise(error=error, grid=grid if exact else 0.0)
-    return NumberRead(read_code(variable).then(weights), flags, noise, low, high)
+    return NumberRead(read_through(variable, weights), flags, noise, low, high)
 
 
 def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | None:
@@ -209,7 +218,7 @@ def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | 
     grid = dyadic_grid([*weights.tolist(), constant])
     if not grid or total >= 2**20 * grid or total > 4 * largest:
         return None
-    number = read_code(variable).then(weights[:, None]) + present().then(np.array([[constant]]))
+    number = read_through(variable, weights[:, None]) + present().then(np.array([[constant]]))
     spread = total / largest * (variable.size + 1)
     return NumberRead(number, (), Noise(grid=grid), float(values.min()), float(values.max()), spread)
 

@@ -57,6 +57,11 @@ class MLP:
         """What the neurons read the residual stream with."""
         return (self.read,)
 
+    def with_maps(self, maps: Sequence[LinearMap], writes: tuple[tuple[Variable, Array], ...] | None = None) -> MLP:
+        """The neurons reading, and perhaps writing, with other matrices."""
+        (read,) = maps
+        return MLP(self.label, read, writes or self.writes, self.what, self.as_linear, self.clears)
+
     @property
     def reads(self) -> tuple[Variable, ...]:
         """Every variable the neurons read."""
@@ -121,7 +126,7 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
         error = (noise.error + U * _inexact(rows)) * scale
-        return Units(code.then(members), rows, Noise(error=error), partial(code.then, members @ rows))
+        return Units(code.then(members), rows, Noise(error=error), partial(code.then, table + 0.0))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
     return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
@@ -163,22 +168,19 @@ def _inexact(rows: Array) -> float:
     return float((rows.astype(np.float32) != rows).any())
 
 
-def look_up_pairs(
-    fst: LinearMap, snd: LinearMap, rows: Array, columns: Array, written: Array, noise: tuple[Noise, Noise]
-) -> Units:
+def look_up_pairs(twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise]) -> Units:
     """A table of two one-hot codes: a neuron per pair of classes.
 
-    `rows` and `columns` [values, pairs] say which values belong to each pair's classes. relu(2x + 2y - 3) is 1 if both
-    are there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
+    Of each pair 2x is read, for x that is 1 where its first class is there, and 2y. relu(2x + 2y - 3) is 1 if both are
+    there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
     """
     scale = float(np.abs(written).max(initial=0.0))
-    both = fst.then(2 * rows) + snd.then(2 * columns)
+    both = twice_fst + twice_snd
     error = 2 * (noise[0].error + noise[1].error)
     if error <= CLEAN:
         read = both + _bias(np.full(both.width, -3.0))
         return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
-    twice = np.concatenate([np.eye(both.width)] * 2, axis=1)
-    read = both.then(twice) + _bias(np.repeat([-2.5, -3.5], both.width))
+    read = both.beside(both) + _bias(np.repeat([-2.5, -3.5], both.width))
     return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
 
 

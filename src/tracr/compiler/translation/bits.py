@@ -31,7 +31,7 @@ from tracr.craft.variables import Array, bits_of
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value
 
-__all__ = ["Codebook", "many_valued"]
+__all__ = ["Codebook", "exact_in_bits", "many_valued"]
 
 MANY = 1024  # a categorical s-op with more values is stored in bits
 MORE_THAN_FEW = 4  # or with more than this, where it is only copied and matched
@@ -67,11 +67,17 @@ def many_valued(typed: Typed) -> dict[int, Finite]:
     return {number: domain for number, domain in found.items() if number in moved or len(domain) > MANY}
 
 
+def exact_in_bits(typed: Typed) -> set[int]:
+    """Those of `many_valued` that few values in bits are for: inputs and copies. Other aggregates are never exact."""
+    nodes = [typed.sops[number] for number in many_valued(typed)]
+    return {node.id for node in nodes if _embedded(node) or _copies(typed, node)}
+
+
 def _moved(typed: Typed, found: Iterable[int]) -> set[int]:
     """Those that are copied or put out, and that nothing reads in another way than copying and matching."""
     copies = [node for node in typed.sops.values() if _copies(typed, node)]
     outputs = {output for _, output in typed.outputs}
-    written = {node.id for node in typed.sops.values() if isinstance(node.op, TokensOp | IndicesOp | Positions)}
+    written = {node.id for node in typed.sops.values() if _embedded(node)}
     moved = {node.id for node in copies} | {node.op.value for node in copies if isinstance(node.op, Aggregation)}
     left = {
         number
@@ -98,6 +104,10 @@ def _moved(typed: Typed, found: Iterable[int]) -> set[int]:
         changed = bool(apart)
         left = left.difference(*apart)
     return left
+
+
+def _embedded(node: SOpNode) -> bool:
+    return isinstance(node.op, TokensOp | IndicesOp | Positions)
 
 
 def _copies(typed: Typed, node: SOpNode) -> bool:

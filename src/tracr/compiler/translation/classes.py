@@ -25,15 +25,27 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
     """
     order = domain.ascending[0]
     ascending = rows[order]
-    starts, merged = np.zeros(len(order), dtype=bool), [*ascending[:1]]
-    for place in np.flatnonzero((ascending[1:] != ascending[:-1]).any(axis=1)) + 1:
-        row, last = ascending[place], merged[-1]
-        starts[place] = ((row != last) & (row != UNREACHED) & (last != UNREACHED)).any()
-        if starts[place]:
-            merged.append(row)
-        else:
-            merged[-1] = np.where(last == UNREACHED, row, last)
+    starts = [0] if len(order) else []
+    for place, latest in enumerate(_latest_conflicts(ascending)):
+        if latest >= starts[-1]:
+            starts.append(place)
+    first = np.zeros(len(order), dtype=np.int64)
+    first[starts[1:]] = 1
     classes = np.zeros(len(rows), dtype=np.int64)
-    classes[order] = np.cumsum(starts)
-    classes[domain.others] = len(merged) + np.arange(len(domain.others))
-    return classes, np.array([*merged, *rows[domain.others]])
+    classes[order] = np.cumsum(first)
+    classes[domain.others] = len(starts) + np.arange(len(domain.others))
+    merged = np.maximum.reduceat(ascending, starts) if starts else ascending  # UNREACHED is the smallest
+    return classes, np.concatenate([merged, rows[domain.others]])
+
+
+def _latest_conflicts(rows: NDArray[np.integer]) -> list[int]:
+    """For each row the last one before it that has another value where both are reached, or -1.
+
+    As values of a class agree, only the last one that is reached, of each column, can be the first to disagree.
+    """
+    reached = np.where(rows != UNREACHED, np.arange(len(rows), dtype=np.int32)[:, None], -1)
+    before = np.full_like(reached, -1)
+    np.maximum.accumulate(reached[:-1], axis=0, out=before[1:])
+    differ = (reached >= 0) & (np.take_along_axis(rows, before, axis=0) != rows)
+    latest: list[int] = np.where(differ, before, -1).max(axis=1, initial=-1).tolist()
+    return latest

@@ -16,7 +16,7 @@ from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.heads import SQUARE_RANK, Head, attend, number_logits, own_numbers, selector_logits, square_logits
-from tracr.craft.linear import ONE, LinearMap, present, read_code
+from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
 from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
@@ -98,7 +98,7 @@ def _find_number(translation: Translation, literal: Literal) -> Sides | None:
         if logits is not None:
             query = read.number.then(np.array([[1 / unit]]))
             query = query + present().then(np.array([[-centre / unit]])) if centre else query
-            by_query, always = (read_code(keys).then(column[:, None]) for column in logits)
+            by_query, always = (read_through(keys, column[:, None]) for column in logits)
             return query, by_query, always
     return None
 
@@ -131,7 +131,7 @@ def _match_bits(translation: Translation, literal: Literal) -> Sides | None:
         own, selected = translation.variables[number], literal.selected.T if swapped else literal.selected
         if own.codebook is None or not one[swapped]:
             continue
-        bits, off = read_code(own).then(gap / 2 * np.eye(own.size)), present().then(np.array([[-gap / 2 * own.size]]))
+        bits, off = read_through(own, gap / 2 * np.eye(own.size)), present().then(np.array([[-gap / 2 * own.size]]))
         wanted = np.where(selected.any(axis=1, keepdims=True), own.codebook[selected.argmax(axis=1)], 0.0)
         if len(wanted) == 1 and not swapped:  # every query is the same
             return every, bits.then(wanted.T) + off, nothing
@@ -281,7 +281,7 @@ def read_codes(translation: Translation, op: Aggregation, selector: Selector, sp
     moved[place] = space.codes(domain.values)
     added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U
     leaked = astray(translation)
-    return read_code(view).then(moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)
+    return read_through(view, moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)
 
 
 def astray(translation: Translation) -> float:

@@ -17,7 +17,7 @@ from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number, value_text
+from tracr.rasp.values import Value, value_text
 
 __all__ = ["FunctionOfNumber", "one_hot", "steps", "write_function"]
 
@@ -33,8 +33,7 @@ class FunctionOfNumber:
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
         codes = translation.told_apart(node, codes)
-        self.node, self.read, self.points, self.codes = node, read, points, codes
-        self.tolerance = translation.tolerances.get(node.id, 0.0)
+        self.translation, self.node, self.read, self.points, self.codes = translation, node, read, points, codes
         self.space = translation.space(node)
         self.table = translation.rows(node, self.space, codes)
 
@@ -43,7 +42,7 @@ class FunctionOfNumber:
         if not self.space.numerical:
             units = steps(self.node, self.read, self.points, self.table)
             return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
-        precise = [units for units in self._candidates() if _precise(units, self.table, self.tolerance)]
+        precise = [units for units in self._candidates() if self._precise(units.noise.error)]
         return min(precise, key=lambda units: units.count, default=None)
 
     def _candidates(self) -> list[Units]:
@@ -61,13 +60,19 @@ class FunctionOfNumber:
                 raise
         return candidates
 
-    def write(self, translation: Translation, units: Units | None) -> None:
+    def _precise(self, error: float) -> bool:
+        """Whether a number comes out within a tolerance relative to the smallest it must be right for, or its own."""
+        smallest = float(np.abs(self.table[:, 0]).min(initial=np.inf))
+        usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
+        return error <= usual or error <= self.translation.tolerances.get(self.node.id, 0.0)
+
+    def write(self, units: Units | None) -> None:
         """Add the MLP of `units`, or, if there are none, the two MLPs through the runs of equal results."""
         if units is None:
-            variable = self._through_runs(translation)
+            variable = self._through_runs(self.translation)
         else:
-            variable = translation.write_mlp(self.space, units, describe(translation.typed, self.node))
-        translation.variables[self.node.id] = variable
+            variable = self.translation.write_mlp(self.space, units, describe(self.translation.typed, self.node))
+        self.translation.variables[self.node.id] = variable
 
     def _through_runs(self, translation: Translation) -> Variable:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
@@ -86,7 +91,7 @@ class FunctionOfNumber:
 def write_function(translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
     """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
     function = FunctionOfNumber(translation, node, read, points, codes)
-    function.write(translation, function.direct())
+    function.write(function.direct())
 
 
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
@@ -116,13 +121,11 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
         return variable, separate(node.domain)
     key = (number, classes.tobytes())
     if key not in translation.views:
-        members: list[list[Value]] = [[] for _ in range(int(classes.max()) + 1)]
-        for code, group in enumerate(classes.tolist()):
-            members[group].append(node.domain.values[code])
+        names = _class_names(node.domain, classes)
         label = translation.fresh_label(f"{node.label}_onehot")
-        space = Variable(label, Encoding.CATEGORICAL, tuple(map(_class_name, members)), node=node.id)
-        check_one_hot(node, len(members), translation.typed.options.max_parameters)
-        table = np.eye(len(members))[classes]
+        space = Variable(label, Encoding.CATEGORICAL, names, node=node.id)
+        check_one_hot(node, len(names), translation.typed.options.max_parameters)
+        table = np.eye(len(names))[classes]
         if variable.codebook is not None:
             units = look_up_bits(read_code(variable), variable.codebook, table)
         else:
@@ -141,14 +144,23 @@ def _too_rough(node: SOpNode, units: Units) -> CompileError:
     )
 
 
-def _class_name(members: list[Value]) -> Value:
-    """The value itself, the range of several numbers, or the first of several values."""
-    if len(members) == 1:
-        return members[0]
-    numbers = [value for value in members if is_number(value)]
-    if len(numbers) == len(members):
-        return f"{min(numbers)}..{max(numbers)}"
-    return f"{value_text(members[0])} and {len(members) - 1} more"
+def _class_names(domain: Finite, classes: Classes) -> tuple[Value, ...]:
+    """For each class the value itself, the range of several numbers, or the first of several values."""
+    count = int(classes.max()) + 1
+    first, lowest, highest = (np.zeros(count, dtype=np.intp) for _ in range(3))
+    numbers = domain.ascending[0]
+    first[classes[::-1]] = np.arange(len(classes))[::-1]  # of several that go to one place the last stays
+    lowest[classes[numbers[::-1]]], highest[classes[numbers]] = numbers[::-1], numbers
+    sizes, numeric = (np.bincount(part, minlength=count) for part in (classes, classes[numbers]))
+
+    def name(place: int) -> Value:
+        if sizes[place] == 1:
+            return domain.values[int(first[place])]
+        if sizes[place] == numeric[place]:
+            return f"{domain.values[lowest[place]]}..{domain.values[highest[place]]}"
+        return f"{value_text(domain.values[first[place]])} and {sizes[place] - 1} more"
+
+    return tuple(map(name, range(count)))
 
 
 def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]:
@@ -156,13 +168,6 @@ def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]
     order = domain.ascending[0].tolist()
     others = {domain.values[code]: table[code] for code in domain.others.tolist()}
     return order, others
-
-
-def _precise(units: Units, table: Array, tolerance: float) -> bool:
-    """Whether a number comes out within its tolerance, or one relative to the smallest number it must be right for."""
-    smallest = float(np.abs(table[:, 0]).min(initial=np.inf))
-    usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
-    return units.noise.error <= max(usual, tolerance)
 
 
 def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[None, Array]:

@@ -13,7 +13,7 @@ from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
 from tracr.craft.grouping import group_rows
-from tracr.craft.linear import linear_combination, read_code
+from tracr.craft.linear import linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
 from tracr.craft.numerics import EXACT, NEARLY_EQUAL
 from tracr.errors import CompileError
@@ -62,7 +62,7 @@ def _write_sum(
         units = function.direct()
         if must_be_exact and (units is None or units.noise != EXACT):
             return False
-        function.write(translation, units)
+        function.write(units)
     except CompileError:  # too close, or too rough: the table of pairs remains
         return False
     return True
@@ -111,22 +111,15 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
         if view.noise.error + view.size * view.noise.cold > PAIR_MARGIN:
             view = translation.cleaned(view)
         members = np.zeros((view.size, int(classes.max()) + 1))
-        members[place, classes] = 1.0
-        inputs.append((view, members))
+        members[place, classes] = 2.0
+        inputs.append((view.noise, read_through(view, members)))
     merged = sides[1][1].T
-    space = translation.space(node, exact=all(view.noise == EXACT for view, _ in inputs))
+    space = translation.space(node, exact=all(noise == EXACT for noise, _ in inputs))
     cells = np.argwhere(merged >= 0)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
     if translation.on("kinks"):
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
-    (fst, fst_members), (snd, snd_members) = inputs
-    units = look_up_pairs(
-        read_code(fst),
-        read_code(snd),
-        fst_members[:, cells[:, 0]],
-        snd_members[:, cells[:, 1]],
-        written,
-        (fst.noise, snd.noise),
-    )
+    (fst_noise, fst), (snd_noise, snd) = inputs
+    units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, (fst_noise, snd_noise))
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))

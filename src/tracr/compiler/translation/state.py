@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.circuit import Component, Embedded
 from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.encode import check_one_hot
+from tracr.compiler.linear_tables import chosen_sums
 from tracr.compiler.matching import tolerances
 from tracr.compiler.plans import Plan, Reader, choose_plan
 from tracr.compiler.translation.bits import Codebook
@@ -32,15 +35,20 @@ class Translation:
         self.embedded_codes: dict[int, tuple[NDArray[np.integer], bool]] = {}
         self.components: list[Component] = []
         self.codebook = Codebook(typed)
+        self.sums = chosen_sums(typed)
         self.variables: dict[int, Variable] = {}
         self.views: dict[tuple[int, bytes], Variable] = {}
-        self.tolerances = tolerances(typed) if typed.options.on("match") else {}
         self.attention: dict[object, tuple[LinearMap, LinearMap]] = {}
         self._plans: dict[tuple[int, Reader, int], Plan | None] = {}
         self._clean: dict[Variable, Variable] = {}
         self._numbers: dict[int, Variable] = {}
         self.choices: list[str] = []
         self._labels = {node.label for node in typed.sops.values()} | {"one", "tokens", "indices"}
+
+    @cached_property
+    def tolerances(self) -> dict[int, float]:
+        """How far off s-ops may be stored, where that is more than usual."""
+        return tolerances(self.typed, self.sums) if self.on("match") else {}
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
