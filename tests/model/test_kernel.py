@@ -72,6 +72,8 @@ def _network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:
     zeros = rng.choice([0.0, 0.5, 0.9])
 
     def array(*shape: int) -> np.ndarray:
+        if rng.random() < 0.2:  # copies
+            return 1.0 * (rng.random(shape) >= 0.9)
         return 0.4 * rng.normal(size=shape) * (rng.random(shape) >= zeros)
 
     layers = []

@@ -119,6 +119,9 @@ class _Packed:
         for reader in (*computed, *(layer.neurons for layer in layers), unembed):
             read[reader.inputs] = True
         self._read, self._row = read, np.cumsum(read) - 1
+        writers = [self._tokens.any(axis=0), self._positions.any(axis=0)]
+        writers += [writer.used for layer in layers for writer in (layer.attention, layer.mlp)]
+        self._written_once = np.sum(writers, axis=0) == 1
         self._stream = self._rows = int(read.sum())
         stream = _apart(self._tokens[:, read], self._positions[:, read])
         self._table(stream[0])
@@ -173,16 +176,28 @@ class _Packed:
         """The rows behind the residual stream are free again after attention, and after the MLP."""
         self.words.append(len(layer.heads))
         computed = [side for head in layer.heads for side in head.computed]
-        free, values = self._stream, self._stream + sum(len(side.bias) for side in computed)
-        for head in layer.heads:
+        free, ends = self._stream, np.cumsum([0, *(len(head.writes) for head in layer.heads)])
+        first = free + sum(len(side.bias) for side in computed)
+        rows, attention = self._in_place(layer.attention, np.arange(first, first + ends[-1]))
+        for head, start, stop in zip(layer.heads, ends, ends[1:], strict=False):
             free = self._head(head, free)
-            self.words.append(values)
-            values += len(head.writes)
+            self.words.append(rows[start:stop])
         self._compute(_Map.of_all(computed), self._stream)
-        self._write(layer.attention, np.arange(free, values))
+        self._write(attention, rows)
         self._compute(layer.neurons, self._stream)
         self._write(layer.mlp, self._stream + np.arange(len(layer.neurons.bias)))
-        self._rows = max(self._rows, values, self._stream + len(layer.neurons.bias))
+        self._rows = max(self._rows, first + len(rows), self._stream + len(layer.neurons.bias))
+
+    def _in_place(self, attention: _Map, rows: Array) -> tuple[Array, _Map]:
+        """Rows for what heads read, and what is left to write: what is all that a dimension ever holds goes there."""
+        alone = (np.bincount(attention.inputs, minlength=len(rows)) == 1)[attention.inputs]
+        alone &= (np.bincount(attention.outputs, minlength=len(attention.bias)) == 1)[attention.outputs]
+        alone &= (attention.weights == 1) & (attention.bias == 0)[attention.outputs]
+        alone &= (self._read & self._written_once)[attention.outputs]
+        rows = rows.copy()
+        rows[attention.inputs[alone]] = self._row[attention.outputs[alone]]
+        left = ~alone
+        return rows, _Map(attention.inputs[left], attention.outputs[left], attention.weights[left], attention.bias)
 
     def _head(self, head: _Head, free: int) -> int:
         """A head: what it computes is from row `free` on, which row is free then is returned."""

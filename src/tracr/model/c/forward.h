@@ -55,6 +55,7 @@ typedef struct memory {
     pattern *patterns; /* of all heads */
     int32_t *asked;    /* as in a pattern, and then the classes of items as values */
     int32_t *slot, *scratch;
+    int32_t *ordinal; /* 0, 1, 2 and so on */
     int32_t *start, *input; /* of a map that is being made */
     float *weight;
     float *kept; /* [item][column] */
@@ -233,12 +234,13 @@ static void run_head(const head *h, pattern *p, int number, int causal, const me
     }
     int size = vectors(p->queries);
     map values = by_key(&h->value, value, p, rows_of(m, h->value.row, number), m);
-    rows found = rows_of(m, h->row, number), results = p->grouped ? (rows){m->results, size} : found;
-    read_values(&values, h->value.width, p->shares, size, p->total, results);
+    rows found = rows_of(m, 0, number), results = p->grouped ? (rows){m->results, size} : found;
+    const int32_t *row = p->grouped ? m->ordinal : h->row;
+    read_values(&values, h->value.width, p->shares, size, p->total, results, row);
     if (!p->grouped) return;
     for (int d = 0; d < h->value.width; d++) {
         const float *from = (const float *)(results.first + d * results.stride);
-        float *to = (float *)(found.first + d * found.stride);
+        float *to = (float *)(found.first + h->row[d] * found.stride);
         for (int i = 0; i < p->count; i++) to[i] = from[p->query[i]];
         for (int i = p->count; i < m->size * LANES; i++) to[i] = 0.0f;
     }
@@ -339,6 +341,8 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
     m.asked = next(&at, 4 * lanes, sizeof(int32_t));
     m.slot = next(&at, net->classes, sizeof(int32_t));
     m.scratch = next(&at, lanes + 1, sizeof(int32_t));
+    m.ordinal = next(&at, net->width, sizeof(int32_t));
+    for (int d = 0; block && d < net->width; d++) m.ordinal[d] = d;
     m.start = next(&at, length + 1, sizeof(int32_t));
     m.input = next(&at, entries, sizeof(int32_t));
     m.weight = next(&at, entries, sizeof(float));

@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
     const float *shares;    /* [class of key][class of query] if they depend on tokens alone, and are few; or NULL */
     side query, key, value; /* if keys and values both depend on tokens alone they have the same classes */
-    int row;                /* the first of what it reads */
+    const int32_t *row;     /* of each number that it reads */
 } head;
 
 typedef struct {
@@ -125,7 +125,7 @@ static void take_head(cursor *at, network *net, head *found) {
     found->key = take_side(at, net->tokens.rows);
     found->value = take_side(at, net->tokens.rows);
     if (take_word(at)) found->shares = take_numbers(at, (int64_t)found->query.classes.rows * found->key.classes.rows);
-    found->row = take_word(at);
+    found->row = take_words(at, found->value.width);
     net->classes = larger(net->classes, larger(found->query.classes.rows, found->key.classes.rows));
     net->width = larger(net->width, larger(found->query.width, found->value.width));
 }
