@@ -22,6 +22,7 @@ from tracr.craft.heads import LEGIBLE
 __all__ = ["split"]
 
 WORTH = 0.96  # what each head more may leave of the parameters
+PART = 2 / 3  # what a split may leave of its heads' own cost to be tried, as they are a part of the model only
 
 
 def split(typed: Typed, measured: Measure) -> Typed:
@@ -50,7 +51,7 @@ def _narrower(typed: Typed) -> Iterator[int]:
             choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=split)
             for split in (False, True)
         )
-        if whole and apart and apart.cost < WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
+        if whole and apart and apart.cost < PART * WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
             yield selector
 
 
