@@ -38,21 +38,25 @@ def split(typed: Typed, measured: Measure) -> Typed:
 
 def _narrower(typed: Typed) -> Iterator[int]:
     """The selectors that cost less with more heads, as far as can be said without the rest of the program."""
+    for selector, reader in dict.fromkeys(_large(typed)):
+        whole = choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1)
+        if whole is None or whole.cost <= LEGIBLE:  # no two heads cost much less
+            continue
+        apart = choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=True)
+        if apart and apart.cost < PART * WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
+            yield selector
+
+
+def _large(typed: Typed) -> Iterator[tuple[int, Reader]]:
+    """The selectors that compare many values, and who reads them."""
     for node in typed.sops.values():
         if not isinstance(node.op, Attention):
             continue
         selector = node.op.selector
         if not isinstance(node.op, Width) and not isinstance(typed.selectors[selector], CompositeNode):
             continue  # one head copies or averages
-        if all(min(literal.table.shape) <= LEGIBLE for literal in typed.literals(selector)):
-            continue
-        reader: Reader = "width" if isinstance(node.op, Width) else "copy" if node.op.copies else "mean"
-        whole, apart = (
-            choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=split)
-            for split in (False, True)
-        )
-        if whole and apart and apart.cost < PART * WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
-            yield selector
+        if any(min(literal.table.shape) > LEGIBLE for literal in typed.literals(selector)):
+            yield selector, "width" if isinstance(node.op, Width) else "copy" if node.op.copies else "mean"
 
 
 def _chosen(typed: Typed, found: tuple[int, ...], measured: Measure) -> Typed:

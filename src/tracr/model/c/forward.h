@@ -16,6 +16,7 @@
 #define ROW 64       /* lanes worth running at once */
 #define KEPT 4096    /* vectors of shares that are worth keeping for the next input */
 #define LEAST 1e-20f /* of the largest share there could be, if smaller ones are to be taken from a table */
+#define LITTLE 16    /* numbers of which it is not worth finding those that are not zero */
 #define WORTH 500000 /* products that are worth a thread */
 #define MOST_THREADS 64
 
@@ -155,21 +156,52 @@ static int add_known(const side *s, int class, int position, int entries, const 
     return entries;
 }
 
+/* Lists of what is computed of items: all of it, where that is little. */
+static void list_all(rows computed, int width, int count, const memory *m) {
+    for (int t = 0; t <= count; t++) m->start[t] = t * width;
+    for (int d = 0; d < width; d++) {
+        const float *lane = (const float *)(computed.first + d * computed.stride);
+        for (int t = 0; t < count; t++) {
+            m->input[t * width + d] = d;
+            m->weight[t * width + d] = lane[t];
+        }
+    }
+}
+
+/* Lists of what is computed of items and not zero: it is counted, then put where it belongs. */
+FASTEST
+static void list_computed(rows computed, int width, int count, const memory *m) {
+    int32_t *next = m->start + 1; /* where an item's next entry goes: in the end, where the next item's begin */
+    memset(m->start, 0, sizeof(int32_t) * (count + 2));
+    for (int put = 0; put < 2; put++) {
+        for (int d = 0; d < width; d++)
+            for (int v = 0; v < vectors(count); v++) {
+                vector x = computed.first[d * computed.stride + v];
+                if (empty((words)x)) continue;
+                for (int t = v * LANES; t < count && t < (v + 1) * LANES; t++) {
+                    float value = x[t - v * LANES];
+                    if (value == 0.0f) continue;
+                    if (put) {
+                        m->input[next[t]] = d;
+                        m->weight[next[t]++] = value;
+                    } else next[t + 1]++;
+                }
+            }
+        for (int t = 0; t < count && !put; t++) next[t + 1] += next[t];
+    }
+}
+
 /* The keys, or values, as lists of what is not zero: a map from queries to scores, if the weights are the keys. */
 static map by_key(const side *s, const int32_t *class, const pattern *p, rows computed, const memory *m) {
-    int entries = 0;
-    for (int t = 0; t < p->keys; t++) {
-        int at = p->first[t];
-        m->start[t] = entries;
-        if (s->known) entries = add_known(s, class[at], at, entries, m);
-        else
-            for (int d = 0; d < s->width; d++) {
-                m->input[entries] = d;
-                m->weight[entries] = ((const float *)(computed.first + d * computed.stride))[at];
-                entries += m->weight[entries] != 0.0f;
-            }
-    }
-    m->start[p->keys] = entries;
+    if (s->known) {
+        int entries = 0;
+        for (int t = 0; t < p->keys; t++) {
+            m->start[t] = entries;
+            entries = add_known(s, class[p->first[t]], p->first[t], entries, m);
+        }
+        m->start[p->keys] = entries;
+    } else if (s->width <= LITTLE) list_all(computed, s->width, p->keys, m);
+    else list_computed(computed, s->width, p->keys, m);
     return (map){p->keys, NULL, m->start, m->input, m->weight, NULL, 0, NULL};
 }
 
@@ -333,7 +365,8 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
         input.item = next(&at, length, sizeof(int32_t));
         if (block) m.inputs[n] = input;
     }
-    size_t lanes = (size_t)m.size * LANES, entries = (size_t)length * net->width + 1, shares = (size_t)length * m.size;
+    size_t lanes = (size_t)m.size * LANES, entries = (size_t)length * net->width + 1;
+    size_t shares = (size_t)(length + AT_ONCE) * m.size;
     m.all.stride = (size_t)at_once * m.size;
     m.all.first = next(&at, net->rows * m.all.stride, sizeof(vector));
     m.queries = next(&at, (size_t)net->width * m.size, sizeof(vector));
@@ -343,7 +376,7 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
     m.scratch = next(&at, lanes + 1, sizeof(int32_t));
     m.ordinal = next(&at, net->width, sizeof(int32_t));
     for (int d = 0; block && d < net->width; d++) m.ordinal[d] = d;
-    m.start = next(&at, length + 1, sizeof(int32_t));
+    m.start = next(&at, length + 2, sizeof(int32_t));
     m.input = next(&at, entries, sizeof(int32_t));
     m.weight = next(&at, entries, sizeof(float));
     m.kept = next(&at, lanes * columns, sizeof(float));

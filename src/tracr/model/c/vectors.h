@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #define LANES 8         /* of a vector */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
@@ -10,6 +11,7 @@
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
+typedef int64_t half __attribute__((vector_size(LANES * sizeof(int32_t) / 2)));
 
 #define ALWAYS static inline __attribute__((always_inline))
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
@@ -31,9 +33,10 @@ ALWAYS vector positive(vector x) { return only(~(x <= 0.0f), x); }
 
 /* Whether no bit is set. */
 ALWAYS int empty(words x) {
-    int any = 0;
-    for (int i = 0; i < LANES; i++) any |= x[i];
-    return !any;
+    half part[2];
+    memcpy(part, &x, sizeof x);
+    part[0] |= part[1];
+    return !(part[0][0] | part[0][1]);
 }
 
 /* exp of numbers up to 0: 2^n times the series of what is left, which is at most log(2)/2 from 0. exp(0) is 1. */
@@ -132,13 +135,11 @@ FASTEST static void add(const map *m, rows x, rows y, int size) { apply(m, x, y,
 ALWAYS vector largest(const vector *scores, int keys, int size) {
     vector most[AT_ONCE]; /* none waits for another */
     for (int k = 0; k < AT_ONCE; k++) most[k] = scores[0];
-    int t = 0;
-    for (; t + AT_ONCE <= keys; t += AT_ONCE)
+    for (int t = 0; t < keys; t += AT_ONCE)
         for (int k = 0; k < AT_ONCE; k++) {
             vector score = scores[(t + k) * size];
             most[k] = choose(score <= most[k], most[k], score);
         }
-    for (; t < keys; t++) most[0] = choose(scores[t * size] <= most[0], most[0], scores[t * size]);
     for (int k = 1; k < AT_ONCE; k++) most[0] = choose(most[k] <= most[0], most[0], most[k]);
     return most[0];
 }
@@ -148,20 +149,20 @@ typedef struct {
     float score, share;
 } sample;
 
-/* The exponentials of `count` scores. Most often they are 0, vanish, or are what was met last. */
-ALWAYS void exponentials(vector *scores, int size, int count, vector most, sample *last) {
+/* The exponentials of the scores of some keys. Most often they are 0, vanish, or are what was met last. */
+ALWAYS void exponentials(vector *scores, int size, vector most, sample *last) {
     words explained = ~(words){0};
     vector share[AT_ONCE];
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < AT_ONCE; k++) {
         vector score = scores[k * size] - most;
         words full = score == 0.0f, same = score == last->score;
         explained &= full | same | (score < SMALLEST);
         share[k] = (vector)((words)only(full, all(1.0f)) | (words)only(same, all(last->share)));
     }
     if (empty(~explained))
-        for (int k = 0; k < count; k++) scores[k * size] = share[k];
+        for (int k = 0; k < AT_ONCE; k++) scores[k * size] = share[k];
     else
-        for (int k = 0; k < count; k++) {
+        for (int k = 0; k < AT_ONCE; k++) {
             vector score = scores[k * size] - most, found = exponential(score);
             scores[k * size] = found;
             for (int i = 0; i < LANES; i++)
@@ -169,16 +170,16 @@ ALWAYS void exponentials(vector *scores, int size, int count, vector most, sampl
         }
 }
 
-/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. */
+/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. There is room for
+   `AT_ONCE` - 1 more keys. */
 FASTEST
 static void softmax(vector *scores, const float *times, int keys, int size, vector *total) {
     sample last = {1.0f, 0.0f};
+    for (int p = 0; p < (AT_ONCE - 1) * size; p++) scores[keys * size + p] = all(-INFINITY);
     for (int p = 0; p < size; p++) {
         vector most = largest(scores + p, keys, size), sum = all(0.0f);
-        int t = 0;
-        for (; t + AT_ONCE <= keys; t += AT_ONCE) exponentials(scores + t * size + p, size, AT_ONCE, most, &last);
-        for (; t < keys; t++) exponentials(scores + t * size + p, size, 1, most, &last);
-        for (t = 0; t < keys; t++) sum += scores[t * size + p] *= times[t];
+        for (int t = 0; t < keys; t += AT_ONCE) exponentials(scores + t * size + p, size, most, &last);
+        for (int t = 0; t < keys; t++) sum += scores[t * size + p] *= times[t];
         total[p] = sum;
     }
 }
