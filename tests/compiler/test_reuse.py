@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 import tracr
 from tests.agreement import compile_quietly
@@ -75,6 +75,7 @@ def test_the_library(name: str) -> None:
 
 
 @given(case=cases(max_ops=12))
+@example(case=Case(201, (1, 2, 3), 10, 1, False, False))  # a head copies a number that rounding made negative
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case) -> None:
     """The same on random programs; a cleared slot is exactly zero until it is written again."""

@@ -201,16 +201,22 @@ def _with_clearing(schedule: Schedule, places: Sequence[Place], layout: Layout) 
 
 
 def _signed(schedule: Schedule) -> set[Variable]:
-    """Variables that may be negative somewhere: bits, negative numbers, and what is written with an error."""
-    by_neurons = {variable for layer in schedule.layers for part in layer.mlps for variable, _ in part.writes}
+    """Variables that may be negative somewhere: bits, negative numbers, what neurons write with an error, copies."""
 
     def may_be_negative(variable: Variable) -> bool:
-        if variable.compact or variable.noise.cold or min(variable.at_bos, default=0.0) < 0:
-            return True
-        rounded = variable in by_neurons and variable.noise.error > 0
-        return rounded or (variable.numerical and variable.low < 0)
+        return (
+            bool(variable.compact or variable.noise.cold)
+            or min(variable.at_bos, default=0.0) < 0
+            or (variable.numerical and variable.low < 0)
+        )
 
-    return {variable for variable in _written(schedule) if may_be_negative(variable)}
+    found = {variable for variable in _written(schedule) if may_be_negative(variable)}
+    for layer in schedule.layers:
+        for head in layer.heads:
+            if not found.isdisjoint(head.value.blocks):
+                found.update(variable for variable, _ in head.writes)
+        found.update(variable for part in layer.mlps for variable, _ in part.writes if variable.noise.error > 0)
+    return found
 
 
 def _clearing(variable: Variable, rows: list[int], signed: bool) -> MLP:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from tracr.compiler.passes import PASSES
 from tracr.compiler.plans import Reader, choose_plan
 from tracr.compiler.rewrite import Measure
@@ -48,14 +50,15 @@ def _narrower(typed: Typed) -> Iterator[int]:
 
 
 def _large(typed: Typed) -> Iterator[tuple[int, Reader]]:
-    """The selectors that compare many values, and who reads them."""
+    """The selectors that compare many values and are no matchings, and who reads them."""
     for node in typed.sops.values():
         if not isinstance(node.op, Attention):
             continue
         selector = node.op.selector
         if not isinstance(node.op, Width) and not isinstance(typed.selectors[selector], CompositeNode):
             continue  # one head copies or averages
-        if any(min(literal.table.shape) > LEGIBLE for literal in typed.literals(selector)):
+        tables = [literal.table for literal in typed.literals(selector)]
+        if any(min(table.shape) > LEGIBLE and np.count_nonzero(table) > max(table.shape) for table in tables):
             yield selector, "width" if isinstance(node.op, Width) else "copy" if node.op.copies else "mean"
 
 

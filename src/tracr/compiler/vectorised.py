@@ -189,7 +189,7 @@ class _Run:
                 return np.take(self.prepared.table(node, op), cells)
             case SumLookup(terms=terms, points=points, table=table):
                 total = sum((factor * self.numbers(number) for number, factor in terms), start=np.zeros((1, 1)))
-                return np.append(table, [UNREACHED, ERROR])[snap(points, total)]
+                return self.where_known(np.append(table, [UNREACHED, ERROR])[snap(points, total)], terms)
             case Linear():
                 return self.linear(node, node.op)
             case Width(selector=selector):
@@ -210,8 +210,11 @@ class _Run:
             total = total + factor * self.numbers(number)
         if not isinstance(node.domain, Finite):
             return total
-        codes = snap(node.domain, total)
-        for number, _ in op.terms:
+        return self.where_known(snap(node.domain, total), op.terms)
+
+    def where_known(self, codes: Codes, terms: Sequence[tuple[int, float]]) -> Codes:
+        """The codes of a function of a sum; an error where a term is one, or is not there."""
+        for number, _ in terms:
             if isinstance(self.typed.sops[number].domain, Finite) and self.codes[number].min(initial=0) < 0:
                 codes = np.where(self.codes[number] < 0, ERROR, codes)
         return codes
