@@ -2,6 +2,7 @@
 
     TracrError
       ExpressionError   a RASP expression was built from something that cannot be part of one
+        UnpicklableError  ... or holds a function that cannot be pickled, such as a lambda
       EvaluationError   the interpreter met a value it has no meaning for
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
@@ -18,7 +19,9 @@ Warnings about a program are `TracrWarning`.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = [
     "CompileError",
@@ -34,6 +37,7 @@ __all__ = [
     "TracrError",
     "TracrWarning",
     "UnknownName",
+    "UnpicklableError",
     "VocabularyError",
 ]
 
@@ -86,9 +90,21 @@ class TracrError(Exception):
         self.diagnostic = Diagnostic.about(expression, what, hint)
         super().__init__(str(self.diagnostic))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a process pool sends it: as it is, `__init__` is not called again."""
+        return _as_raised, (type(self), self.args), self.__dict__
+
+
+def _as_raised(kind: type[TracrError], args: tuple[object, ...]) -> TracrError:
+    return kind.__new__(kind, *args)
+
 
 class ExpressionError(TracrError, TypeError, ValueError):
     """A RASP expression was built from something that cannot be part of one."""
+
+
+class UnpicklableError(ExpressionError, pickle.PicklingError):
+    """An expression holds a function that `pickle` cannot send."""
 
 
 class EvaluationError(TracrError, ValueError):

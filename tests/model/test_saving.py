@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from enum import Enum
+from decimal import Decimal
+from enum import Enum, IntEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,10 @@ SCALARS = st.one_of(
     st.text(st.characters()),
     st.text(st.characters(categories=["Cs"]), max_size=3),
     st.binary(),
+    st.fractions(),
+    st.integers(2**90).map(lambda n: Fraction(n, 7)),
+    st.decimals(allow_nan=False, allow_infinity=False),
+    st.complex_numbers(allow_nan=False, allow_infinity=False),
 )
 VALUES = st.recursive(
     SCALARS,
@@ -122,7 +128,8 @@ def test_values_of_every_type_come_back(value: Any) -> None:
 
 def test_a_model_over_odd_values_comes_back(tmp_path: Path) -> None:
     """Tuples, bytes, frozensets, None, booleans, huge integers as tokens and as results."""
-    vocab = [("a", (1, None)), b"\xff", frozenset({"x"}), None, True, -0.5, 2**80, "\ud800"]
+    vocab = [("a", (1, None)), b"\xff", frozenset({"x"}), None, True, -0.5, 2**80, "\ud800", Fraction(1, 3), 2 - 0.5j]
+    vocab += [Decimal("1.50"), (Decimal("-0"), frozenset({Fraction(-7, 2)}))]
     odd = rasp.Map(lambda x: (x, 1.0), rasp.tokens).named("odd")
     model = tracr.compile({"odd": odd, "tokens": rasp.tokens}, vocab, 3)
     model.save(tmp_path / "model")
@@ -130,6 +137,38 @@ def test_a_model_over_odd_values_comes_back(tmp_path: Path) -> None:
     assert_same(model, loaded)
     for token in vocab:
         assert repr(loaded([token])) == repr(model([token]))
+
+
+HALVES = rasp.Map(lambda token: Fraction(ord(token), 2), rasp.tokens).named("halves")
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_fraction_outputs_come_back(tmp_path: Path, level: int) -> None:
+    """With their type, though no float is equal to them."""
+    model = tracr.compile(HALVES, "abc", 3, level=level)
+    model.save(tmp_path / "model")
+    assert repr(tracr.load(tmp_path / "model")("ab")) == "[Fraction(97, 2), Fraction(49, 1)]"
+
+
+SHORT_AND_LONG = {
+    "tokens": (rasp.tokens, "ab", 30),
+    "is_a": (rasp.tokens == "a", "ab", 30),
+    "constant": (rasp.Full(3), "ab", 30),
+    "position": (rasp.indices % 3, "ab", 30),
+    "hist": (programs.make_hist(), "abc", 4),
+    "frac_prevs": (programs.make_frac_prevs(rasp.tokens == "a"), "ab", 12),
+}
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", SHORT_AND_LONG)
+def test_models_with_single_passes_switched_come_back(tmp_path: Path, name: str, level: int) -> None:
+    """Each on and off: also those with fewer dimensions than positions."""
+    program, vocab, longest = SHORT_AND_LONG[name]
+    for place, (switch, on) in enumerate(itertools.product(set(tracr.PASSES) - {"solve"}, (True, False))):
+        model = compile_quietly(program, vocab, longest, level=level, passes={switch: on})
+        model.save(tmp_path / str(place))
+        assert_same(model, tracr.load(tmp_path / str(place)))
 
 
 SETS = """
@@ -156,7 +195,14 @@ class Colour(Enum):
     RED = 1
 
 
-@pytest.mark.parametrize("value", [Colour.RED, Fraction(1, 3), 1j, (1, (Colour.RED,)), range(3)])
+class Level(IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Colour.RED, Level.LOW, (1, (Colour.RED,)), range(3), Decimal("Infinity"), complex(0, float("inf")), Path("a")],
+)
 def test_a_value_that_cannot_be_saved_is_named(tmp_path: Path, value: Any) -> None:
     """And nothing is written."""
     model = tracr.compile(rasp.tokens, ["a", value], 2)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,10 @@ class Finite:
 
     values: tuple[Value, ...]
     twins: Mapping[int, tuple[Value, ...]] = field(default_factory=lambda: NO_TWINS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled: without what was computed from the values."""
+        return _restored, (self.values, dict(self.twins))
 
     @cached_property
     def index(self) -> dict[Value, int]:
@@ -129,6 +134,10 @@ class Finite:
     def __str__(self) -> str:
         shown = ", ".join(map(repr, self.values[:8]))
         return f"{{{shown}, ... {len(self)} values}}" if len(self) > 8 else f"{{{shown}}}"
+
+
+def _restored(values: tuple[Value, ...], twins: Mapping[int, tuple[Value, ...]]) -> Finite:
+    return Finite(values, MappingProxyType(twins))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -211,6 +211,19 @@ class CompiledModel:
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
         )
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """How it is pickled: as its tabulated program and its weights, without the user's functions."""
+        from tracr.model.saving.pickling import pickled  # only who pickles needs it
+
+        return pickled(self)
+
+    def __copy__(self) -> Self:
+        return replace(self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The model with weights of its own; what never changes is shared."""
+        return replace(self, parameters=self.parameters.map(np.copy))
 
     def _repr_html_(self) -> str:
         from tracr.viz.notebook import model_html  # only notebooks ask for it

@@ -7,20 +7,20 @@ import functools
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
 from tracr.rasp.functions import Function
 from tracr.rasp.values import Program, Value
 
-__all__ = ["RASPExpr", "checked", "checked_function", "items"]
+__all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 
 
 class RASPExpr(Program, abc.ABC):
     """Base of s-ops and selectors."""
 
-    __slots__ = ("__weakref__", "_explicit", "children", "origin")
+    __slots__ = ("__weakref__", "_explicit", "children", "depth", "origin")
     default_name: ClassVar[str] = "expr"
     a_kind: ClassVar[str] = "an expression"  # these three for error messages
     how_to_make_one: ClassVar[str] = ""
@@ -28,12 +28,15 @@ class RASPExpr(Program, abc.ABC):
 
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
+    depth: int
+    """How many expressions stand above each other below this one: 0 if it has no children."""
     origin: str
     """Where it was written: `file.py:12` or `file.rasp:3:5`, or empty if not in a file."""
 
     def _set(self, *children: RASPExpr, **fields: object) -> None:
         """Fill the fields, once, at construction."""
-        for name, value in {"_explicit": {}, "children": children, "origin": _origin(), **fields}.items():
+        own = {"_explicit": {}, "children": children, "depth": _depth(children), "origin": _origin(), **fields}
+        for name, value in own.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -47,6 +50,15 @@ class RASPExpr(Program, abc.ABC):
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
+
+    def __reduce_ex__(self, protocol: object) -> str | tuple[Any, ...]:
+        from tracr.rasp.pickling import reduced
+
+        return reduced(self)
+
+    def fields(self) -> dict[str, Any]:
+        """Everything it consists of, by name."""
+        return {slot: getattr(self, slot) for slot in _slots(type(self))} | getattr(self, "__dict__", {})
 
     def __call__(self, xs: Sequence[Value]) -> Any:
         """Evaluate on the input `xs` with the reference interpreter (bidirectional)."""
@@ -91,15 +103,12 @@ class RASPExpr(Program, abc.ABC):
 
     def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
         """A copy that reads other expressions: each child is replaced by what `children` has for it."""
-        fields = ((slot, getattr(self, slot)) for slot in _slots(type(self)))
-        read = {slot: children[value] for slot, value in fields if isinstance(value, RASPExpr)}
-        return self._twin(**read, children=tuple(children[child] for child in self.children))
+        read = {slot: children[value] for slot, value in self.fields().items() if isinstance(value, RASPExpr)}
+        now = tuple(children[child] for child in self.children)
+        return self._twin(**read, children=now, depth=_depth(now))
 
     def _twin(self, **changed: object) -> Self:
-        twin = object.__new__(type(self))
-        for slot in _slots(type(self)):
-            object.__setattr__(twin, slot, changed[slot] if slot in changed else getattr(self, slot))
-        return twin
+        return expression_of(type(self), {**self.fields(), **changed})
 
     def _repr_svg_(self) -> str | None:
         """How a notebook shows it: computed on an example."""
@@ -116,6 +125,21 @@ class RASPExpr(Program, abc.ABC):
         text = f"{type(self).__name__}({', '.join(inner)})" if inner else self.name
         given = self._explicit.get(NAME)
         return f"{text}.named({given!r})" if given is not None and inner else text
+
+
+E = TypeVar("E", bound=RASPExpr)
+
+
+def expression_of(kind: type[E], fields: Mapping[str, object]) -> E:
+    """The expression of this kind that consists of these fields."""
+    expr = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(expr, name, value)
+    return expr
+
+
+def _depth(children: Sequence[RASPExpr]) -> int:
+    return max((child.depth + 1 for child in children), default=0)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from tracr.rasp.functions import (
     ConstantOperator,
     Function,
     UnaryOperator,
+    WeightedSum,
     function_name,
 )
 from tracr.rasp.values import Value, as_value, is_number
@@ -135,34 +136,37 @@ class SOp(RASPExpr):
         return Map(UnaryOperator("neg"), self)
 
 
-class Tokens(SOp):
+class _Source(SOp):
+    """What every program is built from; the three that this module names are themselves in every process."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._set()
+
+    def __reduce_ex__(self, protocol: object) -> str | tuple[Any, ...]:
+        return self.default_name if globals()[self.default_name] is self else super().__reduce_ex__(protocol)
+
+
+class Tokens(_Source):
     """The input itself."""
 
     __slots__ = ()
     default_name = "tokens"
 
-    def __init__(self) -> None:
-        self._set()
 
-
-class Indices(SOp):
+class Indices(_Source):
     """The positions 0, 1, 2, ..."""
 
     __slots__ = ()
     default_name = "indices"
 
-    def __init__(self) -> None:
-        self._set()
 
-
-class Length(SOp):
+class Length(_Source):
     """The length of the input, at every position."""
 
     __slots__ = ()
     default_name = "length"
-
-    def __init__(self) -> None:
-        self._set()
 
 
 class Full(SOp):
@@ -261,12 +265,12 @@ class LinearSequenceMap(SequenceMap):
         if not all(is_number(fac) for fac in facs):
             raise ExpressionError(f"the factors of LinearSequenceMap must be numbers, not {fst_fac!r} and {snd_fac!r}")
         first, second = facs
-        super().__init__(lambda x, y: first * x + second * y, fst, snd)
+        super().__init__(WeightedSum(first, second), fst, snd)
         object.__setattr__(self, "fst_fac", first)
         object.__setattr__(self, "snd_fac", second)
 
     def _details(self) -> list[str]:
-        return [f"{self.fst_fac!r} x + {self.snd_fac!r} y"]
+        return [str(self.f)]
 
 
 tokens = Tokens()

@@ -1,4 +1,15 @@
-"""The language in one namespace: `from tracr.rasp import rasp`."""
+"""The language in one namespace: `from tracr.rasp import rasp`.
+
+`tracr.rasp` is this namespace too; the package's other modules are loaded when they are asked for.
+
+>>> import tracr
+>>> tracr.rasp.programs.make_hist()("aab")
+[2, 2, 1]
+"""
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING
 
 from tracr.rasp import causal_eval
 from tracr.rasp.annotations import (
@@ -45,6 +56,16 @@ from tracr.rasp.values import Value
 # Further names of existing programs.
 TokensType, IndicesType, LengthType = Tokens, Indices, Length
 RASPEvaluator = DefaultRASPEvaluator
+
+if TYPE_CHECKING:
+    from tracr.rasp import programs as programs
+else:
+
+    def __getattr__(name: str) -> object:
+        """Another module of the package, as `programs`."""
+        if not name.startswith("_") and importlib.util.find_spec(f"{__package__}.{name}"):
+            return importlib.import_module(f"{__package__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def sop_not(sop: SOp) -> SOp:

@@ -46,7 +46,7 @@ from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["VERSION", "check_target", "files_of", "is_saved_model", "load", "save"]
+__all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
 
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
@@ -178,7 +178,7 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     model, certified = read_program(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+    return with_saved_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
 
 
 def read_program(
@@ -211,10 +211,10 @@ def read_program(
     if recompile:
         return model, certified
     _check_labels(model, given["residual"], given["outputs"])
-    return _as_variant(model, variant) if variant else model, certified
+    return as_variant(model, variant) if variant else model, certified
 
 
-def _as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
     """The model in a variant's basis; its noise is not known."""
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
@@ -264,12 +264,16 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
-    if options.level == 0 and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
+    every_position = options.level == 0 and not options.on("prune")  # has a dimension of its own
+    if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
         raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 
 
 def _check_budget(typed: Typed, max_parameters: int) -> None:
     """That no one-hot code needs a table far beyond what is to be loaded."""
+    longest = typed.options.max_seq_len
+    if typed.options.level == 0 and longest**2 > max_parameters:
+        raise FormatError(f"it has {longest:,} positions one by one", hint="raise max_parameters to load it")
     in_bits = many_valued(typed)
     for node in typed.sops.values():
         listed = isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL and node.id not in in_bits
@@ -287,7 +291,7 @@ def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> No
         label for label, d in zip(labels, directions, strict=False) if label != d.label and not _unordered(d.value)
     ]
     if given != found or len(labels) != len(directions) or wrong:
-        raise FormatError("its labels are not those of its program", hint=_OTHER_COMPILER)
+        raise FormatError("its labels are not those of its program", hint=OTHER_COMPILER)
 
 
 def _unordered(value: object) -> bool:
@@ -299,24 +303,24 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
     return [(a, b, c) for a, b, c in (place.items(count=3) for place in reader.items())]
 
 
-_OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
+OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
 
 
-def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
     """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
     allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
-        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=_OTHER_COMPILER)
+        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=OTHER_COMPILER)
     for name, array in expected.items():
         saved = weights[name]
         if saved.shape != array.shape:
-            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=_OTHER_COMPILER)
+            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=OTHER_COMPILER)
         if saved.dtype != np.float64:
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
         if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
-            raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
+            raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
     return replace(model, parameters=Parameters.of(weights))
