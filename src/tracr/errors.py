@@ -10,6 +10,7 @@
       InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
+        IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
@@ -29,6 +30,7 @@ __all__ = [
     "EvaluationError",
     "ExpressionError",
     "FormatError",
+    "IdError",
     "InputError",
     "InternalError",
     "LimitError",
@@ -139,6 +141,10 @@ class VocabularyError(TracrError, ValueError):
 
 class InputError(TracrError, ValueError):
     """An input sequence that the model or the interpreter cannot take."""
+
+
+class IdError(InputError, IndexError):
+    """Ids that are no input of the model."""
 
 
 class FormatError(TracrError, ValueError):

@@ -234,7 +234,10 @@ def test_setting_a_folded_variable() -> None:
     assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]
     assert model.run("xa", set={"weighted": [0, 2]}).decoded == [0.0, 1.0]
     assert model.run("xa", set={"is_x": [1, 1], "weighted": [0, 2]}).decoded == [0.0, 1.0]
-    assert model.run(["xa", "bbb"], set={"is_x": [[1, 1], [1, 0, 0]]}).decoded == [[2.0, 1.5], [2.0, 1.0, 2 / 3]]
+    assert model.run([list("xa"), list("bbb")], set={"is_x": [[1, 1], [1, 0, 0]]}).decoded == [
+        [2.0, 1.5],
+        [2.0, 1.0, 2 / 3],
+    ]
     assert tracr.compile(is_x, "abx", 4, level=2).run("ax", set={"is_x": [1, 0]}).decoded == [1, 0]
 
 

@@ -131,6 +131,7 @@ class CompressedModel(CompiledModel):
 
     def logits(self, ids: Array, dtype: DTypeLike = np.float32, hook: Hook | None = None) -> Array:
         """Logits for ids that start with BOS; inputs of different lengths are run one length at a time."""
+        ids = self._ids(ids)
         lengths = (ids != self.vocabulary.pad_id).sum(axis=1)
         if len(set(lengths.tolist())) <= 1:
             size = int(lengths[0]) if len(lengths) else ids.shape[1]

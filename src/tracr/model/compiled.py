@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from tracr.adapters import adapter
+from tracr.arguments import float_type
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
@@ -360,13 +361,14 @@ class CompiledModel:
 
     def cast(self, dtype: DTypeLike) -> Parameters:
         """The weights in another float type."""
-        key = np.dtype(dtype)
+        key = float_type(dtype)
         if key not in self._cast:
             self._cast[key] = self.parameters.map(lambda array: array.astype(key, copy=False))
         return self._cast[key]
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        ids = self._ids(ids)
         if hook is None and (kernel := self._kernel(dtype)):
             return self._checked(*kernel.logits(ids))
         rows = self._rows(ids) if hook is None else max(1, len(ids))
@@ -379,15 +381,20 @@ class CompiledModel:
 
     def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
         """What each output is for ids [batch, position] that start with BOS, as codes into its domain."""
+        ids = self._ids(ids)
         kernel = self._kernel(dtype)
         if kernel is None:
             logits = self.logits(ids, dtype)
             return [output.codes(logits) for output in self.outputs]
         return self._checked(*kernel.codes(ids))
 
+    def _ids(self, ids: Any) -> NDArray[np.int64]:
+        """Ids that the model can take, or an error."""
+        return self.vocabulary.checked_ids(ids, len(self.parameters.W_pos))
+
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
         """The pass for who does not look at the activations, where there is one."""
-        return self._float32_kernel if dtype is np.float32 or np.dtype(dtype) == np.float32 else None
+        return self._float32_kernel if dtype is np.float32 or float_type(dtype) == np.float32 else None
 
     @cached_property
     def _float32_kernel(self) -> Kernel | None:
@@ -431,14 +438,18 @@ class CompiledModel:
         return max(1, CHUNK // max(1, int(per_row)))
 
     def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
-        """The program's output on `tokens` (no BOS); a list of sequences gives a list of outputs.
+        """The program's output on an input (no BOS); a batch, a list of inputs, gives a list of outputs.
+
+        A string is one input: its characters are the tokens. In a list, lists and arrays are inputs, and so are tuples
+        unless the vocabulary has a tuple; everything else is a token, every string too. So `model(["ab", "c"])` is one
+        input of two tokens, whatever the vocabulary; a batch of two is `model([list("ab"), list("c")])`.
 
         Positions that hold PAD give PAD. With several outputs the result is a dict.
         """
         kernel = self._kernel(dtype)
         if kernel is not None and (found := kernel.answer(tokens)) is not None:
             return found
-        batch, single = self._batch(tokens)
+        batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         decoded = self._decode(self.codes(ids, dtype), given, real)
         return decoded[0] if single else decoded
@@ -457,7 +468,7 @@ class CompiledModel:
         whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
         activation and may return another to take its place.
         """
-        batch, single = self._batch(tokens)
+        batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
@@ -476,8 +487,8 @@ class CompiledModel:
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
-        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
-        return self.vocabulary.encode(self._batch(tokens)[0])[0]
+        """Ids [batch, position] of an input or a batch (see `__call__`), with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self.vocabulary.inputs(tokens)[0])[0]
 
     def values(self, logits: Any, ids: Any) -> list[Any]:
         """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
@@ -485,11 +496,6 @@ class CompiledModel:
 
         tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
         return self.decode(as_numpy(logits), tokens, tokens)
-
-    def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
-        if self.vocabulary.is_batch(tokens):
-            return tokens, False
-        return [tokens], True
 
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""

@@ -130,7 +130,10 @@ def short_repr(value: object) -> str:
     >>> short_repr(10**100)
     '1000000000000000000000000000000000000...'
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

@@ -1,0 +1,104 @@
+"""Arguments of public functions: of the right kind, or refused with an error that names them."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracr.errors import TracrError
+from tracr.rasp.values import short_repr
+
+__all__ = ["flag", "float_type", "number", "one_of", "path", "text", "whole"]
+
+Error = type[TracrError]
+
+
+def whole(name: str, value: Any, low: int = 0, *, error: Error = TracrError) -> int:
+    """A whole number from `low` on.
+
+    >>> whole("seed", np.int64(3))
+    3
+    """
+    if not isinstance(value, bool | np.bool_) and hasattr(value, "__index__"):
+        try:
+            found = operator.index(value)
+        except TypeError:  # an array of several numbers, or of fractions
+            found = low - 1
+        if found >= low:
+            return found
+    kind = "a positive integer" if low == 1 else f"an integer from {low} on"
+    raise error(f"{name} must be {kind}, not {short_repr(value)}", hint=f"write {name}={max(low, 1)}, for example")
+
+
+def number(
+    name: str, value: Any, *, above: float = -math.inf, low: float = -math.inf, error: Error = TracrError
+) -> float:
+    """A finite number, `above` one number and from another on.
+
+    >>> number("scale", 1, low=0)
+    1.0
+    """
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        try:
+            found = float(value)
+        except OverflowError:
+            found = math.nan
+        if math.isfinite(found) and found > above and found >= low:
+            return found
+    kind = "a positive number" if above == 0 else f"a number from {low:g} on" if low > -math.inf else "a finite number"
+    raise error(f"{name} must be {kind}, not {short_repr(value)}", hint=f"write {name}=1.0, for example")
+
+
+def flag(name: str, value: Any, *, error: Error = TracrError) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise error(f"{name} must be True or False, not {short_repr(value)}", hint=f"write {name}=True or {name}=False")
+    return bool(value)
+
+
+def text(name: str, value: Any, *, error: Error = TracrError) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise error(
+            f"{name} must be a string, not {short_repr(value)}", hint=f"write {name}={str(name)!r}, for example"
+        )
+    return value
+
+
+def one_of(name: str, value: Any, choices: Iterable[str], *, error: Error = TracrError) -> str:
+    """One of a few strings."""
+    known = list(choices)
+    if not isinstance(value, str) or value not in known:
+        raise error(f"there is no {name} {short_repr(value)}", hint=f"there are {', '.join(known)}")
+    return value
+
+
+def path(name: str, value: Any, *, error: Error = TracrError) -> Path:
+    """A path to a file or a folder."""
+    try:
+        found = Path(os.fsdecode(value))
+    except TypeError:
+        found = Path()
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in str(found):
+        raise error(f"{name} must be a path, not {short_repr(value)}", hint=f'write {name}="models/hist", for example')
+    return found
+
+
+def float_type(dtype: Any) -> np.dtype[Any]:
+    """The float type that numpy, or one of its extensions, calls so."""
+    try:
+        found = np.dtype(dtype)
+    except Exception:  # numpy has several
+        found = np.dtype(bool)
+    if dtype is None or not found.name.startswith(("float", "bfloat", "longdouble")):
+        raise TracrError(
+            f"dtype must be a type of floating-point numbers, not {short_repr(dtype)}",
+            hint="write dtype=np.float32 or dtype=np.float64",
+        )
+    return found
