@@ -65,9 +65,7 @@ def flag(name: str, value: Any, *, error: Error = TracrError) -> bool:
 def text(name: str, value: Any, *, error: Error = TracrError) -> str:
     """A string."""
     if not isinstance(value, str):
-        raise error(
-            f"{name} must be a string, not {short_repr(value)}", hint=f"write {name}={str(name)!r}, for example"
-        )
+        raise error(f"{name} must be a string, not {short_repr(value)}", hint=f'write {name}="x", for example')
     return value
 
 
@@ -93,7 +91,7 @@ def path(name: str, value: Any, *, error: Error = TracrError) -> Path:
 def float_type(dtype: Any) -> np.dtype[Any]:
     """The float type that numpy, or one of its extensions, calls so."""
     try:
-        found = np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except Exception:  # numpy has several
         found = np.dtype(bool)
     if dtype is None or not found.name.startswith(("float", "bfloat", "longdouble")):

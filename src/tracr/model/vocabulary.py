@@ -164,7 +164,7 @@ class Vocabulary:
             array = as_numpy(ids)
         except Exception as error:  # rows of different lengths, a tensor that has no memory
             raise IdError(
-                f"the ids are no array: {error}", hint="model.encode(tokens) pads inputs to one length"
+                f"the ids are no array: {type(error).__name__}", hint="model.encode(tokens) pads inputs to one length"
             ) from None
         if array.ndim != 2 or array.dtype.kind not in "iu":
             raise IdError(
@@ -181,7 +181,7 @@ class Vocabulary:
         if strange.size:
             raise IdError(
                 f"there is no token with id {strange[0]}",
-                hint=f"ids are from 0 to {known - 1}: the tokens in order, then BOS ({self.bos_id}), PAD ({self.pad_id})",
+                hint=f"ids are from 0 to {known - 1}: the tokens, then BOS ({self.bos_id}) and PAD ({self.pad_id})",
             )
         if len(array) and (array.shape[1] == 0 or (array[:, 0] != self.bos_id).any()):
             raise IdError(
