@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ import numpy as np
 from tracr.errors import TracrError
 from tracr.rasp.values import short_repr
 
-__all__ = ["flag", "float_type", "number", "one_of", "path", "text", "whole"]
+__all__ = ["as_list", "flag", "float_type", "function", "number", "one_of", "path", "text", "whole"]
 
 Error = type[TracrError]
 
 
-def whole(name: str, value: Any, low: int = 0, *, error: Error = TracrError) -> int:
-    """A whole number from `low` on.
+def whole(name: str, value: Any, low: int = 0, *, most: int | None = None, error: Error = TracrError) -> int:
+    """A whole number from `low` on, up to `most` if there is a limit.
 
     >>> whole("seed", np.int64(3))
     3
@@ -30,9 +30,10 @@ def whole(name: str, value: Any, low: int = 0, *, error: Error = TracrError) -> 
             found = operator.index(value)
         except TypeError:  # an array of several numbers, or of fractions
             found = low - 1
-        if found >= low:
+        if found >= low and (most is None or found <= most):
             return found
     kind = "a positive integer" if low == 1 else f"an integer from {low} on"
+    kind += "" if most is None else f" up to {most:,}"
     raise error(f"{name} must be {kind}, not {short_repr(value)}", hint=f"write {name}={max(low, 1)}, for example")
 
 
@@ -62,6 +63,23 @@ def flag(name: str, value: Any, *, error: Error = TracrError) -> bool:
     return bool(value)
 
 
+def function(name: str, value: Any, *, error: Error = TracrError) -> Any:
+    """A function, or `None`."""
+    if value is not None and not callable(value):
+        raise error(f"{name} must be a function, not {short_repr(value)}", hint=f"define one, or leave {name} out")
+    return value
+
+
+def as_list(name: str, value: Any, *, error: Error = TracrError) -> list[Any]:
+    """The items of a list, or of something like one."""
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
+        try:
+            return list(value)
+        except TypeError:  # an array without dimensions
+            pass
+    raise error(f"{name} must be a list, not {short_repr(value)}", hint=f"write {name}=[...]")
+
+
 def text(name: str, value: Any, *, error: Error = TracrError) -> str:
     """A string."""
     if not isinstance(value, str):
@@ -73,7 +91,7 @@ def one_of(name: str, value: Any, choices: Iterable[str], *, error: Error = Trac
     """One of a few strings."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        raise error(f"there is no {name} {short_repr(value)}", hint=f"there are {', '.join(known)}")
+        raise error(f"there is no {name} {short_repr(value)}", hint=f"{name}s are {', '.join(known)}")
     return value
 
 

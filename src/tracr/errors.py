@@ -12,6 +12,7 @@
       InputError        an input sequence the model or the interpreter cannot take
         IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
+        WriteError      ... because the disk is full or read-only
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
 
@@ -35,12 +36,14 @@ __all__ = [
     "InternalError",
     "LimitError",
     "MissingExtra",
+    "MissingSource",
     "SourceError",
     "TracrError",
     "TracrWarning",
     "UnknownName",
     "UnpicklableError",
     "VocabularyError",
+    "WriteError",
 ]
 
 
@@ -98,7 +101,9 @@ class TracrError(Exception):
 
 
 def _as_raised(kind: type[TracrError], args: tuple[object, ...]) -> TracrError:
-    return kind.__new__(kind, *args)
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class ExpressionError(TracrError, TypeError, ValueError):
@@ -118,6 +123,12 @@ class SourceError(TracrError, ValueError):
 
     def __init__(self, what: str, *, expression: object = "", hint: str = "") -> None:
         super().__init__(_harmless(what), expression=expression, hint=_harmless(hint))
+
+
+class MissingSource(SourceError, FileNotFoundError):
+    """A .rasp file that is not there."""
+
+    __new__ = FileNotFoundError.__new__  # type: ignore[assignment] # see `WriteError`
 
 
 class CompileError(TracrError, ValueError):
@@ -149,6 +160,13 @@ class IdError(InputError, IndexError):
 
 class FormatError(TracrError, ValueError):
     """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
+
+
+class WriteError(FormatError, OSError):
+    """A file or folder that cannot be written: the disk is full or read-only, or the path cannot be."""
+
+    # Of two kinds of exception Python finds the first one's `__new__`, which makes no OSError.
+    __new__ = OSError.__new__  # type: ignore[assignment]
 
 
 class MissingExtra(TracrError, ImportError):

@@ -56,8 +56,8 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
         )
-    for name in switches or ():
-        if name not in PASSES:
+    for name in () if switches is None else switches:
+        if not isinstance(name, str) or name not in PASSES:
             raise CompileError(f"there is no pass {name!r}", hint=f"there are {', '.join(PASSES)}")
     if switches is not None and not isinstance(switches, Mapping):
         return tuple(name for name in PASSES if name in switches)

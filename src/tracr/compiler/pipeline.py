@@ -55,7 +55,7 @@ from tracr.compiler.solve import solve
 from tracr.compiler.split import split
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
-from tracr.compiler.typed import Typed
+from tracr.compiler.typed import Attention, LengthOp, Typed
 from tracr.errors import CompileError
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.saved_graph import SavedGraph
@@ -74,6 +74,7 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
 def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options)
+    _check_gap(inferred)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
         typed = choose_encodings(drop_unused(share(inferred) if double else inferred))
@@ -89,6 +90,12 @@ def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None)
         typed = smallest(typed, attempts)
     typed.verify()
     return typed
+
+
+def _check_gap(typed: Typed) -> None:
+    """Refuse a gap that is too small, if the program has attention at all."""
+    if any(isinstance(node.op, Attention | LengthOp) for node in typed.sops.values()):
+        typed.options.check_gap()
 
 
 def _same_codes(shared: Typed, apart: Typed, same: Mapping[int, int]) -> bool:
@@ -161,6 +168,7 @@ def compile_typed(
     attempts: _Attempts | None = None,
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
+    _check_gap(typed)
     attempts = attempts or _Attempts()
     construction = _with_named_features(attempts[rewritten(typed, attempts)], schedule_of or scheduled)
     schedule = construction.schedule

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
+from tracr.arguments import flag
+from tracr.arguments import path as as_path
 from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.network import network_of
 from tracr.compress.projection import Projection, Sites
 from tracr.errors import FormatError
 from tracr.model.parameters import LayerParameters, Parameters
 from tracr.model.saving import models
-from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.folders import read_file, write_folder, written_to
 from tracr.model.saving.json_reader import Reader, parse
 
 __all__ = ["is_compressed", "load", "save"]
@@ -38,10 +40,12 @@ def is_compressed(folder: str | Path) -> bool:
 
 def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write the model into `folder`, all or nothing."""
-    path = Path(folder).resolve()
-    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
-    models.check_target(path, overwrite, ours)
+    flag("overwrite", overwrite, error=FormatError)
+    path = as_path("folder", folder, error=FormatError).resolve()
+    with written_to(path):
+        held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
+        models.check_target(path, overwrite, ours)
     content = models.files_of(model.compiled)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
     packed = safetensors.numpy.save({"projection": np.ascontiguousarray(model.projection.matrices), **arrays})

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr import arguments
 from tracr.adapters import adapter
-from tracr.arguments import float_type
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
-from tracr.errors import TracrError, UnknownName
+from tracr.errors import InputError, UnknownName
 from tracr.model.forward import Hook, forward
 from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
@@ -31,7 +31,8 @@ from tracr.model.saving.saved_graph import SavedGraph
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
-from tracr.rasp.values import Value
+from tracr.model.weights import read_array
+from tracr.rasp.values import Value, short_repr
 from tracr.threads import blas_threads, in_threads
 
 if TYPE_CHECKING:
@@ -63,8 +64,10 @@ class Run(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
             return self.activations[name]
-        except KeyError:
-            raise UnknownName(f"no activation {name!r}", hint=f"there are {', '.join(self.activations)}") from None
+        except Exception:  # a name that is not there, or none that could be
+            raise UnknownName(
+                f"no activation {short_repr(name)}", hint=f"there are {', '.join(self.activations)}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.activations)
@@ -174,13 +177,13 @@ class CompiledModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""
         from tracr.model.variants.rotation import rotated
 
-        return rotated(self, seed)
+        return rotated(self, arguments.whole("seed", seed))
 
     def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
         """The model with Gaussian noise on every weight; without a `scale`, as much as leaves the outputs the same."""
         from tracr.model.variants.noise import with_noise
 
-        return with_noise(self, scale, seed)
+        return with_noise(self, scale, arguments.whole("seed", seed))
 
     def with_layer_norm(self) -> CompiledModel:
         """The same model for an architecture with layer norms, which change nothing but have to be there."""
@@ -255,11 +258,10 @@ class CompiledModel:
             "schedule": self.schedule,
             "construct": self.construction,
         }
+        arguments.one_of("stage", stage, [*stages, "assemble"])
         if stage == "assemble":
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
             return "\n".join([repr(self), *shapes])
-        if stage not in stages:
-            raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
         return str(stages[stage].show())
 
     def bounds(self) -> Bounds:
@@ -350,25 +352,26 @@ class CompiledModel:
         """
         from tracr.model.weights import with_weights
 
-        return with_weights(self, weights, attn_scale)
+        return with_weights(self, weights, arguments.number("attn_scale", attn_scale, above=0))
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
 
         The result is true if nothing differs, and prints as a report; a counterexample is shrunk to the shortest.
         """
-        return verify(self, budget, seed, progress)
+        budget, seed = arguments.whole("budget", budget, 1), arguments.whole("seed", seed)
+        return verify(self, budget, seed, arguments.flag("progress", progress))
 
     def cast(self, dtype: DTypeLike) -> Parameters:
         """The weights in another float type."""
-        key = float_type(dtype)
+        key = arguments.float_type(dtype)
         if key not in self._cast:
             self._cast[key] = self.parameters.map(lambda array: array.astype(key, copy=False))
         return self._cast[key]
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
-        ids = self._ids(ids)
+        ids, hook = self._ids(ids), arguments.function("hook", hook)
         if hook is None and (kernel := self._kernel(dtype)):
             return self._checked(*kernel.logits(ids))
         rows = self._rows(ids) if hook is None else max(1, len(ids))
@@ -394,7 +397,7 @@ class CompiledModel:
 
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
         """The pass for who does not look at the activations, where there is one."""
-        return self._float32_kernel if dtype is np.float32 or float_type(dtype) == np.float32 else None
+        return self._float32_kernel if dtype is np.float32 or arguments.float_type(dtype) == np.float32 else None
 
     @cached_property
     def _float32_kernel(self) -> Kernel | None:
@@ -470,6 +473,7 @@ class CompiledModel:
         """
         batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
+        hook = arguments.function("hook", hook)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
@@ -492,10 +496,15 @@ class CompiledModel:
 
     def values(self, logits: Any, ids: Any) -> list[Any]:
         """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
-        from tracr.model.weights import as_numpy
-
-        tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
-        return self.decode(as_numpy(logits), tokens, tokens)
+        given, found = self._ids(ids), read_array("logits", logits, error=InputError)
+        expected = (*given.shape, self.parameters.W_U.shape[1])
+        if found.shape != expected or found.dtype.kind in "OSU":
+            raise InputError(
+                f"the logits of these ids are numbers of shape {expected}, not {found.dtype} of shape {found.shape}",
+                hint="pass what the model gives for the same ids, every position of it",
+            )
+        tokens = (np.cumsum(given[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(found, tokens, tokens)
 
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import IdError, InputError
-from tracr.model.weights import as_numpy
+from tracr.model.weights import read_array
 from tracr.rasp.values import Value, short_repr
 
 __all__ = ["Vocabulary"]
@@ -160,12 +160,7 @@ class Vocabulary:
 
     def checked_ids(self, ids: Any, positions: int) -> Ids:
         """Ids [batch, position], of any framework, if the model can take them."""
-        try:
-            array = as_numpy(ids)
-        except Exception as error:  # rows of different lengths, a tensor that has no memory
-            raise IdError(
-                f"the ids are no array: {type(error).__name__}", hint="model.encode(tokens) pads inputs to one length"
-            ) from None
+        array = read_array("ids", ids, error=IdError)
         if array.ndim != 2 or array.dtype.kind not in "iu":
             raise IdError(
                 f"ids must be integers with the axes batch and position, not {array.dtype} of shape {array.shape}",

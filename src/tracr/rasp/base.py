@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
 from tracr.rasp.functions import Function
-from tracr.rasp.values import Program, Value
+from tracr.rasp.values import Program, Value, short_repr
 
 __all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 
@@ -73,7 +73,7 @@ class RASPExpr(Program, abc.ABC):
 
     def annotation(self, key: str) -> Any:
         """What was annotated under a key, `None` if nothing was."""
-        return self._explicit.get(key)
+        return self._explicit.get(key) if isinstance(key, str) else None
 
     @property
     def name(self) -> str:
@@ -167,7 +167,7 @@ def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
         hint = kind.how_to_turn_into_one
     elif callable(expr):
         hint = f"a function comes first in Map and SequenceMap, last in Select; {hint}"
-    raise ExpressionError(f"{role} of {owner} must be {kind.a_kind}, not {expr!r}", hint=hint)
+    raise ExpressionError(f"{role} of {owner} must be {kind.a_kind}, not {short_repr(expr)}", hint=hint)
 
 
 def items(value: Any, owner: str) -> list[Any]:
@@ -175,11 +175,12 @@ def items(value: Any, owner: str) -> list[Any]:
     try:
         return list(value)
     except TypeError:
-        raise ExpressionError(f"{owner} needs a list of values, not {value!r}") from None
+        hint = f"write {owner}([...])"
+        raise ExpressionError(f"{owner} needs a list of values, not {short_repr(value)}", hint=hint) from None
 
 
 def checked_function(f: object, owner: str) -> Function:
     """`f`, if it can be called."""
     if not callable(f):
-        raise ExpressionError(f"the function of {owner} must be callable, not {f!r}", hint="pass a lambda")
+        raise ExpressionError(f"the function of {owner} must be callable, not {short_repr(f)}", hint="pass a lambda")
     return f

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tracr.arguments import flag
+from tracr.errors import ExpressionError
 from tracr.rasp.expressions import Full, Select, Selector, SelectorAnd, SelectorNot, SelectorOr, SOp
 from tracr.rasp.functions import OPERATORS, Function, Printed, function_name
 from tracr.rasp.values import Value
@@ -18,19 +20,19 @@ __all__ = ["selector_and", "selector_not", "selector_or"]
 
 def selector_and(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
     """Selected by both; one `Select` where the inputs allow it and `simplify`."""
-    merged = _merge(fst, snd, "both") if simplify else None
+    merged = _merge(fst, snd, "both") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorAnd(fst, snd) if merged is None else merged
 
 
 def selector_or(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
     """Selected by either; one `Select` where the inputs allow it and `simplify`."""
-    merged = _merge(fst, snd, "either") if simplify else None
+    merged = _merge(fst, snd, "either") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorOr(fst, snd) if merged is None else merged
 
 
 def selector_not(inner: Selector, simplify: bool = True) -> Selector:
     """Selected where `inner` is not; one `Select` where `inner` is one and `simplify`."""
-    if simplify and isinstance(inner, Select):
+    if flag("simplify", simplify, error=ExpressionError) and isinstance(inner, Select):
         return Select(inner.keys, inner.queries, Negated(inner.predicate))
     return SelectorNot(inner)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from tracr.arguments import flag
 from tracr.errors import ExpressionError
 from tracr.rasp.base import RASPExpr, checked, checked_function, items
 from tracr.rasp.functions import (
@@ -16,7 +17,7 @@ from tracr.rasp.functions import (
     WeightedSum,
     function_name,
 )
-from tracr.rasp.values import Value, as_value, is_number
+from tracr.rasp.values import Value, as_value, is_number, short_repr
 
 __all__ = [
     "ConstantSOp",
@@ -54,7 +55,8 @@ class SOp(RASPExpr):
         if isinstance(other, SOp):
             return SequenceMap(BinaryOperator(symbol), self, other)
         if isinstance(other, RASPExpr):
-            raise ExpressionError(f"{symbol} between the s-op {self!r} and the selector {other!r} has no meaning")
+            what = f"{symbol} between the s-op {self!r} and the selector {other!r} has no meaning"
+            raise ExpressionError(what, hint=self.how_to_turn_into_one)
         return Map(ConstantOperator(symbol, as_value(other, where="a constant in an expression"), reflected), self)
 
     def __lt__(self, other: object) -> SOp:
@@ -218,7 +220,7 @@ class Map(SOp):
     def __init__(self, f: Callable[[Any], Any], inner: SOp, simplify: bool = True) -> None:
         inner = checked(inner, SOp, "the input", "Map")
         function = checked_function(f, "Map")
-        if simplify and isinstance(inner, Map):
+        if flag("simplify", simplify, error=ExpressionError) and isinstance(inner, Map):
             function, inner = Composition(inner.f, function), inner.inner
         self._set(inner, f=function, inner=inner)
 
@@ -263,7 +265,11 @@ class LinearSequenceMap(SequenceMap):
     def __init__(self, fst: SOp, snd: SOp, fst_fac: float, snd_fac: float) -> None:
         facs = [as_value(fac, where="a factor of LinearSequenceMap") for fac in (fst_fac, snd_fac)]
         if not all(is_number(fac) for fac in facs):
-            raise ExpressionError(f"the factors of LinearSequenceMap must be numbers, not {fst_fac!r} and {snd_fac!r}")
+            shown = f"{short_repr(fst_fac)} and {short_repr(snd_fac)}"
+            raise ExpressionError(
+                f"the factors of LinearSequenceMap must be numbers, not {shown}",
+                hint="write rasp.LinearSequenceMap(fst, snd, 2, -1), for example",
+            )
         first, second = facs
         super().__init__(WeightedSum(first, second), fst, snd)
         object.__setattr__(self, "fst_fac", first)

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tracr.arguments import flag
 from tracr.errors import EvaluationError, ExpressionError, InputError
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import (
@@ -46,7 +47,9 @@ class DefaultRASPEvaluator:
     def evaluate(self, expr: RASPExpr, xs: Sequence[Value]) -> Result:
         """The value of `expr` on the input `xs`: a list for an s-op, rows of booleans for a selector."""
         if not isinstance(expr, RASPExpr):
-            raise ExpressionError(f"only a RASP expression can be evaluated, not {expr!r}")
+            raise ExpressionError(
+                f"only a RASP expression can be evaluated, not {short_repr(expr)}", hint="build one with tracr.rasp"
+            )
         return self.evaluate_all([expr], xs)[expr]
 
     def evaluate_all(
@@ -91,6 +94,7 @@ def evaluate(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Re
     >>> evaluate(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "abc")
     ['a', 'a', 'a']
     """
+    causal = flag("causal", causal, error=EvaluationError)
     return (CausalEvaluator() if causal else DefaultRASPEvaluator()).evaluate(expr, xs)
 
 

@@ -25,6 +25,7 @@ from tracr.rasp.annotations import (
     is_numerical,
     numerical,
 )
+from tracr.rasp.base import checked
 from tracr.rasp.combine import selector_and, selector_not, selector_or
 from tracr.rasp.expressions import (
     Aggregate,
@@ -70,6 +71,7 @@ else:
 
 def sop_not(sop: SOp) -> SOp:
     """The s-op that is true where `sop` is not: `~sop`."""
+    checked(sop, SOp, "the operand", "sop_not")
     return ~sop
 
 

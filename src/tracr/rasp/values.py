@@ -5,14 +5,15 @@ Values are compared with `==`, so `True`, `1` and `1.0` are one value. `docs/sem
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from tracr.errors import ExpressionError
+from tracr.errors import ExpressionError, TracrError
 
 __all__ = [
     "LARGEST",
@@ -22,6 +23,7 @@ __all__ = [
     "Program",
     "Value",
     "as_value",
+    "comparing_values",
     "exact_mean",
     "is_number",
     "short_repr",
@@ -33,6 +35,7 @@ Value = Hashable
 Number = int | float
 LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
 LONGEST = 100_000
+OURS = ("tracr", "numpy", "contextlib")  # where an error is none of the user's classes
 NUMBERS = (int, float)
 PLAIN: dict[type, Callable[[Any], bool]] = {
     type(None): lambda value: True,
@@ -85,14 +88,53 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
             hint="use None for 'no value', or a finite number",
         )
     if (isinstance(value, int) and abs(value) > LARGEST) or (isinstance(value, str) and len(value) > LONGEST):
-        raise ExpressionError(f"{where} is a {type(value).__name__} that is too large to compute with")
+        raise ExpressionError(
+            f"{where} is a {type(value).__name__} that is too large to compute with", hint="use smaller values"
+        )
     try:
         hash(value)
     except TypeError:
         raise ExpressionError(
-            f"{where} is {value!r}, which is not hashable", hint="use a tuple instead of a list or a set"
+            f"{where} is {short_repr(value)}, which is not hashable", hint="use a tuple instead of a list or a set"
         ) from None
+    except Exception as error:
+        raise _incomparable(where, value, error) from error
+    try:
+        same = bool(value == value)
+    except Exception as error:
+        raise _incomparable(where, value, error) from error
+    if not same:
+        raise ExpressionError(
+            f"{where} is {short_repr(value)}, which is not equal to itself", hint="use None for 'no value'"
+        )
     return value  # type: ignore[no-any-return]
+
+
+def _incomparable(where: str, value: object, error: Exception) -> ExpressionError:
+    return ExpressionError(
+        f"{where} is {short_repr(value)}, which cannot be compared: {type(error).__name__}: {error}",
+        hint="a value's class needs a __hash__ and an __eq__ that do not raise",
+    )
+
+
+@contextlib.contextmanager
+def comparing_values() -> Iterator[None]:
+    """Tell of errors that are raised by the user's own values: when they are hashed, compared, sorted or shown."""
+    try:
+        yield
+    except TracrError:
+        raise
+    except Exception as error:
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        module = str(frame.tb_frame.f_globals.get("__name__")) if frame is not None else ""
+        if module.partition(".")[0] in OURS:
+            raise
+        raise ExpressionError(
+            f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {module})",
+            hint="a value's class needs methods that do not raise, whatever a value is compared with",
+        ) from error
 
 
 def exact_mean(numbers: Sequence[Number]) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Codes, Finite, finite, surely_same
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
-from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
+from tracr.errors import CompileError, Diagnostic, ExpressionError, LimitError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import PLAIN, Value, as_value, short_repr
@@ -34,6 +34,11 @@ class Failure:
 
     arguments: tuple[Value, ...]
     error: Exception
+
+    @property
+    def hint(self) -> str:
+        """What to write instead, if it returned what is no value."""
+        return self.error.diagnostic.hint if isinstance(self.error, ExpressionError) else ""
 
     def __str__(self) -> str:
         shown = ", ".join(map(short_repr, self.arguments))
@@ -162,7 +167,7 @@ class Caller:
             raise CompileError(
                 f"the function raises on values that inputs take: {shown}{more}",
                 expression=self.expression,
-                hint=f"{ADVICE[self.predicate]}, or leave those tokens out of the vocabulary",
+                hint=failures[0].hint or f"{ADVICE[self.predicate]}, or leave those tokens out of the vocabulary",
             )
         self.reporter.warn(
             self.expression,
@@ -225,7 +230,7 @@ def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, 
         raise CompileError(
             f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
             expression=caller.expression,
-            hint=ADVICE[caller.predicate],
+            hint=failures[0].hint or ADVICE[caller.predicate],
         )
     values = answers.distinct if surely_same(answers.kinds - {Failure}, answers.distinct) else answers.listed
     domain = finite(itertools.chain((value for value in values if type(value) is not Failure), twins))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 from tracr.adapters import adapter
 from tracr.adapters.huggingface import checkpoint
+from tracr.arguments import flag
+from tracr.arguments import path as as_path
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
@@ -27,7 +30,7 @@ from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, MissingExtra, TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.model.parameters import Parameters
-from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.folders import read_file, write_folder, written_to
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
     graph_json,
@@ -64,9 +67,11 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
     replaced only with `overwrite`.
     """
-    path = Path(folder).resolve()
-    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
+    flag("overwrite", overwrite, error=FormatError)
+    path = as_path("folder", folder, error=FormatError).resolve()
+    with written_to(path):
+        held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
     write_folder(path, files_of(model))
 
 
@@ -104,7 +109,7 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     with a `FormatError`.
     """
     path = Path(folder)
-    if not path.is_dir() and path.suffix != ".onnx":
+    if not os.path.isdir(path) and path.suffix != ".onnx":
         raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
     try:
         if path.suffix == ".onnx":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracr.arguments import as_list
 from tracr.errors import InputError
 from tracr.rasp.annotations import NAME
 from tracr.rasp.expressions import Aggregate, Full, Indices, Length, RASPExpr, Select, Selector, SelectorWidth, Tokens
@@ -64,7 +65,7 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     """
     from tracr.rasp.text.printer import texts_of
 
-    tokens = list(xs)
+    tokens = as_list("the input", xs, error=InputError)
     if not tokens:
         raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
     if len(tokens) > LONGEST:

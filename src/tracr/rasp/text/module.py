@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracr.arguments import as_list, text, whole
+from tracr.arguments import path as as_path
 from tracr.errors import Diagnostic, SourceError, VocabularyError
 from tracr.rasp.elementwise import SOp
 from tracr.rasp.text.places import Source
 from tracr.rasp.text.runner import Runner, Settings, read_file
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, as_value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -110,19 +112,22 @@ def parse(
     """
     if not isinstance(source, str):
         raise SourceError(f"a program is a text, not {source!r}", hint="parse_file reads a file")
-    return _run(Source(source.removeprefix("\ufeff"), name), (Path(folder),), vocab, max_seq_len)
+    place = as_path("folder", folder, error=SourceError)
+    return _run(Source(source.removeprefix("\ufeff"), text("name", name)), (place,), vocab, max_seq_len)
 
 
 def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Module:
     """Read and run a .rasp file; `load` looks beside it, then in the current folder. Arguments as for `parse`."""
-    path = Path(path)
+    path = as_path("path", path, error=SourceError)
     return _run(read_file(path), (path.parent, Path()), vocab, max_seq_len)
 
 
 def _run(source: Source, folders: tuple[Path, ...], vocab: Iterable[Value] | None, max_seq_len: int | None) -> Module:
     settings = Settings()
+    longest = EXAMPLE_LENGTH if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=SourceError)
     if vocab is not None:
-        example = list(vocab)[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
+        tokens = [as_value(token, where="a token") for token in as_list("vocab", vocab, error=VocabularyError)]
+        example = tokens[: min(longest, EXAMPLE_LENGTH)]
         settings.sop_example = settings.selector_example = example
     runner = Runner(folders, settings)
     drawings = tuple(event.value for event in runner.run(source) if event.what == "draw")

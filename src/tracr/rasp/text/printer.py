@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracr.arguments import as_list, whole
 from tracr.compiler.trace import unique_labels
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME
@@ -35,7 +36,7 @@ from tracr.rasp.text.operations import Choice, ChoiceElse, ChoiceThen, Item, Kep
 from tracr.rasp.text.parser import RESERVED
 from tracr.rasp.text.tables import Tables, tables_of
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, as_value, short_repr
 
 __all__ = ["texts_of", "to_rasp"]
 
@@ -103,8 +104,13 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
     >>> print(to_rasp(rasp.Map(lambda x: x.upper(), rasp.tokens), vocab="ab", max_seq_len=3))
     y = {"a": "A", "b": "B"}[tokens];
     """
-    tokens = None if vocab is None else list(dict.fromkeys(vocab))
-    return _Printer(expr, tokens, max_seq_len).program()
+    tokens = (
+        None if vocab is None else list(dict.fromkeys(map(as_value, as_list("vocab", vocab, error=ExpressionError))))
+    )
+    if not isinstance(expr, RASPExpr):
+        raise ExpressionError(f"only an expression can be printed, not {short_repr(expr)}", hint="pass an s-op")
+    longest = None if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=ExpressionError)
+    return _Printer(expr, tokens, longest).program()
 
 
 class _Printer:

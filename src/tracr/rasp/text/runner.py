@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracr.errors import Diagnostic, EvaluationError, InputError, SourceError, TracrWarning
+from tracr.errors import Diagnostic, EvaluationError, InputError, MissingSource, SourceError, TracrWarning
 from tracr.rasp.attention import Selector
 from tracr.rasp.base import RASPExpr
 from tracr.rasp.elementwise import SOp
@@ -270,10 +270,14 @@ def read_file(path: Path) -> Source:
     """A file's text."""
     try:
         if path.stat().st_size > 4_000_000:
-            raise SourceError(f"{path} is larger than any program")
+            raise SourceError(f"{path} is larger than any program", hint="is it a .rasp file?")
         return Source(path.read_text(encoding="utf-8-sig"), path.name)
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not a text in UTF-8: {error}") from None
+        raise SourceError(f"{path} is not a text in UTF-8: {error}", hint="save it as UTF-8") from None
+    except FileNotFoundError:
+        raise MissingSource(f"there is no file {path}", hint="name a .rasp file that is there") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="name a .rasp file") from None
 
 
 def _warn(diagnostic: Diagnostic) -> None:
