@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison
 
 HIST = programs.make_hist()
+MODEL = tracr.compile(HIST, "ab", 3)
 SAME = rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)
 
 
@@ -80,6 +82,33 @@ CASES: dict[str, tuple[Callable[[], Any], type[tracr.TracrError], str]] = {
         tracr.CompileError,
         r"on 'a'.*not hashable",
     ),
+    "a list as result": (
+        lambda: tracr.compile(rasp.Map(lambda x: [x], rasp.tokens), "ab", 3),
+        tracr.CompileError,
+        "hint: use a tuple instead of a list",
+    ),
+    "a list as result, sometimes": (
+        lambda: tracr.compile(rasp.Map(lambda x: [x] if x == "a" else x, rasp.tokens), "ab", 3),
+        tracr.CompileError,
+        "hint: use a tuple instead of a list",
+    ),
+    "an output named by a number": (lambda: tracr.compile({3: HIST}, "ab", 3), tracr.ExpressionError, "string, not 3"),
+    "a budget that is no number": (lambda: MODEL.verify(budget="x"), tracr.TracrError, "budget.*not 'x'.*budget=1"),
+    "no folder to load": (lambda: tracr.load(None), tracr.FormatError, "folder must be a path, not None"),
+    "ids of one dimension": (lambda: MODEL.logits(np.array([2])), tracr.InputError, r"shape \(1,\).*model.encode"),
+    "ids that are fractions": (lambda: MODEL.logits(np.array([[2.0]])), tracr.InputError, "integers.*float64"),
+    "ids of rows of different lengths": (lambda: MODEL.logits([[2, 0], [2]]), tracr.InputError, "rows of one length"),
+    "ids without BOS": (lambda: MODEL.codes([[0, 1]]), tracr.InputError, "begin with BOS, which has id 2"),
+    "too many ids": (lambda: MODEL.logits([[2] * 5]), tracr.InputError, "5 positions, the model has 4"),
+    "an id that is not there": (lambda: MODEL.logits([[2, 4]]), tracr.InputError, "id 4.*from 0 to 3"),
+    "logits of other ids": (lambda: MODEL.values(np.zeros((1, 2, 3)), [[2]]), tracr.InputError, r"shape \(1, 1, 3\)"),
+    "a type that is no float": (lambda: MODEL("ab", dtype=int), tracr.TracrError, "floating-point.*float32"),
+    "a small gap": (lambda: tracr.compile(HIST, "ab", 3, gap=1), tracr.CompileError, "astray.*at least 8.8"),
+    "a value that is not itself": (
+        lambda: tracr.compile(rasp.Full(Decimal("NaN")), "ab", 3),
+        tracr.ExpressionError,
+        "not equal to itself",
+    ),
     "NaN": (lambda: tracr.compile(rasp.Map(nan_for_b, rasp.tokens), "ab", 3), tracr.CompileError, r"nan_for_b on 'b'"),
     "a predicate that raises": (
         lambda: tracr.compile(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, broken)), "ab", 3),
@@ -134,6 +163,42 @@ def test_bad_input_is_refused_with_advice(name: str) -> None:
 
     assert re.search(message, str(refusal.value), re.DOTALL), str(refusal.value)
     assert isinstance(refusal.value, tracr.TracrError)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("gap", [1e-3, 1, 8])
+def test_a_small_gap_is_fine_without_attention(level: int, gap: float) -> None:
+    """Nothing can go astray; a program that attends to something, if only to count the tokens, is refused."""
+    for program in (rasp.tokens, rasp.Map(str.upper, rasp.tokens), rasp.indices * 2, rasp.Full(3)):
+        model = tracr.compile(program, "ab", 3, level=level, gap=gap)
+        assert model.verify()
+        assert not any(layer.heads for layer in model.schedule.layers)
+    for program in (HIST, rasp.length, rasp.Aggregate(SAME, rasp.indices)):
+        with pytest.raises(tracr.CompileError, match="goes astray"):
+            tracr.compile(program, "ab", 3, level=level, gap=gap)
+
+
+class Picky:
+    """A value that can only be compared with its own kind."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash("a")  # as a token's, so that they are compared
+
+
+def test_values_that_raise_when_compared_are_told_of() -> None:
+    """By the compiler, whatever it was doing with them; what it can do without comparing it does."""
+    assert tracr.compile(rasp.Map(lambda x: x.name, rasp.tokens), [Picky("x"), Picky("y")], 3, bos="^")([Picky("y")])
+    with pytest.raises(tracr.ExpressionError, match="'str' object has no attribute 'name'") as refusal:
+        tracr.compile(rasp.tokens, [Picky("x"), "a"], 3)
+    assert "whatever a value is compared with" in refusal.value.diagnostic.hint
+    with pytest.raises(tracr.InputError, match="cannot be looked up: AttributeError"):
+        MODEL([Picky("x")])
 
 
 def test_interpreter_errors_name_expression_position_and_values() -> None:

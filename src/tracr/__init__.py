@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tracr.arguments import flag, path, text, whole
+from tracr.arguments import flag, path, whole
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.passes import PASSES, Switches
 from tracr.compiler.pipeline import compile_program
@@ -39,7 +39,7 @@ from tracr.errors import (
 from tracr.model.compiled import CompiledModel, Run
 from tracr.rasp import rasp
 from tracr.rasp.expressions import SOp
-from tracr.rasp.values import Value, comparing_values
+from tracr.rasp.values import Value, comparing_values, short_repr
 
 __all__ = [
     "PASSES",
@@ -169,7 +169,11 @@ def compile(
 def _outputs(program: SOp | Sequence[SOp] | Mapping[str, SOp]) -> dict[str, SOp]:
     """The outputs by name."""
     if isinstance(program, Mapping):
-        outputs = {text("the name of an output", name, error=ExpressionError): sop for name, sop in program.items()}
+        strange = [name for name in program if not isinstance(name, str)]
+        if strange:
+            what = f"the name of an output must be a string, not {short_repr(strange[0])}"
+            raise ExpressionError(what, hint='write {"first": sop, "second": other}')
+        outputs = dict(program)
     elif isinstance(program, list | tuple):
         names = unique_labels([getattr(sop, "name", "output") for sop in program])
         outputs = dict(zip(names, program, strict=True))

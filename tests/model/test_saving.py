@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -321,6 +323,65 @@ def test_a_killed_save_leaves_the_old_model_or_the_new_one(tmp_path: Path) -> No
     assert outcomes[0] == "9 length"
     assert set(outcomes) == {"9 length", "9 hist", "0 hist"}
     assert len(outcomes) > 8
+
+
+def refuse_writing(monkeypatch: pytest.MonkeyPatch, moment: int, number: int) -> list[str]:
+    """Let the file system fail at its `moment`-th operation that writes, with this errno; the operations so far."""
+    seen: list[str] = []
+
+    def failing(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def operation(*args: Any, **options: Any) -> Any:
+            seen.append(name)
+            if len(seen) == moment:
+                raise OSError(number, os.strerror(number))
+            return original(*args, **options)
+
+        monkeypatch.setattr(module, name, operation)
+
+    for module, name in ((os, "mkdir"), (os, "fsync"), (os, "rename"), (os, "replace"), (builtins, "open")):
+        failing(module, name)
+    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    return seen
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_disk_that_is_full_or_read_only_is_told_of(tmp_path: Path, number: int) -> None:
+    """Whenever it fails: the error names the folder, the old model is still there, and nothing else is."""
+    old, new = example("length"), example("hist")
+    moments = 0
+    for moment in range(1, 100):
+        folder = tmp_path / "model"
+        old.save(folder, overwrite=True)
+        with pytest.MonkeyPatch.context() as patch:
+            seen = refuse_writing(patch, moment, number)
+            refusal = None
+            try:
+                new.save(folder)
+            except FormatError as error:
+                refusal = error
+        if len(seen) < moment:
+            break
+        if refusal is not None:  # a folder that cannot be forced to disk is none of the user's business
+            moments += 1
+            assert isinstance(refusal, OSError)
+            assert str(folder) in str(refusal)
+            assert refusal.diagnostic.hint
+            assert_same(old, tracr.load(folder))
+        assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert moments > 6
+
+
+def test_paths_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    """Too long, or below a file."""
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / ("x" * 300), tmp_path / "file" / "model", "/proc/nothing/model"):
+        with pytest.raises(FormatError, match=r"cannot be written|is a file") as refusal:
+            example("length").save(folder)
+        assert refusal.value.diagnostic.hint
+        with pytest.raises(FormatError, match="there is no folder"):
+            tracr.load(folder)
 
 
 # Damaged and hostile folders

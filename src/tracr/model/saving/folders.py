@@ -105,7 +105,7 @@ def _sync(folder: Path) -> None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Let two folders change places: in one step where the system can, else in two renames."""
+    """Let a new folder take an old one's place: in one step where the system can, else in two renames."""
     if _swap(os.fsencode(new), os.fsencode(old)):
         return
     aside = _sibling(old)
@@ -115,7 +115,7 @@ def _exchange(new: Path, old: Path) -> None:
     except OSError:
         aside.rename(old)
         raise
-    aside.rename(new)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _swap(first: bytes, second: bytes) -> bool:

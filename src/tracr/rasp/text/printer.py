@@ -104,9 +104,8 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
     >>> print(to_rasp(rasp.Map(lambda x: x.upper(), rasp.tokens), vocab="ab", max_seq_len=3))
     y = {"a": "A", "b": "B"}[tokens];
     """
-    tokens = (
-        None if vocab is None else list(dict.fromkeys(map(as_value, as_list("vocab", vocab, error=ExpressionError))))
-    )
+    given = None if vocab is None else as_list("vocab", vocab, error=ExpressionError)
+    tokens = None if given is None else list(dict.fromkeys(map(as_value, given)))
     if not isinstance(expr, RASPExpr):
         raise ExpressionError(f"only an expression can be printed, not {short_repr(expr)}", hint="pass an s-op")
     longest = None if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=ExpressionError)
