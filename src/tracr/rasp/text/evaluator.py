@@ -16,7 +16,7 @@ from tracr.rasp.interpreter import evaluate
 from tracr.rasp.text import operators, syntax
 from tracr.rasp.text.operations import Kept
 from tracr.rasp.text.places import Place, Source, Span
-from tracr.rasp.text.scope import STEPS, Budget, Function, Native, Scope
+from tracr.rasp.text.scope import NOTHING, STEPS, Budget, Function, Native, Scope
 from tracr.rasp.text.values import Items, Misfit, Result, describe, is_atom
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
@@ -27,11 +27,14 @@ DEPTH = 1_500
 LONGEST_INPUT = 300  # selectors grow with its square
 FRAMES = 12  # Python's, for one step into the tree
 INPUTS = (Indices, Length, Tokens)
+ASSIGNABLE = ("tokens",)  # of the library's names
 
 
 def sequence_of(value: Any) -> list[Any]:
     """The tokens of an input: a string's characters, or the items of a list."""
     if isinstance(value, str) or (isinstance(value, list) and all(map(is_atom, value))):
+        if not value:
+            raise Misfit("an input has at least one token", 'write it as y("abc") or y([1, 2])')
         if len(value) > LONGEST_INPUT:
             raise Misfit(f"an input of {len(value):,} tokens is too long here; the most are {LONGEST_INPUT}")
         return list(value)
@@ -103,14 +106,34 @@ class Evaluator:
         return node.value
 
     def name(self, node: syntax.Name) -> Any:
-        if node.name == "out" and self.constants["out"] is None:
-            self.fail(node.span, "nothing has been computed yet", "out is the last value")
-        for names in (self.scope.own, self.scope.outer, self.library, self.constants):
+        if node.name == "out":
+            return self.last_value(node.span)
+        for names in self.names_in_sight():
             if node.name in names:
                 return names[node.name]
-        known = [*self.scope.own, *self.scope.outer, *self.library, *self.constants]
-        close = difflib.get_close_matches(node.name, known, 1)
-        self.fail(node.span, f"the name {node.name} is not defined", f"did you mean {close[0]}?" if close else "")
+        self.fail(node.span, f"the name {node.name} is not defined", self.advice_on(node.name))
+
+    def names_in_sight(self) -> Iterator[Mapping[str, Any]]:
+        """The names that can be read here, the innermost first."""
+        yield from (scope.own for scope in self.scope.outwards())
+        yield from (self.library, self.constants)
+
+    def advice_on(self, name: str) -> str:
+        """What to write instead of a name that is not defined."""
+        close = difflib.get_close_matches(name, [known for names in self.names_in_sight() for known in names], 1)
+        if close:
+            return f"did you mean {close[0]}?"
+        if self.caller is None:
+            return ""
+        return f"a function reads names when it is called: define {name} before the call at {self.caller}"
+
+    def last_value(self, span: Span) -> Any:
+        """`out`: what was computed last, here or, if nothing was yet, around here."""
+        found = (scope.out for scope in self.scope.outwards() if scope.out is not NOTHING)
+        value = next(found, NOTHING)
+        if value is NOTHING:
+            self.fail(span, "nothing has been computed yet", "out is the last value")
+        return value
 
     def paren(self, node: syntax.Paren) -> Any:
         return self.value(node.inner)
@@ -125,15 +148,14 @@ class Evaluator:
 
     def comprehension(self, node: syntax.Comprehension) -> Any:
         found = []
-        own = self.scope.own
-        before = {name: own[name] for name in node.names if name in own}
-        for _ in self.rounds(node.iterable, node.names, node.span, local=True):
+        items = self.items_of(node.iterable)
+        around = self.scope
+        self.scope = Scope({}, around)  # functions called from here do not see its names
+        for _ in self.rounds(items, node.names, node.span):
             if node.condition is None or self.condition(node.condition):
                 key = None if node.key is None else self.value(node.key)
                 found.append((key, self.value(node.value)))
-        for name in node.names:
-            own.pop(name, None)
-        own.update(before)
+        self.scope = around
         with self.at(node.span):
             return Items([item for _, item in found]) if node.key is None else operators.entries(found)
 
@@ -176,7 +198,7 @@ class Evaluator:
 
     def truth(self, value: Any, span: Span) -> bool:
         """Whether a plain value counts as true."""
-        if not is_atom(value) and not isinstance(value, list):
+        if not is_atom(value) and not isinstance(value, list | dict):
             self.fail(span, f"{describe(value)} is neither true nor false", "a condition is a value or an s-op")
         return bool(value)
 
@@ -224,9 +246,8 @@ class Evaluator:
 
     def run_function(self, function: Function, arguments: Sequence[Any], span: Span) -> Any:
         """The body in a scope of its own, and what it returns: a list if it is several values."""
-        caller = self.place(span) if function.source.hidden else None
-        scope = Scope({}, function.seen, top=False)
-        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, caller)
+        scope = Scope({}, function.scope)
+        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, self.place(span))
         for name, value in zip(function.definition.parameters, arguments, strict=True):
             inner.set_name(name, value, function.definition.head)
         for statement in function.definition.body:
@@ -255,7 +276,7 @@ class Evaluator:
         """Run one statement."""
         match statement:
             case syntax.Expression():
-                self.value(statement.value)
+                self.scope.out = self.value(statement.value)
             case syntax.Assign():
                 self.assign(statement)
             case syntax.Definition():
@@ -272,33 +293,35 @@ class Evaluator:
     def loop(self, statement: syntax.Loop) -> None:
         """`for`: what its body sets gets its name in the end, when it is set for the last time."""
         self.loops += 1
-        for _ in self.rounds(statement.iterable, statement.names, statement.span):
+        for _ in self.rounds(self.items_of(statement.iterable), statement.names, statement.span):
             for inner in statement.body:
                 self.run(inner)
         self.loops -= 1
         own = self.scope.own
         own.update({name: self.named(name, own[name]) for name in assigned(statement) if name in own})
 
-    def rounds(self, iterable: syntax.Node, names: Sequence[str], span: Span, local: bool = False) -> Iterator[None]:
-        """Set the names to each item in turn."""
+    def items_of(self, iterable: syntax.Node) -> list[Any]:
+        """What `for` goes through."""
         items = self.value(iterable)
         if not isinstance(items, list | dict | str):
             self.fail(iterable.span, f"for goes through a list or a dictionary, not {describe(items)}")
-        for item in list(items):
+        return list(items)
+
+    def rounds(self, items: list[Any], names: Sequence[str], span: Span) -> Iterator[None]:
+        """Set the names to each item in turn."""
+        for item in items:
             self.spend(1, span)
-            if len(names) == 1:
-                self.set_name(names[0], item, span, local)
-                yield
-                continue
-            if not isinstance(item, list) or len(item) != len(names):
+            parts = [item] if len(names) == 1 else item
+            if not isinstance(parts, list | dict | str) or len(parts) != len(names):
                 self.fail(span, f"{len(names)} names cannot take {describe(item)}", "zip(a, b) makes lists of two")
-            for name, part in zip(names, item, strict=True):
-                self.set_name(name, part, span, local)
+            for name, part in zip(names, parts, strict=True):
+                self.set_name(name, part, span)
             yield
 
     def assign(self, statement: syntax.Assign) -> None:
         """`a, b = x, y`."""
         names, values = statement.names, [self.value(value) for value in statement.values]
+        last = values[-1]
         if statement.symbol:
             (name,) = names
             old = self.value(syntax.Name((statement.span[0], statement.span[0] + len(name)), name))
@@ -307,12 +330,13 @@ class Evaluator:
         if len(names) == 1:
             with self.at(statement.span):
                 values = values if len(values) == 1 else [Items(values)]
-        elif len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
+        elif len(values) == 1 and isinstance(values[0], list | dict | str):
+            values = list(values[0])
         if len(names) != len(values):
             self.fail(statement.span, f"{len(names)} names cannot take {len(values)} value{'s' * (len(values) != 1)}")
         for name, value in zip(names, values, strict=True):
             self.set_name(name, self.named(name, value), statement.span)
+        self.scope.out = self.scope.own[names[0]] if len(names) == len(statement.values) == 1 else last
 
     def named(self, name: str, value: Any) -> Any:
         """An expression is called what it was first assigned to."""
@@ -321,25 +345,21 @@ class Evaluator:
         return value if NAME in value.annotations.explicit else value.named(name)
 
     def define(self, statement: syntax.Definition) -> None:
-        """`def`: the function sees the names as they are now, and itself."""
-        seen = {**self.scope.outer, **self.scope.own}
-        self.spend(len(seen), statement.head)
-        function = Function(statement, self.source, seen)
-        for name in (statement.name, *statement.parameters):
-            self.check_name(name, statement.head, local=name != statement.name)
-        seen[statement.name] = function
-        self.set_name(statement.name, function, statement.head)
+        """`def`: the function keeps the scope, and reads the names in it when it is called."""
+        for name in statement.parameters:
+            self.check_name(name, statement.head, local=True)
+        self.set_name(statement.name, Function(statement, self.source, self.scope), statement.head)
 
     def check_name(self, name: str, span: Span, *, local: bool) -> None:
         """Refuse to give the language's own names another meaning."""
         if name in self.constants:
             self.fail(span, f"{name} is the language's own name", "choose another one")
-        if not local and name in self.library:
+        if not local and name in self.library and name not in ASSIGNABLE:
             self.fail(span, f"{name} is a function or an s-op of the library", "choose another name")
 
-    def set_name(self, name: str, value: Any, span: Span, local: bool = False) -> None:
-        """Give a name a value here."""
-        self.check_name(name, span, local=local or not self.scope.top or self.source.hidden)
+    def set_name(self, name: str, value: Any, span: Span) -> None:
+        """Give a name a value here; functions and comprehensions may use the library's names for their own."""
+        self.check_name(name, span, local=self.scope.outer is not None or self.source.hidden)
         self.scope.own[name] = value
 
 

@@ -28,13 +28,13 @@ class Module(Mapping[str, Any]):
         self.warnings: tuple[Diagnostic, ...] = tuple(runner.warnings)
         self.out = runner.out
         self._names = {name: value for name, value in runner.names.items() if name != "tokens"}
-        self._tokens = runner.names["tokens"]
+        self._tokens = runner.names.get("tokens")
         self._settings = runner.settings
 
     def __getitem__(self, name: str) -> Any:
         if name in self._names:
             return self._names[name]
-        if name == "tokens":
+        if name == "tokens" and self._tokens is not None:
             return self._tokens
         from tracr.rasp.text.library import CONSTANTS, library
 

@@ -15,12 +15,12 @@ from tracr.rasp.elementwise import SOp
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.text import syntax
 from tracr.rasp.text.evaluator import Evaluator, room_to_recurse, sequence_of
-from tracr.rasp.text.library import CONSTANTS, library, tokens_str
+from tracr.rasp.text.library import CONSTANTS, library
 from tracr.rasp.text.parser import read
 from tracr.rasp.text.places import Source, Span
-from tracr.rasp.text.scope import Budget, Scope
+from tracr.rasp.text.scope import NOTHING, Budget, Scope
 from tracr.rasp.text.traps import traps
-from tracr.rasp.text.values import literal
+from tracr.rasp.text.values import describe, literal
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
 from tracr.rasp.values import Value
@@ -92,11 +92,20 @@ class Runner:
         self.settings = settings or Settings()
         self.files = files or Files(tuple(folders))
         self.budget = budget or Budget()
-        self.names: dict[str, Any] = {"tokens": tokens_str}
-        self.out: Any = None
+        self.scope = Scope({})
         self.warnings: list[Diagnostic] = []
         self._notify = notify or _warn
         self._checked: dict[tuple[Value, ...], dict[RASPExpr, Any]] = {}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What was defined."""
+        return self.scope.own
+
+    @property
+    def out(self) -> Any:
+        """The last value, `None` if there is none."""
+        return None if self.scope.out is NOTHING else self.scope.out
 
     def run(self, source: Source) -> Iterable[Event]:
         """Run a text, statement by statement; what each did."""
@@ -117,7 +126,7 @@ class Runner:
                 case syntax.Expression():
                     value = evaluator.value(statement.value)
                     self.check(value, source, statement.span)
-                    self.out = value
+                    self.scope.out = value
                     return [Event("value", value)]
                 case syntax.Assign():
                     return self.assign(source, statement, evaluator)
@@ -152,6 +161,7 @@ class Runner:
     def assign(self, source: Source, statement: syntax.Assign, evaluator: Evaluator) -> list[Event]:
         """Define names; where a definition fails on the example they keep their old values."""
         before = {name: self.names[name] for name in statement.names if name in self.names}
+        last = self.scope.out
         evaluator.assign(statement)
         events = [Event("value", self.names[name], name) for name in statement.names]
         try:
@@ -161,14 +171,13 @@ class Runner:
             for name in statement.names:
                 del self.names[name]
             self.names.update(before)
+            self.scope.out = last
             raise
-        self.out = events[-1].value
         return events
 
     def evaluator(self, source: Source) -> Evaluator:
         """Evaluates in the scope of the top."""
-        constants = {**CONSTANTS, "out": self.out}
-        return Evaluator(source, Scope(self.names), constants, library(), self.budget)
+        return Evaluator(source, self.scope, CONSTANTS, library(), self.budget)
 
     # the running example
 
@@ -225,10 +234,9 @@ class Runner:
             for _ in inner.run(read_file(path)):
                 pass
             self.warnings += inner.warnings
-            public = {name: value for name, value in inner.names.items() if not name.startswith("_")}
-            if public["tokens"] is tokens_str:
-                del public["tokens"]
-            self.files.loaded[path] = public
+            self.files.loaded[path] = {
+                name: value for name, value in inner.names.items() if not name.startswith("_")
+            }
         self.names.update(self.files.loaded[path])
 
     def find(self, statement: syntax.Load, evaluator: Evaluator) -> Path:
@@ -253,8 +261,10 @@ class Runner:
         from tracr.rasp.drawing import draw
 
         value = evaluator.value(statement.value)
-        if not isinstance(value, SOp | Selector):
-            evaluator.fail(statement.span, "only an s-op or a selector can be drawn")
+        if not isinstance(value, SOp):
+            hint = "selector_width(s) or an aggregate of it shows it in its drawing" * isinstance(value, Selector)
+            evaluator.fail(statement.value.span, f"only an s-op can be drawn, not {describe(value)}", hint)
+        self.scope.out = value
         given = self.settings.example(value) if statement.given is None else evaluator.value(statement.given)
         with evaluator.at(statement.span):
             tokens = sequence_of(given)
