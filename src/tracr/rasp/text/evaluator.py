@@ -52,8 +52,10 @@ class Evaluator:
         library: Mapping[str, Any],
         budget: Budget,
         caller: Place | None = None,
+        example: str = "",
     ) -> None:
         self.source, self.scope, self.budget, self.caller = source, scope, budget, caller
+        self.example = example  # the statements that set it
         self.constants, self.library = constants, library
         self.loops = 0  # that are running here
 
@@ -61,7 +63,9 @@ class Evaluator:
 
     def place(self, span: Span) -> Place:
         """Where something stands; what the library does happens where it is called."""
-        return self.caller if self.source.hidden and self.caller is not None else self.source.place(span)
+        if self.source.hidden and self.caller is not None:
+            return self.caller
+        return Place(self.source, span, self.example)
 
     def fail(self, span: Span, what: str, hint: str = "") -> NoReturn:
         """Refuse the program."""
@@ -247,7 +251,8 @@ class Evaluator:
     def run_function(self, function: Function, arguments: Sequence[Any], span: Span) -> Any:
         """The body in a scope of its own, and what it returns: a list if it is several values."""
         scope = Scope({}, function.scope)
-        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, self.place(span))
+        place = self.place(span)
+        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, place, self.example)
         for name, value in zip(function.definition.parameters, arguments, strict=True):
             inner.set_name(name, value, function.definition.head)
         for statement in function.definition.body:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse", "parse_file"]
 
-EXAMPLE_LENGTH = 10
-
 
 class Module(Mapping[str, Any]):
     """The names a text defines; `module["y"]` is an s-op to call, compile or draw, or whatever y ended as."""
@@ -120,10 +118,6 @@ def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_se
 
 
 def _run(source: Source, folders: tuple[Path, ...], vocab: Iterable[Value] | None, max_seq_len: int | None) -> Module:
-    settings = Settings()
-    if vocab is not None:
-        example = list(vocab)[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
-        settings.sop_example = settings.selector_example = example
-    runner = Runner(folders, settings)
+    runner = Runner(folders, Settings() if vocab is None else Settings.of(vocab, max_seq_len))
     drawings = tuple(event.value for event in runner.run(source) if event.what == "draw")
     return Module(source, runner, drawings)

@@ -28,6 +28,7 @@ from tracr.rasp.values import Value
 __all__ = ["Event", "Runner", "Settings"]
 
 EXAMPLE = "hello"
+EXAMPLE_LENGTH = 10  # of one that is made of a vocabulary
 HINTS: dict[type[Exception], str] = {
     TypeError: "strings and numbers do not go together here; tokens_int and tokens_float read the tokens as numbers",
     ZeroDivisionError: "if ... else computes both sides at every position: divide by what is never 0",
@@ -49,6 +50,30 @@ class Settings:
     full_display: bool = False
     chosen: bool = False
     """Whether the example was set, rather than being the one every program starts with."""
+
+    @staticmethod
+    def of(vocab: Iterable[Value], max_seq_len: int | None) -> Settings:
+        """With an example made of a vocabulary: its first tokens that can stand beside each other.
+
+        >>> Settings.of([1, "a", 2, "b"], 8).statements
+        'set example [1, 2]\\n'
+        """
+        known = list(vocab)
+        if not known:
+            return Settings()
+        alike = [token for token in known if isinstance(token, str) == isinstance(known[0], str)]
+        example = alike[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
+        characters = all(isinstance(token, str) and len(token) == 1 for token in example)
+        given = "".join(map(str, example)) if characters else example
+        return Settings(given, given)
+
+    @property
+    def statements(self) -> str:
+        """What sets the examples; nothing where they are the usual ones, and nobody chose them."""
+        if self.sop_example == self.selector_example:
+            usual = self.sop_example == EXAMPLE and not self.chosen
+            return "" if usual else f"set example {literal(self.sop_example)}\n"
+        return f"set s-op example {literal(self.sop_example)}\nset selector example {literal(self.selector_example)}\n"
 
     def example(self, value: object) -> Any:
         """The running example for an s-op or a selector."""
@@ -177,7 +202,7 @@ class Runner:
 
     def evaluator(self, source: Source) -> Evaluator:
         """Evaluates in the scope of the top."""
-        return Evaluator(source, self.scope, CONSTANTS, library(), self.budget)
+        return Evaluator(source, self.scope, CONSTANTS, library(), self.budget, example=self.settings.statements)
 
     # the running example
 
@@ -197,7 +222,8 @@ class Runner:
         if not isinstance(value, SOp | Selector) or not self.settings.on(value):
             return
         try:
-            self.on_example(value)
+            with self.evaluator(source).at(span):
+                self.on_example(value)
         except (EvaluationError, InputError) as error:
             told = error.diagnostic
             example = literal(self.settings.example(value))

@@ -28,7 +28,7 @@ class Budget:
         return self.steps >= 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Scope:
     """The names set in one place, and the place around it: a name is looked up when it is read, never before."""
 
@@ -45,7 +45,7 @@ class Scope:
             scope = scope.outer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Function:
     """A function of the program, and where it was defined: it reads the names there when it is called."""
 
@@ -57,6 +57,9 @@ class Function:
     def name(self) -> str:
         """What it is called."""
         return self.definition.name
+
+    def __repr__(self) -> str:
+        return f"the function {self.name}({', '.join(self.definition.parameters)})"
 
 
 @dataclass(frozen=True, eq=False)
