@@ -83,7 +83,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "dimensions" in session.feed(":info hist")
     assert session.feed(":draw hist") == "drawn into hist.svg"
     assert (tmp_path / "hist.svg").read_text().startswith("<svg")
-    assert session.feed(":print hist") == "hist = selector_width(select(tokens, tokens, ==));"
+    assert session.feed(":print hist") == 'set example "abca"\nhist = selector_width(select(tokens, tokens, ==));'
     assert session.feed(":vocab abcd 6") == "up to 6 of a b c d"
     assert "for up to 6 of a b c d" in session.feed(":compile hist")
     assert "the commands are" in session.feed(":what")

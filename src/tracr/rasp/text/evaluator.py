@@ -16,8 +16,8 @@ from tracr.rasp.interpreter import evaluate
 from tracr.rasp.text import operators, syntax
 from tracr.rasp.text.operations import Kept
 from tracr.rasp.text.places import Place, Source, Span
-from tracr.rasp.text.scope import NOTHING, STEPS, Budget, Function, Native, Scope
-from tracr.rasp.text.values import Items, Misfit, Result, describe, is_atom
+from tracr.rasp.text.scope import NOTHING, STEPS, VALUES, Budget, Function, Native, Scope
+from tracr.rasp.text.values import Items, Misfit, Result, describe, is_atom, size_of
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
 
@@ -75,6 +75,15 @@ class Evaluator:
         """Count what the program does; it must come to an end."""
         if not self.budget.spend(steps):
             self.fail(span, f"the program takes more than {STEPS:,} steps", "does a loop or a recursion run away?")
+
+    def spend_on(self, span: Span, *values: Any) -> None:
+        """Count the steps of reading or making long lists and texts."""
+        self.spend(sum(size_of(value) // VALUES for value in values), span)
+
+    def spend_on_running(self, exprs: Sequence[RASPExpr], tokens: int, span: Span) -> None:
+        """Count the steps of running expressions on an input."""
+        cells = sum(tokens if isinstance(expr, SOp) else tokens**2 for expr in exprs)
+        self.spend(len(exprs) + cells // VALUES, span)
 
     @contextlib.contextmanager
     def at(self, span: Span) -> Iterator[None]:
@@ -143,8 +152,10 @@ class Evaluator:
         return self.value(node.inner)
 
     def list(self, node: syntax.List) -> Any:
+        items = [self.value(item) for item in node.items]
+        self.spend_on(node.span, *items)
         with self.at(node.span):
-            return Items([self.value(item) for item in node.items])
+            return Items(items)
 
     def dict(self, node: syntax.Dict) -> Any:
         with self.at(node.span):
@@ -185,6 +196,7 @@ class Evaluator:
     def combined(self, node: syntax.Binary, left: Any) -> Any:
         """An operator applied to the value of its left side."""
         right = self.value(node.right)
+        self.spend_on(node.span, left, right)
         with self.at(node.span):
             return self.made(operators.binary(node.symbol, left, right), node.span)
 
@@ -208,6 +220,8 @@ class Evaluator:
 
     def index(self, node: syntax.Index) -> Any:
         target, place = self.value(node.target), self.value(node.index)
+        if isinstance(place, SOp):
+            self.spend_on(node.span, target)
         with self.at(node.span):
             return self.made(operators.index(target, place), node.span)
 
@@ -223,7 +237,9 @@ class Evaluator:
             wanted = least if least == most else f"{least} to {most}"
             self.fail(node.span, f"{node.name} takes {wanted} arguments, not {len(arguments)}")
         with self.at(node.span):
-            return self.made(operators.BUILTINS[node.name](*arguments), node.span)
+            result = self.made(operators.BUILTINS[node.name](*arguments), node.span)
+        self.spend_on(node.span, result)
+        return result
 
     def call(self, node: syntax.Call) -> Any:
         target = self.value(node.target)
@@ -265,10 +281,13 @@ class Evaluator:
         if len(arguments) != 1:
             self.fail(span, f"{describe(expr)} is called on one input", 'write it as y("abc") or y([1, 2])')
         (given,) = arguments
+        parts = topological([expr])
         if isinstance(given, SOp):
-            return _composed(expr, given)
+            self.spend(len(parts), span)
+            return _composed(parts, given)
         with self.at(span):
             xs = sequence_of(given)
+            self.spend_on_running(parts, len(xs), span)
             try:
                 return Result(expr, xs, evaluate(expr, xs))  # type: ignore[arg-type]
             except (EvaluationError, InputError) as error:
@@ -305,14 +324,15 @@ class Evaluator:
         own = self.scope.own
         own.update({name: self.named(name, own[name]) for name in assigned(statement) if name in own})
 
-    def items_of(self, iterable: syntax.Node) -> list[Any]:
+    def items_of(self, iterable: syntax.Node) -> Sequence[Any]:
         """What `for` goes through."""
         items = self.value(iterable)
         if not isinstance(items, list | dict | str):
             self.fail(iterable.span, f"for goes through a list or a dictionary, not {describe(items)}")
+        self.spend_on(iterable.span, items)
         return list(items)
 
-    def rounds(self, items: list[Any], names: Sequence[str], span: Span) -> Iterator[None]:
+    def rounds(self, items: Sequence[Any], names: Sequence[str], span: Span) -> Iterator[None]:
         """Set the names to each item in turn."""
         for item in items:
             self.spend(1, span)
@@ -378,13 +398,13 @@ def _is_half(expr: SOp) -> bool:
     return isinstance(getattr(expr, "f", None), Kept)
 
 
-def _composed(expr: RASPExpr, given: SOp) -> RASPExpr:
-    """`expr` with `given` in the place of the tokens."""
+def _composed(parts: Sequence[RASPExpr], given: SOp) -> RASPExpr:
+    """The last of the parts, which stand in topological order, with `given` in the place of the tokens."""
     replaced: dict[RASPExpr, RASPExpr] = {}
-    for part in topological([expr]):
+    for part in parts:
         changed = any(replaced[child] is not child for child in part.children)
         replaced[part] = given if isinstance(part, Tokens) else part.reading(replaced) if changed else part
-    return replaced[expr]
+    return replaced[parts[-1]]
 
 
 @contextlib.contextmanager

@@ -222,7 +222,10 @@ class Runner:
         if not isinstance(value, SOp | Selector) or not self.settings.on(value):
             return
         try:
-            with self.evaluator(source).at(span):
+            evaluator = self.evaluator(source)
+            with evaluator.at(span):
+                tokens, known = self.seen_on_example(value)
+                evaluator.spend_on_running(topological([value], known), len(tokens), span)
                 self.on_example(value)
         except (EvaluationError, InputError) as error:
             told = error.diagnostic
@@ -234,10 +237,14 @@ class Runner:
                 hint=hint,
             ) from error
 
+    def seen_on_example(self, value: SOp | Selector) -> tuple[list[Any], dict[RASPExpr, Any]]:
+        """The tokens of an expression's running example, and what was computed on it before."""
+        tokens = sequence_of(self.settings.example(value))
+        return tokens, self._checked.setdefault(tuple((type(token), token) for token in tokens), {})
+
     def on_example(self, value: SOp | Selector) -> Any:
         """The value of an expression on its running example; what is known of earlier ones is used."""
-        tokens = sequence_of(self.settings.example(value))
-        known = self._checked.setdefault(tuple((type(token), token) for token in tokens), {})
+        tokens, known = self.seen_on_example(value)
         interpreter = DefaultRASPEvaluator()
         for expr in topological([value], known):
             known[expr] = interpreter.evaluate_one(expr, tokens, [known[child] for child in expr.children])
@@ -260,9 +267,7 @@ class Runner:
             for _ in inner.run(read_file(path)):
                 pass
             self.warnings += inner.warnings
-            self.files.loaded[path] = {
-                name: value for name, value in inner.names.items() if not name.startswith("_")
-            }
+            self.files.loaded[path] = {name: value for name, value in inner.names.items() if not name.startswith("_")}
         self.names.update(self.files.loaded[path])
 
     def find(self, statement: syntax.Load, evaluator: Evaluator) -> Path:

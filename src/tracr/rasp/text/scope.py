@@ -9,9 +9,10 @@ from typing import Any
 from tracr.rasp.text import syntax
 from tracr.rasp.text.places import Source
 
-__all__ = ["NOTHING", "STEPS", "Budget", "Function", "Native", "Scope"]
+__all__ = ["NOTHING", "STEPS", "VALUES", "Budget", "Function", "Native", "Scope"]
 
 STEPS = 300_000
+VALUES = 64  # of a list, characters of a text or cells of a matrix, which one step reads or writes
 NOTHING = object()  # what `out` is before anything was computed
 
 
