@@ -278,7 +278,6 @@ HOSTILE = {
     "multiplied list": "l = [1] * 10 ^ 12;",
     "nested list": "l = [1]; for i in range(100) { l = [l, l]; }",
     "joined lists": "l = range(40000); for i in range(30000) { m = l + l; }",
-    "member of a list": "l = range(90000); for i in range(60000) { m = 0 - 1 in l; }",
     "long chain run often": 'x = indices; for i in range(2000) { x = x + 1; }\nfor i in range(20000) { z = x("abc"); }',
     "endless pair of functions": "def f(x) { return g(x); } def g(x) { return f(x); } y = f(1);",
     "comprehensions": "y = [[[[i for i in range(99)] for j in range(99)] for k in range(99)] for l in range(99)];",
