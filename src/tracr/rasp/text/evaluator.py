@@ -350,6 +350,7 @@ class Evaluator:
         if statement.symbol:
             (name,) = names
             old = self.value(syntax.Name((statement.span[0], statement.span[0] + len(name)), name))
+            self.spend_on(statement.span, old, values[0])
             with self.at(statement.span):
                 values = [self.made(operators.binary(statement.symbol, old, values[0]), statement.span)]
         if len(names) == 1:
