@@ -14,6 +14,8 @@ from tracr.compiler.assemble import AssembledTransformerModel
 from tracr.compiler.basis_inference import InvalidValueSetError
 from tracr.compiler.compiling import compile_rasp_to_model
 from tracr.compiler.craft_model_to_transformer import NoTokensError
+from tracr.compiler.options import Options
+from tracr.compiler.pipeline import compile_program
 from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis
 from tracr.craft.vectorspace_fns import project
 from tracr.rasp import programs, rasp
@@ -230,3 +232,16 @@ def test_programs_without_tokens_are_no_error() -> None:
     """The original refuses them."""
     assert compile_rasp_to_model(rasp.indices + 1, "ab", 3).apply([BOS, "a", "b"]).decoded == [BOS, 1, 2]
     assert issubclass(NoTokensError, tracr.CompileError)
+
+
+def test_a_saved_model_has_the_order_it_was_compiled_with(tmp_path: Any) -> None:
+    """The output's directions come first again, recompiled too; at no level does the order change an answer."""
+    model = compile_rasp_to_model(programs.make_hist(), "ab", 3)
+    model.compiled.save(tmp_path / "model")
+    for recompile in (False, True):
+        loaded = tracr.load(tmp_path / "model", recompile=recompile)
+        assert loaded.residual.labels == model.residual_labels
+        assert loaded("aab") == [2, 2, 1]
+    for level in (0, 1, 2):
+        options = Options(("a", "b"), 3, level=level, output_first=True)
+        assert compile_program({"hist": programs.make_hist()}, options).verify()

@@ -57,8 +57,6 @@ def compile_rasp_to_model(
     >>> model.apply(["compiler_bos", "a", "b", "c"]).decoded
     ['compiler_bos', 'c', 'b', 'a']
     """
-    switches = {"output_first": True}  # converters take the first dimensions for the logits
-    options = Options(
-        as_vocabulary(vocab), max_seq_len, causal, level=0, bos=compiler_bos, pad=compiler_pad, passes=switches
-    )
+    tokens = as_vocabulary(vocab)
+    options = Options(tokens, max_seq_len, causal, 0, compiler_bos, compiler_pad, output_first=True)
     return AssembledTransformerModel(compile_program({getattr(program, "name", "output"): program}, options))

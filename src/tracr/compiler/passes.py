@@ -37,7 +37,6 @@ PASSES = {
     "few_bits": Pass(2, "what is only copied and compared is stored in bits, however few the values"),
     "schedule": Pass(2, "components that can wait stand where the residual stream is narrowest"),
     "solve": Pass(OPT_IN, "a constraint solver looks for the best schedule (extra `opt`)"),
-    "output_first": Pass(OPT_IN, "the outputs' directions are the first of the residual stream, if `reuse` is off"),
     "share_neurons": Pass(2, "neurons of a layer that read the same become one"),
     "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
 }
