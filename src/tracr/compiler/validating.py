@@ -89,16 +89,14 @@ def dynamic_validate(program: SOp, xs: Sequence[Value] | None = None) -> list[Tr
     """What fails on the input `xs`, and what cannot be compiled for its tokens and its length."""
     if xs is None or not len(xs):
         return []
-    errors: list[TracrError] = []
+    vocab = as_vocabulary(list(xs))
+    bos, pad = (_unused(name, vocab) for name in ("bos", "pad"))
+    refusal = _refusal({program.name: program}, Options(vocab, len(xs), level=0, bos=bos, pad=pad))
+    errors = [] if refusal is None else [refusal]
     try:
         evaluate(program, xs)
     except TracrError as error:
         errors.append(error)
-    vocab = as_vocabulary(list(xs))
-    bos, pad = (_unused(name, vocab) for name in ("bos", "pad"))
-    refusal = _refusal({program.name: program}, Options(vocab, len(xs), level=0, bos=bos, pad=pad))
-    if refusal is not None:
-        errors.append(refusal)
     found: dict[RASPExpr, TracrUnsupportedExpr] = {}
     for problem in errors:
         entry = _entry(program, problem)
