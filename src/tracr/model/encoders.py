@@ -45,7 +45,7 @@ class Encoder(abc.ABC):
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CategoricalEncoder(Encoder):
     """Values and their numbers, in the order of the directions that stand for them.
 
@@ -129,7 +129,7 @@ def missing_bos(bos: Value, tokens: Sequence[Value]) -> InputError:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class InputEncoder(CategoricalEncoder):
     """Tokens and ids: the vocabulary first, then BOS, PAD. Inputs start with BOS and may end with PAD."""
 
@@ -152,7 +152,7 @@ class InputEncoder(CategoricalEncoder):
         return [self.vocabulary.bos_id, *ids]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OutputEncoder(CategoricalEncoder):
     """The values of an output. `None` is one of them, though its direction is called `name:None`."""
 
@@ -165,7 +165,7 @@ class OutputEncoder(CategoricalEncoder):
         return tuple(self.output.domain.values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NumericalEncoder(Encoder):
     """Numbers stand for themselves, and NaN, which no program produces, for `None`.
 
