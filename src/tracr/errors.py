@@ -6,6 +6,7 @@
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
+        FunctionError   ... because one of its functions raises on values that inputs take
       InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
@@ -18,7 +19,7 @@ Warnings about a program are `TracrWarning`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = [
     "CompileError",
@@ -26,6 +27,7 @@ __all__ = [
     "EvaluationError",
     "ExpressionError",
     "FormatError",
+    "FunctionError",
     "InputError",
     "InternalError",
     "LimitError",
@@ -86,6 +88,11 @@ class TracrError(Exception):
         self.diagnostic = Diagnostic.about(expression, what, hint)
         super().__init__(str(self.diagnostic))
 
+    def hint_at(self, hint: str) -> None:
+        """Replace the hint by a better one, found out after the error."""
+        self.diagnostic = replace(self.diagnostic, hint=hint)
+        self.args = (str(self.diagnostic),)
+
 
 class ExpressionError(TracrError, TypeError, ValueError):
     """A RASP expression was built from something that cannot be part of one."""
@@ -108,6 +115,10 @@ class CompileError(TracrError, ValueError):
 
 class LimitError(CompileError):
     """The program would need more values, table cells or parameters than the limits allow."""
+
+
+class FunctionError(CompileError):
+    """A function of the program raises on values that inputs take."""
 
 
 class InternalError(TracrError):

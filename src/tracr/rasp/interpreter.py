@@ -163,9 +163,9 @@ def _(expr: Full, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
 
 
 def check_length(expr: ConstantSOp | ConstantSelector, length: int) -> None:
-    """Refuse an input whose length the constant has no values for."""
+    """Refuse an input of another length than the constant's, unless it takes any."""
     own = len(expr.value)
-    if length > own or (expr.check_length and length != own):
+    if expr.check_length and length != own:
         raise InputError(
             f"the constant {expr!r} has values for length {own}, not for an input of length {length}",
             hint=f"give inputs of length {own}, or write the constant as a function of rasp.indices",
@@ -175,7 +175,7 @@ def check_length(expr: ConstantSOp | ConstantSelector, length: int) -> None:
 @_evaluate.register
 def _(expr: ConstantSOp, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
     check_length(expr, len(xs))
-    return list(expr.value[: len(xs)])
+    return [*expr.value[: len(xs)], *[None] * (len(xs) - len(expr.value))]
 
 
 @_evaluate.register
@@ -202,7 +202,12 @@ def _(expr: Select, how: DefaultRASPEvaluator, xs: list[Value], keys: list[Value
 @_evaluate.register
 def _(expr: ConstantSelector, how: DefaultRASPEvaluator, xs: list[Value]) -> Matrix:
     check_length(expr, len(xs))
-    return how.select(len(xs), lambda query: expr.value[query][: len(xs)])
+    behind = [False] * (len(xs) - len(expr.value))
+
+    def row(query: int) -> list[bool]:
+        return [*expr.value[query][: len(xs)], *behind] if query < len(expr.value) else [False] * len(xs)
+
+    return how.select(len(xs), row)
 
 
 @_evaluate.register
