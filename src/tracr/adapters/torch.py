@@ -16,7 +16,9 @@ import torch
 from torch import nn
 
 from tracr.errors import InputError
+from tracr.model.format_check import require_format
 from tracr.model.forward import forward
+from tracr.model.number_formats import format_of
 from tracr.model.parameters import LayerParameters, Parameters
 
 if TYPE_CHECKING:
@@ -24,21 +26,30 @@ if TYPE_CHECKING:
 
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["TorchModel", "as_dtype", "to_torch"]
+__all__ = ["TorchModel", "as_dtype", "to_torch", "used_format"]
 
 
-def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> TorchModel:
+def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
     """The model as a module."""
-    return TorchModel(model, model.parameters, dtype, device, trainable)
+    return TorchModel(model, model.parameters, dtype, device, trainable, check)
 
 
 def as_dtype(dtype: Any) -> torch.dtype:
     """A torch dtype, from its own kind, a name or a numpy dtype."""
-    name = dtype if isinstance(dtype, str | torch.dtype) else np.dtype(dtype).name
-    found = getattr(torch, name, None) if isinstance(name, str) else name
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise InputError(f"{dtype!r} is not a type weights could have", hint="pass torch.float32 or torch.float64")
-    return found
+    return getattr(torch, format_of(dtype))
+
+
+def used_format(dtype: torch.dtype, device: str) -> str:
+    """The shortest format that products of matrices are computed in: the weights', or one that torch was told to use.
+
+    That is autocast's, or for float32 what `torch.set_float32_matmul_precision` allows: tf32 ("high") or bfloat16.
+    """
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    if dtype is torch.float32:
+        allowed = {"highest": "float32", "high": "tf32", "medium": "bfloat16"}
+        return allowed[torch.get_float32_matmul_precision()]
+    return str(dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -57,9 +68,13 @@ class TorchModel(nn.Module):
     point: Callable[[], nn.Module] = nn.Identity
     """What an activation passes through."""
 
-    def __init__(self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool) -> None:
+    def __init__(
+        self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool, check: bool
+    ) -> None:
         super().__init__()
-        self._origin = Origin(model)
+        self._origin, self._check = Origin(model), check
+        if check:
+            require_format(model, as_dtype(dtype))
         self.blocks = nn.ModuleList(nn.Module() for _ in parameters.layers)
         for name, array in parameters.named():
             place, _, leaf = name.rpartition(".")
@@ -121,6 +136,8 @@ class TorchModel(nn.Module):
         longest = len(self.pos_embed.W_pos)
         if ids.ndim != 2 or ids.shape[1] > longest:
             raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
+        if self._check:
+            require_format(self.compiled, used_format(self.dtype, self.device.type))
         causal = self.compiled.options.causal
         norm = self.compiled.norm
         return forward(self.weights(), ids, torch, causal=causal, hook=self._see, fine=self.fine, norm=norm)

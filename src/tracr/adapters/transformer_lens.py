@@ -17,6 +17,7 @@ from transformer_lens.hook_points import HookPoint
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.adapters.torch import TorchModel, as_dtype
 from tracr.errors import InputError
+from tracr.model.format_check import require_format
 from tracr.model.parameters import Parameters
 from tracr.model.uniform import uniform
 
@@ -34,9 +35,15 @@ FLAGS = {
 INPUTS = ("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input")  # of a block, or of its attention
 
 
-def to_transformer_lens(model: CompiledModel, bridge: bool, dtype: Any, device: Any, trainable: bool) -> Any:
+def to_transformer_lens(
+    model: CompiledModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool
+) -> Any:
     """The model with all hook points, or as a bridge."""
-    return to_bridge(model, dtype, device, trainable) if bridge else LensModel(model, dtype, device, trainable)
+    if not bridge:
+        return LensModel(model, dtype, device, trainable, check)
+    if check:
+        require_format(model, as_dtype(dtype))
+    return to_bridge(model, dtype, device, trainable)
 
 
 def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeConfig:
@@ -49,13 +56,13 @@ class LensModel(TorchModel, HookedRootModule):
 
     point = HookPoint
 
-    def __init__(self, model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> None:
+    def __init__(self, model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> None:
         cfg = config(model, dtype, device)
         cfg.use_attn_scale = False
         for flag in FLAGS.values():
             setattr(cfg, flag, True)
         object.__setattr__(self, "cfg", cfg)
-        super().__init__(model, uniform(model.parameters), dtype, device, trainable)
+        super().__init__(model, uniform(model.parameters), dtype, device, trainable, check)
         self.setup()
 
     def _activations(self, parameters: Parameters) -> list[str]:
