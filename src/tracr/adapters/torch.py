@@ -133,14 +133,29 @@ class TorchModel(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Logits [batch, position, d_vocab_out] for ids [batch, position], BOS included."""
-        longest = len(self.pos_embed.W_pos)
-        if ids.ndim != 2 or ids.shape[1] > longest:
+        return self.run_blocks(ids)
+
+    def run_blocks(self, ids: torch.Tensor, start: int | None = None, stop: int | None = None) -> torch.Tensor:
+        """A pass from block `start` (given its residual stream, not ids), or up to `stop` (giving it, not logits)."""
+        longest, width = self.pos_embed.W_pos.shape
+        if start is None and (ids.ndim != 2 or ids.shape[1] > longest):
             raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
+        if start is not None and (ids.ndim != 3 or ids.shape[1] > longest or ids.shape[2] != width):
+            wanted = f"[batch, up to {longest}, {width}]"
+            raise InputError(f"a residual stream has the shape {wanted}, not {tuple(ids.shape)}")
         if self._check:
             require_format(self.compiled, used_format(self.dtype, self.device.type))
-        causal = self.compiled.options.causal
-        norm = self.compiled.norm
-        return forward(self.weights(), ids, torch, causal=causal, hook=self._see, fine=self.fine, norm=norm)
+        return forward(
+            self.weights(),
+            ids,
+            torch,
+            causal=self.compiled.options.causal,
+            hook=self._see,
+            fine=self.fine,
+            norm=self.compiled.norm,
+            start=start,
+            stop=stop,
+        )
 
     def _see(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         return self._points[name](tensor)
