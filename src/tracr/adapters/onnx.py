@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 from tracr.errors import FormatError, InputError
 from tracr.model.number_formats import LONG, format_of
 from tracr.model.saving.folders import read_file, write_file
+from tracr.model.variants.layer_norm import require_plain_norms
 from tracr.model.weights import with_weights
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
 
     if format_of(dtype) not in LONG:
         raise InputError(f"no ONNX model in {format_of(dtype)}", hint="pass float32 or float64")
+    require_plain_norms(model, "ONNX")
     program, tables = program_files(model)
     parameters = model.cast(dtype)
     size = sum(array.nbytes for _, array in parameters.named()) + len(program) + len(tables) * 4 // 3
