@@ -121,6 +121,15 @@ def test_casts_of_modules_are_refused_when_they_run(export: str) -> None:
                 module(ids)
         finally:
             torch.set_float32_matmul_precision(before)
+    newer = getattr(torch.backends.mkldnn, "matmul", None)
+    if hasattr(newer, "fp32_precision"):
+        newer.fp32_precision = "bf16"
+        try:
+            with pytest.raises(tracr.PrecisionError, match="bfloat16"):
+                module(ids)
+        finally:
+            newer.fp32_precision = "none"
+    assert module.decode(module(ids), ids) == [[2, 1, 1, 2]]
     assert module.double().decode(module(ids), ids) == [[2, 1, 1, 2]]
 
 

@@ -156,6 +156,8 @@ def test_tokens_and_text() -> None:
     assert module.get_token_position(0, ids) == 1
     with pytest.raises(tracr.InputError, match="is not in"):
         module.get_token_position("c", "aba")
+    with pytest.raises(tracr.InputError, match="PAD goes behind"):
+        module.to_tokens(["ab", "c"], padding_side="left")
     with pytest.raises(tracr.InputError, match="needs BOS"):
         module("aba", prepend_bos=False)
     with pytest.raises(tracr.InputError, match="shape"):
@@ -269,6 +271,8 @@ def test_generation() -> None:
     assert module.to_string(ids[0, 1:]) == "abcabc"
     assert module.generate("abc") == "abc"  # None is no token
     assert module.generate(["a", "b", "a"], 1) == ["a", "b", "a", "b"]
+    with pytest.raises(tracr.InputError, match="one answer"):
+        module.generate("abc", do_sample=True)
     with pytest.raises(tracr.InputError, match="causal"):
         module_of("hist").generate("ab")
 

@@ -50,10 +50,9 @@ def check(model: tracr.CompiledModel, to: Format, budget: int) -> None:
                 passes = [run_rounded(model, ids, to)]
                 if to.name == "float16":
                     passes.append(model.forward(model.cast(to.name, check=False), ids).astype(np.float64))
-                for logits in passes:
-                    apart = np.abs(logits - bounds.value)
+                apart = np.abs(np.stack(passes) - bounds.value)
             inside = (apart <= bounds.error) | (bounds.error == np.inf)
-            assert inside[:, 1 : codes.shape[1] + 1].all()
+            assert inside[:, :, 1 : codes.shape[1] + 1].all()
 
 
 @pytest.mark.filterwarnings("ignore:some logits are not numbers")
@@ -64,6 +63,17 @@ def test_rounding_errors_stay_within_their_bounds(name: str, level: int, to: For
     """Whatever is rounded on the way, logits are off by no more than the bound."""
     example = EXAMPLES[name]
     check(compile_quietly(example.program, example.vocab, example.max_seq_len, level=level), to, 40)
+
+
+@pytest.mark.filterwarnings("ignore:some logits are not numbers")
+@pytest.mark.parametrize("to", SHORT.values(), ids=SHORT)
+@pytest.mark.parametrize("name", ["hist", "sort", "frac_prevs"])
+def test_bounds_hold_for_variants(name: str, to: Format) -> None:
+    """Rotated and noisy weights, few of which any format has."""
+    example = EXAMPLES[name]
+    model = compile_quietly(example.program, example.vocab, example.max_seq_len)
+    for variant in (model.rotated(1), model.with_noise(1e-3)):
+        check(variant, to, 20)
 
 
 @pytest.mark.filterwarnings("ignore:some logits are not numbers")

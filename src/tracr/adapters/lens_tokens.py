@@ -34,8 +34,10 @@ class LensTokens:
     tokenizer = None
     """There is none: `to_tokens` and `to_string` do its work."""
 
-    def to_tokens(self, input: Input, prepend_bos: bool | None = None, **_: Any) -> torch.Tensor:
+    def to_tokens(self, input: Input, prepend_bos: bool | None = None, padding_side: str | None = None) -> torch.Tensor:
         """Ids of an input or a list of inputs, with BOS in front unless `prepend_bos` is off; ids stay as they are."""
+        if padding_side not in (None, "right"):
+            raise InputError("PAD goes behind the tokens of compiled models", hint="leave padding_side out")
         if isinstance(input, torch.Tensor):
             return input
         if isinstance(input, np.ndarray):
@@ -44,7 +46,7 @@ class LensTokens:
         wanted = self.cfg.default_prepend_bos if prepend_bos is None else prepend_bos
         return ids if wanted else ids[:, 1:]
 
-    def to_str_tokens(self, input: Input, prepend_bos: bool | None = None, **_: Any) -> Any:
+    def to_str_tokens(self, input: Input, prepend_bos: bool | None = None) -> Any:
         """The tokens of an input as text, BOS included unless `prepend_bos` is off; a list of that for several."""
         ids = self.to_tokens(input, prepend_bos)
         rows = [self._texts(row) for row in (ids[None] if ids.ndim == 1 else ids).tolist()]

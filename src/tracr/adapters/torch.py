@@ -7,6 +7,7 @@ nnsight can read and change it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,20 @@ def as_dtype(dtype: Any) -> torch.dtype:
 def used_format(dtype: torch.dtype, device: str) -> str:
     """The shortest format that products of matrices are computed in: the weights', or one that torch was told to use.
 
-    That is autocast's, or for float32 what `torch.set_float32_matmul_precision` allows: tf32 ("high") or bfloat16.
+    That is autocast's, or for float32 what its older (`torch.set_float32_matmul_precision`) or newer settings
+    (`torch.backends...fp32_precision`) allow: tf32 or bfloat16.
     """
     if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-    if dtype is torch.float32:
-        allowed = {"highest": "float32", "high": "tf32", "medium": "bfloat16"}
-        return allowed[torch.get_float32_matmul_precision()]
-    return str(dtype).removeprefix("torch.")
+    if dtype is not torch.float32:
+        return str(dtype).removeprefix("torch.")
+    backend = torch.backends.cuda if device == "cuda" else torch.backends.mkldnn
+    settings = {getattr(place, "fp32_precision", "none") for place in (backend.matmul, torch.backends)}
+    with contextlib.suppress(RuntimeError):  # torch refuses to answer where only the newer settings were used
+        settings.add(torch.get_float32_matmul_precision())
+    if settings & {"medium", "bf16"}:
+        return "bfloat16"
+    return "tf32" if settings & {"high", "tf32"} else "float32"
 
 
 @dataclass(frozen=True)

@@ -150,11 +150,21 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         return found, ActivationCache(cache, self, has_batch_dim=not kwargs.get("remove_batch_dim", False))
 
     def generate(
-        self, input: torch.Tensor | Sequence[Any], max_new_tokens: int = 10, *, verbose: bool = False, **_: Any
+        self,
+        input: torch.Tensor | Sequence[Any],
+        max_new_tokens: int = 10,
+        *,
+        do_sample: bool = False,
+        prepend_bos: bool | None = None,
+        verbose: bool = False,
     ) -> Any:
-        """The input continued, each output taken for the next token; ends at the longest input or at a value that is
-        no token. For causal programs whose outputs are tokens. Gives ids for ids, else tokens.
+        """The input continued, each output taken for the next token: for causal programs whose outputs are tokens.
+
+        Ends at the longest input, or at a value that is no token. Gives ids for ids, else tokens. `do_sample` is refused,
+        as there is one answer; `verbose` shows nothing here.
         """
+        if do_sample or prepend_bos is False:
+            raise InputError("a compiled model has one answer, and needs BOS", hint="leave out do_sample, prepend_bos")
         compiled = self.compiled
         vocabulary = compiled.vocabulary
         if not compiled.options.causal or len(compiled.outputs) > 1:

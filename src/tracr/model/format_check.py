@@ -33,7 +33,7 @@ ROWS = 256  # at once
 class FormatCheck:
     """For how many inputs an answer in the format is proved to be that of float64. True if for each one computed.
 
-    `error` is the largest bound on what a logit is off by; infinite where the format may have no room for a number.
+    `error` is the largest bound on what a logit is off by; infinite where the format may have no room for some number.
     `unproved` is the first input without a proof.
     """
 
@@ -54,7 +54,9 @@ class FormatCheck:
         scope = "all" if self.exhaustive else "a sample of"
         text = f"{self.format}: proved for {self.proved:,} of {scope} {self.inputs:,} inputs, padded and unpadded; "
         size = f"logits are off by at most {self.error:.2g}"
-        text += size if np.isfinite(self.error) else f"some number may not fit into {self.format}"
+        text += (
+            size if np.isfinite(self.error) else f"some number may not fit into {self.format}, or be off by any amount"
+        )
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 

@@ -40,8 +40,8 @@ SHORT = {
     short.name: short
     for short in (
         Format("float16", 11, 65504.0, -24),
-        Format("bfloat16", 8, float(np.finfo(np.float32).max) * (1 - 2.0**-8), -133),
-        Format("tf32", 10, float(np.finfo(np.float32).max), -136),  # of 11 bits, the last perhaps cut off, not rounded
+        Format("bfloat16", 8, float(np.finfo(np.float32).max) * (1 - 2.0**-8), -126),  # smaller ones may become 0
+        Format("tf32", 10, float(np.finfo(np.float32).max), -126),  # of 11 bits, the last perhaps cut off, not rounded
     )
 }
 

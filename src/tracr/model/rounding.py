@@ -6,8 +6,8 @@ float64 and carries along a bound e for every number x of the pass: in the forma
 
 **Arithmetic.** With p bits, u = 2**-p, and s the distance of the smallest numbers, a result is rounded to the format by
 at most u times itself, or s. The bounds hold for every framework and device that does the following, or better:
-products of matrices are added up in float32, in any order, and rounded once; the results of heads are rounded before
-they are added up; sums of two, exponentials and quotients are rounded once each.
+products of matrices are added up in float32, in any order, and rounded once; heads are added up in one such product, or
+each is rounded first; sums of two, exponentials and quotients are rounded once each.
 
 **Exact sums.** If all terms of a sum are exact multiples of a power of two g, and their absolute values add up to at
 most 2**24 g, every partial sum fits into float32: the sum is exact in any order, and if it fits into p bits, nothing is
@@ -26,7 +26,8 @@ their sum, and by the roundings.
 the matrix W_in W_out of those that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. Neurons of
 uncertain sign pass on no more than their own error, as relu does not stretch distances.
 
-Where a number may be larger than the format's largest, nothing is proved: the error of the logits is infinite.
+Where a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error
+of its logits is infinite.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ VANISHES = -104.0  # exp of this is 0 in float32
 ZERO = 2**20  # the exponent of what 0 is a multiple of
 FLOAT32 = 24  # bits
 SLACK = 1.01  # for what float64 rounds, and for terms of second order
-CAP = 1e9  # errors beyond are not followed any further
+CAP = 1e9  # an input with a larger error counts as lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class _Arithmetic:
         """The sum over an axis, rounded once."""
         value, error, size = parts.value.sum(axis), parts.error.sum(axis), parts.size.sum(axis)
         exact = (error == 0) & _exact(size, _grid(parts.value).min(axis))
-        return self.rounded(value, error + np.where(exact, 0.0, parts.value.shape[axis] * U * size))
+        return self.rounded(value, error + np.where(exact, 0.0, parts.value.shape[axis] * SLACK * U * size))
 
     def product(self, left: Bounded, right: Bounded) -> Product:
         """left @ right."""
@@ -130,7 +131,7 @@ class _Arithmetic:
         there, given = (right.size != 0).astype(float), (left.size != 0).astype(float)
         inexact = (left.error != 0).astype(float) @ there + given @ (right.error != 0).astype(float)
         exact = (inexact == 0) & _exact(size, _product_grid(_grid(left.value), _grid(right.value)))
-        own = left.size @ right.error + np.where(exact, 0.0, (given @ there) * U * size)
+        own = left.size @ right.error + np.where(exact, 0.0, (given @ there) * SLACK * U * size)
         return Product(value, passed, self.rounded(value, passed + own).error - passed)
 
     def biased(self, product: Product, bias: Bounded) -> Product:
@@ -141,9 +142,10 @@ class _Arithmetic:
     def rounded(self, value: Array, error: Array) -> Bounded:
         """A result with an error, rounded to the format."""
         off = np.where((error == 0) & self._fits(value), 0.0, self.u * (np.abs(value) + error) + self.format.smallest)
-        error = np.minimum(error + off, CAP)
-        self.lost |= (np.abs(value) + error > self.format.largest).any(axis=tuple(range(1, value.ndim)))
-        return Bounded(value, error)
+        error = error + off
+        lost = (error > CAP) | (np.abs(value) + error > self.format.largest)
+        self.lost |= lost.any(axis=tuple(range(1, value.ndim)))
+        return Bounded(value, np.minimum(error, CAP))
 
     def softmax(self, scores: Bounded, mask: Array) -> Bounded:
         """The attention pattern, over the last axis."""
@@ -183,8 +185,10 @@ def _attention(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded,
     q, k, v = project(layer.W_Q, layer.b_Q), project(layer.W_K, layer.b_K), project(layer.W_V, layer.b_V)
     scores = arithmetic.product(q, k.map(lambda array: np.swapaxes(array, 2, 3))).bounded
     z = arithmetic.product(arithmetic.softmax(scores, mask), v).bounded
-    results = arithmetic.product(z, layer.W_O).bounded
-    return arithmetic.add(arithmetic.total(results, axis=1), layer.b_O)
+    apart = arithmetic.total(arithmetic.product(z, layer.W_O).bounded, axis=1)  # the result of each head, and their sum
+    mixed = z.map(lambda array: np.moveaxis(array, 1, 2).reshape(*array.shape[::2], -1))
+    whole = arithmetic.product(mixed, layer.W_O.map(lambda array: array.reshape(-1, array.shape[2]))).bounded
+    return arithmetic.add(Bounded(apart.value, np.maximum(apart.error, whole.error)), layer.b_O)
 
 
 def _mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bounded:
@@ -194,19 +198,16 @@ def _mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bo
     post = Bounded(np.maximum(pre.value, 0.0), np.where(off, 0.0, error))
     out = arithmetic.product(post, layer.W_out)
     apart = np.where(off, 0.0, pre.own) + np.where(on | off, 0.0, pre.passed)  # what each neuron adds on its own
-    together = _through(stream.error, layer.W_in, layer.W_out, on)
+    together = _through(stream.error, layer.W_in.value, layer.W_out.value, on)
     passed = np.minimum(out.passed, SLACK * (apart @ np.abs(layer.W_out.value) + together))
     return arithmetic.biased(Product(out.value, passed, out.own), layer.b_out).bounded
 
 
-def _through(error: Array, read: Bounded, write: Bounded, on: Array) -> Array:
+def _through(error: Array, read: Array, write: Array, on: Array) -> Array:
     """What errors of a stream become behind neurons that are on."""
-    total = np.zeros((*error.shape[:-1], write.value.shape[1]))
+    total = np.zeros((*error.shape[:-1], write.shape[1]))
     for place in np.flatnonzero(error.any(axis=tuple(range(error.ndim - 1)))):
-        through = np.abs((on * read.value[place]) @ write.value)
-        if read.error[place].any():  # the rounded weights do not cancel each other
-            through = through + (on * read.error[place]) @ write.size
-        total += error[..., place, None] * through
+        total += error[..., place, None] * np.abs((on * read[place]) @ write)
     return total
 
 
