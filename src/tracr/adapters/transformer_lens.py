@@ -160,8 +160,8 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
     ) -> Any:
         """The input continued, each output taken for the next token: for causal programs whose outputs are tokens.
 
-        Ends at the longest input, or at a value that is no token. Gives ids for ids, else tokens. `do_sample` is refused,
-        as there is one answer; `verbose` shows nothing here.
+        Ends at the longest input, or at a value that is no token. Gives ids for ids, else tokens. `do_sample` is
+        refused, as there is one answer; `verbose` shows nothing here.
         """
         if do_sample or prepend_bos is False:
             raise InputError("a compiled model has one answer, and needs BOS", hint="leave out do_sample, prepend_bos")
