@@ -34,7 +34,7 @@ def main() -> None:
             print(f"{name}: {type(model).__name__}, {model.config.n_layer} layers of {model.config.n_embd} dimensions")
             for prompt in prompts:
                 written = model.generate(**tokenizer(prompt, return_tensors="pt"))
-                print(f"  {prompt:10} -> {tokenizer.decode(written[0], skip_special_tokens=True)}")
+                print(f"  {prompt:10} -> {tokenizer.decode(written[0], skip_special_tokens=True).strip()}")
 
 
 if __name__ == "__main__":

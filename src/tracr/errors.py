@@ -11,6 +11,7 @@
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
       FormatError       a saved model that cannot be read, or a model that cannot be written
+      PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
 
@@ -32,6 +33,7 @@ __all__ = [
     "InternalError",
     "LimitError",
     "MissingExtra",
+    "PrecisionError",
     "SourceError",
     "TracrError",
     "TracrWarning",
@@ -138,6 +140,10 @@ class InputError(TracrError, ValueError):
 
 class FormatError(TracrError, ValueError):
     """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
+
+
+class PrecisionError(TracrError, ValueError):
+    """A number format in which the model is not proved to be right."""
 
 
 class MissingExtra(TracrError, ImportError):
