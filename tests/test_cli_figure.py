@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app
-from tracr.cli.drawing import read_input
-from tracr.rasp import rasp
+from tracr.cli.drawing import Kind
+from tracr.viz import KINDS
 
 pytest.importorskip("matplotlib")
 
@@ -36,9 +36,22 @@ def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("kind", ["graph", "weights", "layers"])
-def test_figures_that_need_no_input(tmp_path: Path, kind: str) -> None:
-    assert f"{kind} of sort" in invoke("figure", "sort", "--kind", kind, "-o", tmp_path / "fig.svg")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("words", [(), ("3", "1", "2"), ("--input", "3,1,2", "--width", "9")], ids=len)
+def test_kinds_can_be_looped_over(tmp_path: Path, kind: str, words: tuple[str, ...]) -> None:
+    """Every kind takes the same words: with an input, which only some of them show, and without one."""
+    assert f"{kind} of sort" in invoke("figure", "sort", *words, "--kind", kind, "-o", tmp_path / "fig.svg")
+
+
+def test_the_command_knows_every_kind() -> None:
+    assert {kind.value for kind in Kind} == set(KINDS)
+
+
+def test_a_figure_without_an_input_shows_the_program_s_own(tmp_path: Path) -> None:
+    """The same file as with that input."""
+    for words in ((), ("3", "1", "2", "1")):
+        invoke("figure", "sort", *words, "-o", tmp_path / f"{len(words)}.svg")
+    assert (tmp_path / "0.svg").read_bytes() == (tmp_path / "4.svg").read_bytes()
 
 
 def test_parts_can_be_chosen(tmp_path: Path) -> None:
@@ -54,8 +67,9 @@ def test_parts_can_be_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--kind", "stream"), "'stream' needs an input"),
-        (("--kind", "graph", "--input", "x"), "'graph' takes no input"),
+        (("--kind", "stream", "--vocab", "pq"), "'stream' needs an input"),
+        (("--kind", "graph", "--input", "x,q"), "token 'q' at position 1 is not in the vocabulary"),
+        (("--input", "xaxaxa"), "add --max-len 6"),
         (("--kind", "graph", "--rows", "all"), "'graph' has no option 'rows'"),
         (("--input", "x,q"), "token 'q' at position 1 is not in the vocabulary"),
     ],
@@ -77,11 +91,16 @@ def test_a_file_that_cannot_be_written_is_refused_first(tmp_path: Path, name: st
     assert message in " ".join(result.output.split())
 
 
-def test_inputs_are_read_against_the_vocabulary() -> None:
-    """Commas, characters, a single token or JSON."""
-    model = tracr.compile(rasp.tokens, [",", "ab", "a", "b", 3], 4)
-    assert read_input("a,b,3", model) == ["a", "b", 3]
-    assert read_input("ab", model) == ["ab"]
-    assert read_input("ba", model) == ["b", "a"]
-    assert read_input(",", model) == [","]
-    assert read_input('["a", ",", 3]', model) == ["a", ",", 3]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--kind", "strem"), "there is no strem; did you mean stream?"),
+        (("--rows", "usd"), "there is no usd; did you mean used"),
+        (("--knd", "graph"), "there is no option --knd; did you mean --kind"),
+        (("x", "--input", "x"), "the input is typed twice"),
+    ],
+)
+def test_names_that_are_almost_right(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(app, ["figure", "frac_prevs", *words, "-o", str(tmp_path / "fig.svg")])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
