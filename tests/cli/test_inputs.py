@@ -63,7 +63,7 @@ def test_spaces_and_quotes_are_refused(tmp_path: Path, word: str, others: list[s
 
 
 def test_the_message_says_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="write '\\(' '{' '}' '\\)'"):
+    with pytest.raises(InputError, match=r"write '\(' '{' '}' '\)'"):
         run(tmp_path, COPY, "( { } )")
 
 
@@ -71,7 +71,7 @@ def test_spaces_commas_and_quotes_may_be_tokens(tmp_path: Path) -> None:
     """If the vocabulary, or the file's own example, has them."""
     assert run(tmp_path, COPY, "a b", "--vocab", '["a", "b", " "]') == ["a", " ", "b"]
     assert run(tmp_path, f'set example "a, b"\n{COPY}', "a b,a") == ["a", " ", "b", ",", "a"]
-    assert run(tmp_path, f"set example \"a'b\"\n{COPY}", "'a'") == ["'", "a", "'"]
+    assert run(tmp_path, f'set example "a\'b"\n{COPY}', "'a'") == ["'", "a", "'"]
 
 
 def test_numbers_are_those_of_the_example(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_every_input_can_be_typed(vocab: list[Any], data: st.DataObject) -> None
 @given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=5), st.booleans())
 def test_a_word_is_read_or_refused(word: str, characters: bool) -> None:
     """No space, quote or comma becomes a token unless the vocabulary has it, whatever is typed."""
-    vocab = list("ab12(){}[]") + [1.5]
+    vocab = [*"ab12(){}[]", 1.5]
     try:
         tokens = read_tokens([word], vocab, characters)
     except (InputError, typer.BadParameter):

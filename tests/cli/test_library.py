@@ -49,10 +49,8 @@ def nesting(xs: Xs, pairs: str) -> list[list[str] | None]:
     found: list[list[str] | None] = []
     for x in xs:
         if stack is not None and x in [*pairs]:
-            if x in PAIRS:
-                stack = [*stack, x]
-            else:
-                stack = stack[:-1] if stack and stack[-1] == CLOSING[x] else None
+            closes = stack[:-1] if stack and stack[-1] == CLOSING.get(x) else None
+            stack = [*stack, x] if x in PAIRS else closes
         found.append(stack)
     return found
 
@@ -96,9 +94,7 @@ TASKS: dict[str, Callable[[Xs, Xs], Xs]] = {
     "sort_composite": lambda xs, vocab: sorted(xs),
     "sort_freq": lambda xs, vocab: by_frequency(xs),
     "most_freq": lambda xs, vocab: most_frequent(xs),
-    "pair_balance": lambda xs, vocab: [
-        a - b for a, b in zip(fractions(xs, "("), fractions(xs, ")"), strict=True)
-    ],
+    "pair_balance": lambda xs, vocab: [a - b for a, b in zip(fractions(xs, "("), fractions(xs, ")"), strict=True)],
     "shuffle_dyck": lambda xs, vocab: each_balanced(xs, "()"),
     "shuffle_dyck2": lambda xs, vocab: each_balanced(xs, "(){}"),
     "dyck1": lambda xs, vocab: verdicts(xs, "()"),
@@ -236,7 +232,9 @@ def test_a_sort_is_an_error_past_its_length() -> None:
     for program in (make_sort(tokens, tokens, max_seq_len=4, min_key=1), make_sort_freq(4), EXAMPLES["sort"].program):
         with pytest.raises(TracrError, match="inputs of up to 4 tokens: make it with a larger max_seq_len"):
             program([2, 1, 1, 1, 1, 1])
-        with pytest.raises((tracr.CompileError, TracrWarning), match="inputs of up to 4 tokens: make it with a larger max_seq_len"):
+        with pytest.raises(
+            (tracr.CompileError, TracrWarning), match="inputs of up to 4 tokens: make it with a larger max_seq_len"
+        ):
             tracr.compile(program, (1, 2), 6)
 
 
