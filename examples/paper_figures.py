@@ -42,8 +42,7 @@ def main() -> None:
     """Write them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="where they go: paper_figures")
-    folder: Path = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder := parser.parse_args().folder).mkdir(parents=True, exist_ok=True)
     model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
     craft = model.show("translate").replace("  # ", "\n    ").replace(" where ", "\n    where ")
     overview = {"1, 2: values": "graph", "3: components": "weights", "4, 5: layers": "layers"}
