@@ -14,8 +14,8 @@ from tracr.extras import need
 from tracr.rasp.programs import EXAMPLES
 from tracr.viz import KINDS
 
-STREAMS = {"frac_prevs": "xacx", "sort_unique": [3, 4, 1, 2], "sort": [3, 1, 3, 2], "pair_balance": "(()a)"}
-STREAMS |= {"shuffle_dyck2": "({)}"}  # the paper's dyck-2
+STREAMS = {"frac_prevs": "xacx", "sort_unique": (3, 4, 1, 2), "sort": (3, 1, 3, 2)}
+STREAMS |= {"pair_balance": "(()a)", "shuffle_dyck2": "({)}"}  # the last is the paper's dyck-2
 RASP = 'is_x = (tokens == "x")\nprevs = select(indices, indices, <=)\nfrac_prevs = aggregate(prevs, is_x)'
 
 
@@ -42,14 +42,14 @@ def main() -> None:
     """Write them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="where they go: paper_figures")
-    (folder := parser.parse_args().folder).mkdir(parents=True, exist_ok=True)
+    folder: Path = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
     model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
     craft = model.show("translate").replace("  # ", "\n    ").replace(" where ", "\n    where ")
+    analogy = {"RASP": RASP, "Craft": craft, "weights": "weights"}
     overview = {"1, 2: values": "graph", "3: components": "weights", "4, 5: layers": "layers"}
     figures = {name: stream(name) for name in STREAMS}
-    figures["compiler_analogy"] = side_by_side(
-        model, {"RASP": RASP, "Craft": craft, "weights": "weights"}, [3, 4, 5], 2
-    )
+    figures["compiler_analogy"] = side_by_side(model, analogy, [3, 4, 5], 2)
     figures["compiler_overview"] = side_by_side(model, overview, [2.5, 5, 3], 3.2)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.pdf")
