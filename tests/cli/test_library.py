@@ -243,3 +243,9 @@ def test_causal_attention_is_told() -> None:
     run = CliRunner().invoke(app, ["run", "hist", "a", "a", "--causal"], catch_exceptions=False)
     assert "with --causal: as far as each position sees" in run.output
     assert "--causal" not in CliRunner().invoke(app, ["run", "dyck1", "(", "--causal"], catch_exceptions=False).output
+
+
+def test_what_the_command_line_makes_is_written_nowhere() -> None:
+    """No line of the command line's own libraries stands in messages and in the ground truth."""
+    found = find("sort", choice=Choice("1,2", 3))
+    assert {node.expr.origin for node in compiled(found, Choice("1,2", 3)).graph.nodes} == {""}

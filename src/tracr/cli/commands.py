@@ -73,10 +73,10 @@ def options(
 
 @app.command("list")
 def list_programs(as_json: Json = False) -> None:
-    """List the programs of the library: what each computes, and what it is usually compiled for.
+    """List the programs of the library: what each computes, and the tokens and length it is usually compiled for.
 
-    --vocab and --max-len make a program for other tokens and lengths; what it is right for says which tokens and inputs
-    it takes.
+    With --vocab and --max-len the other commands make it for other tokens and lengths, which may be any unless the last
+    column says otherwise.
     """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_list

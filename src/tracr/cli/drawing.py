@@ -145,7 +145,7 @@ def draw(
         typer.Option("--output", "-o", metavar="FILE", help="The .svg to write; else standard output."),
     ] = None,
 ) -> None:
-    """Draw what PROGRAM computes on an input: selectors as grids, values in rows. Needs nothing installed.
+    """Draw what PROGRAM computes on an input: selectors as grids, values in rows, as SVG. Needs no matplotlib.
 
     The input is TOKENS or --input, else the program's own example. After a .rasp file the first of TOKENS can be a name
     that the file defines: tracr draw program.rasp y hello
@@ -168,7 +168,8 @@ def draw(
         typer.echo(drawing.svg, nl=False)
         return
     drawing.save(output)
-    typer.echo(f"{output}: {drawing.summary}; `tracr draw -h` says how a model's layers differ")
+    typer.echo(f"{output}: {drawing.summary}")
+    typer.echo("Its layers are the program's steps of attention; the model's layers (tracr info) are blocks, often more.")
 
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:

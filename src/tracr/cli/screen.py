@@ -87,7 +87,7 @@ def _plain_table(*columns: str) -> Table:
 
 def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> None:
     """The library: name, description, usual tokens and length, what else it is right for."""
-    table = _plain_table("program", "what it computes", "tokens", "length", "with --vocab and --max-len")
+    table = _plain_table("program", "what it computes", "tokens", "length", "only for")
     for name, description, vocab, length, right_for in rows:
         tokens = " ".join(map(short, vocab))
         table.add_row(Text(name, "cyan"), Text(description), Text(tokens), f"up to {length}", Text(right_for))

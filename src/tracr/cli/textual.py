@@ -59,8 +59,8 @@ def read_module(
     if given and name:
         raise InputError(f"{program} and --name {name} both name a program", hint="give one of them")
     if not Path(path).is_file():
-        beside = [str(other) for other in Path(path).parent.glob("*.rasp")] if Path(path).parent.is_dir() else []
-        raise InputError(f"there is no file {path}", hint=did_you_mean(path, beside))
+        beside = {other.name for other in Path(path).parent.glob("*.rasp")}
+        raise InputError(f"there is no file {path}", hint=did_you_mean(Path(path).name, sorted(beside)))
     known = _example(Path(path)) if vocab is None else vocab
     tokens = read_words(words, known) if vocab is None else read_tokens(words, vocab, characters=True)
     if not all(isinstance(token, int | float | str) for token in tokens):

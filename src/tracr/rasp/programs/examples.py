@@ -81,13 +81,13 @@ class Example:
 
     @property
     def right_for(self) -> str:
-        """What vocabularies and inputs it is right for, in words.
+        """What vocabularies and inputs it is right for, in words; nothing if for all.
 
         >>> EXAMPLES["hist"].right_for, EXAMPLES["sort_unique"].right_for
-        ('any tokens', 'only numbers or only strings; inputs with no token twice')
+        ('', 'only numbers or only strings; inputs with no token twice')
         """
-        inputs = [f"inputs with {self.inputs.text}"] if self.inputs.text else []
-        return "; ".join([self.tokens.text or "any tokens", *inputs])
+        inputs = f"inputs with {self.inputs.text}" if self.inputs.text else ""
+        return "; ".join(filter(None, [self.tokens.text, inputs]))
 
 
 def _counting(letters: tuple[Value, ...]) -> dict[str, Example]:
