@@ -169,7 +169,7 @@ def draw(
         return
     drawing.save(output)
     typer.echo(f"{output}: {drawing.summary}")
-    typer.echo("Its layers are the program's steps of attention; the model's layers (tracr info) are blocks, often more.")
+    typer.echo("Its layers are the program's steps of attention; a model's layers (tracr info) are blocks, often more.")
 
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
