@@ -351,7 +351,7 @@ def test_wrong_usage_exits_with_2(words: tuple[str, ...]) -> None:
         (("compile", "sort", "--with", "fld"), "did you mean fold?"),
         (("compile", "sort", "--show", "infr"), "did you mean infer?"),
         (("rum", "sort"), "Did you mean 'run'?"),
-        (("huggingface", "sort", "--activation", "gel", "-o", "x"), "did you mean gelu or gelu_new or relu?"),
+        (("huggingface", "sort", "--activation", "rlu", "-o", "x"), "did you mean relu?"),
         (("compress", "sort", "--method", "fats"), "did you mean fast?"),
         (("run", "sort", "1", "2", "3", "4", "1"), "add --max-len 5"),
         (("run", "sort", "3 1 2"), "write 3 1 2"),

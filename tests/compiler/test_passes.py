@@ -83,7 +83,7 @@ AUTOMATIC = sorted(LEVELS)
 
 def compiled(name: str, *, on: bool) -> CompiledModel:
     """The small program of a pass, at its level, with it or without."""
-    return tracr.compile(*SMALL[name], level=LEVELS[name], passes={name: on})
+    return tracr.compile(*SMALL[name], level=LEVELS.get(name, 2), passes={name: on})
 
 
 def size(model: CompiledModel) -> tuple[int, ...]:
