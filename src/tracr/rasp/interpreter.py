@@ -57,7 +57,10 @@ class DefaultRASPEvaluator:
             raise InputError(f"an input is a sequence of tokens, not {xs!r}", hint='write "abc" or [1, 2]')
         tokens = [as_value(x, where="an input token") for x in xs]
         results: dict[RASPExpr, Result] = {}
-        for expr in topological(exprs):
+        order = topological(exprs)
+        if not tokens and any(expr.annotation(TYPED) is not None for expr in order):
+            raise InputError("a program of the textual language takes one token at least", hint='write y("abc")')
+        for expr in order:
             if replaced is not None and expr in replaced:
                 results[expr] = replaced[expr]
                 continue
@@ -224,7 +227,20 @@ def _(expr: SelectorWidth, how: DefaultRASPEvaluator, xs: list[Value], selector:
 
 @_evaluate.register
 def _(expr: Aggregate, how: DefaultRASPEvaluator, xs: list[Value], selector: Matrix, sop: list[Value]) -> list[Value]:
+    if expr.annotation(TYPED) and all(type(value) is bool for value in sop):
+        return [_chosen_boolean(expr, query, sop, row) for query, row in enumerate(selector)]
     return [_aggregate(expr, query, sop, row) for query, row in enumerate(selector)]
+
+
+def _chosen_boolean(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -> Value:
+    """An aggregate of the textual language, where booleans are not numbers and have no mean."""
+    if sum(row) > 1:
+        raise EvaluationError(
+            f"position {query} selects {sum(row)} booleans: they have no mean",
+            expression=expr,
+            hint="indicator(x) is 1 where x holds, else 0; the mean of that is a share",
+        )
+    return _aggregate(expr, query, sop, row)
 
 
 def _aggregate(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -> Value:
