@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import tracr
 from tracr.cli import app
 from tracr.cli.drawing import Kind
+from tracr.rasp import rasp
 from tracr.viz import KINDS
 
 pytest.importorskip("matplotlib")
@@ -104,3 +105,51 @@ def test_names_that_are_almost_right(tmp_path: Path, words: tuple[str, ...], mes
     result = CliRunner().invoke(app, ["figure", "frac_prevs", *words, "-o", str(tmp_path / "fig.svg")])
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+WORDS = [
+    (("sort", "3", "1", "2"), "sort([3, 1, 2])"),
+    (("sort", "3,1,2"), "sort([3, 1, 2])"),
+    (("sort", "--input", "3,1,2"), "sort([3, 1, 2])"),
+    (("sort", "--input", "312"), "sort([3, 1, 2])"),
+    (("sort", "--input", "[3, 1, 2]"), "sort([3, 1, 2])"),
+    (("sort",), "sort([3, 1, 2, 1])"),
+    (("sort", "--input", "9,7", "--vocab", "7,9", "--max-len", "5"), "sort([9, 7])"),
+    (("FILE", "hello"), 'twice("hello")'),
+    (("FILE",), 'twice("abba")'),
+    (("FILE", "hist"), 'hist("abba")'),
+    (("FILE", "hist", "hello"), 'hist("hello")'),
+    (("FILE:hist", "he"), 'hist("he")'),
+    (("FILE", "--name", "hist", "--input", "h,e"), 'hist("he")'),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "title"), WORDS, ids=lambda given: "_".join(given) if isinstance(given, tuple) else ""
+)
+def test_draw_and_figure_take_the_same_inputs(tmp_path: Path, words: tuple[str, ...], title: str) -> None:
+    """The same words, with the same meaning."""
+    file = tmp_path / "hist.rasp"
+    file.write_text('set example "abba"\nhist = selector_width(select(tokens, tokens, ==));\ntwice = 2 * hist;\n')
+    typed = [word.replace("FILE", str(file)) for word in words]
+    said = invoke("draw", *typed, "-o", tmp_path / "draw.svg")
+    assert said.startswith(f"{tmp_path / 'draw.svg'}: {title}: ")
+    assert "a model's layers (tracr info) are blocks" in said
+    assert f"stream of {title.partition('(')[0]}, " in invoke("figure", *typed, "-o", tmp_path / "figure.svg")
+
+
+@pytest.mark.parametrize("words", [("--input", ""), ("",), ("--vocab", "7,8")])
+def test_nothing_is_drawn_on_an_input_nobody_gave(words: tuple[str, ...]) -> None:
+    """The empty input, and an example that does not fit the vocabulary, are not replaced by another."""
+    with pytest.raises(tracr.TracrError, match=r"an empty input has nothing to draw|has no example that fits"):
+        CliRunner().invoke(app, ["draw", "sort", *words], catch_exceptions=False)
+
+
+def test_drawings_are_svg(tmp_path: Path) -> None:
+    """A file of another kind is refused, on the command line and in Python."""
+    result = CliRunner().invoke(app, ["draw", "sort", "-o", str(tmp_path / "x.png")])
+    assert result.exit_code == 2
+    assert "must end in .svg" in " ".join(result.output.split())
+    with pytest.raises(tracr.TracrError, match=r"x.png does not end in .svg"):
+        tracr.draw(rasp.tokens, "ab").save(tmp_path / "x.png")
+    assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import Choice, Found, compiled, find, input_of, switches, usual_input
+from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, input_of, switches, usual_input
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
@@ -107,7 +107,7 @@ def figure(
     """Draw a figure of PROGRAM's model. Needs matplotlib: pip install 'tracr[viz]'.
 
     stream and attention show one input: TOKENS or --input, else the program's own example. The other kinds show the
-    model itself, and are the same for every input.
+    model itself, and are the same for every input. `tracr draw` takes the same inputs.
 
     Example: tracr figure frac_prevs x a c x --level 0 -o fig.pdf
     """
@@ -176,8 +176,10 @@ def _of_text(program: str, name: str | None, words: list[str], vocab: str | None
     """An s-op or a selector of a .rasp file."""
     from tracr.rasp.drawing import draw as draw_expression
 
-    text = read_module(program, name, words, None if vocab is None else read_vocabulary(vocab), max_len)
-    return draw_expression(text.module[text.name], text.tokens or text.module.example or list("hello"))
+    known = None if vocab is None else read_vocabulary(vocab)
+    text = read_module(program, name, words, known, max_len)
+    usual = text.module.example or (known or list("hello"))[:max_len]
+    return draw_expression(text.module[text.name], text.tokens if words else usual)
 
 
 def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
@@ -189,12 +191,14 @@ def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
     if not isinstance(found.program, RASPExpr):
         raise InputError(f"{found.name} is several programs", hint="name one of them")
     xs: list[Value] | None
-    if found.vocab is None or found.max_seq_len is None:
-        xs = read_words(words, found.vocab or (), numbers=True)
+    if found.vocab is None:
+        xs = read_words(words, numbers=True) if words else None
     else:
-        size = (found.vocab, found.max_seq_len)
+        size = (found.vocab, found.max_seq_len or DEFAULT_LENGTH)
         xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
-    return draw_expression(found.program, xs or list("hello"))
+    if xs is None:
+        raise InputError(f"{found.name} has no example that fits", hint="add an input: --input")
+    return draw_expression(found.program, xs)
 
 
 def picture(output: Path) -> None:

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.rasp.programs import Example
 
-__all__ = ["Choice", "Found", "compiled", "find", "input_of", "some_tokens", "switches", "usual_input"]
+__all__ = [
+    "DEFAULT_LENGTH",
+    "Choice",
+    "Found",
+    "compiled",
+    "find",
+    "input_of",
+    "some_tokens",
+    "switches",
+    "usual_input",
+]
 
 DEFAULT_LENGTH = 8
 
