@@ -1,5 +1,5 @@
 # On a fresh machine with Python >= 3.11:
-#   make demo    set up, compile a program and show it run
+#   make demo    set up, compile a program, show it run and write a page to look at
 #   make test    set up, then lint, types and the normal test tier
 # Set-up happens in .venv, and again only when what is installed changes.
 
@@ -34,8 +34,25 @@ packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-
 .PHONY: demo test tiny slow lint test-wheel clean bundle browser images
 .DELETE_ON_ERROR:
 
+define NEXT_STEPS
+
+Those are the activations of a transformer whose weights were compiled from a program, not trained. Open
+build/demo.html in a browser: it runs the program and the transformer side by side, step by step. Then type
+
+    $(BIN)/tracr run sort 3 1 2 1                       another program; "tracr list" has them all
+    $(BIN)/tracr draw sort 3 1 2 1 -o build/sort.svg    what a program computes, as a picture
+    $(BIN)/tracr repl                                   your own program; docs/tutorial.md begins at the beginning
+endef
+export NEXT_STEPS
+
 demo: $(VENV)/.installed
+	@mkdir -p build
 	$(BIN)/tracr run frac_prevs x a c x
+	@echo
+	$(BIN)/tracr show frac_prevs x a c x
+	@echo
+	$(BIN)/tracr explore frac_prevs x a c x -o build/demo.html
+	@echo "$$NEXT_STEPS"
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2

@@ -1,11 +1,12 @@
 """Programs as GPT-2 checkpoints that write text: stock transformers loads them and generates.
 
 An induction program continues a repeated sequence, a counter counts, a closer closes brackets. Needs transformers and
-torch; the machine that loads a checkpoint needs nothing else.
+torch (pip install 'tracr[hf,torch]'); the machine that loads a checkpoint needs nothing else.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -38,4 +39,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

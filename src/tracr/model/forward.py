@@ -1,4 +1,4 @@
-"""The one forward pass: a decoder-only transformer with ReLU, over numpy, JAX or torch.
+"""The one forward pass: one stack of attention and ReLU MLPs, causal or not, over numpy, JAX or torch.
 
 `xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The frameworks' own are taken because
 of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and that of `maximum` would be 1/2.

@@ -139,9 +139,11 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 
 
 def _origin() -> str:
-    """The line, outside this package, that builds the expression."""
+    """The line, outside this package, that builds the expression; none for what the command line itself makes."""
     frame = sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
+        if frame.f_globals["__name__"].startswith("tracr.cli."):
+            return ""
         frame = frame.f_back
     file = frame.f_code.co_filename
     return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"
