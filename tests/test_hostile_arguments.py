@@ -119,6 +119,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "model.codes": {"ids": IDS},
     "model.values": {"logits": MODEL.logits(IDS), "ids": IDS},
     "model.cast": {"dtype": "float32"},
+    "model.check_format": {"dtype": "float16"},
     "model.save": {"folder": "out"},
     "model.with_weights": {"weights": dict(MODEL.parameters.named())},
     "model.normalised": {"stream": np.zeros((1, MODEL.d_model))},

@@ -14,7 +14,7 @@ import numpy as np
 from tracr.errors import TracrError
 from tracr.rasp.values import short_repr
 
-__all__ = ["as_list", "flag", "float_type", "function", "number", "one_of", "path", "text", "whole"]
+__all__ = ["as_list", "flag", "function", "number", "one_of", "path", "text", "whole"]
 
 Error = type[TracrError]
 
@@ -103,18 +103,4 @@ def path(name: str, value: Any, *, error: Error = TracrError) -> Path:
         found = Path()
     if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in str(found):
         raise error(f"{name} must be a path, not {short_repr(value)}", hint=f'write {name}="models/hist", for example')
-    return found
-
-
-def float_type(dtype: Any) -> np.dtype[Any]:
-    """The float type that numpy, or one of its extensions, calls so."""
-    try:
-        found: np.dtype[Any] = np.dtype(dtype)
-    except Exception:  # numpy has several
-        found = np.dtype(bool)
-    if dtype is None or not found.name.startswith(("float", "bfloat", "longdouble")):
-        raise TracrError(
-            f"dtype must be a type of floating-point numbers, not {short_repr(dtype)}",
-            hint="write dtype=np.float32 or dtype=np.float64",
-        )
     return found

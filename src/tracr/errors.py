@@ -7,12 +7,14 @@
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
+        FunctionError   ... because one of its functions raises on values that inputs take
       InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
         IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
         WriteError      ... because the disk is full or read-only
+      PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
 
@@ -22,7 +24,7 @@ Warnings about a program are `TracrWarning`.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = [
@@ -31,12 +33,14 @@ __all__ = [
     "EvaluationError",
     "ExpressionError",
     "FormatError",
+    "FunctionError",
     "IdError",
     "InputError",
     "InternalError",
     "LimitError",
     "MissingExtra",
     "MissingSource",
+    "PrecisionError",
     "SourceError",
     "TracrError",
     "TracrWarning",
@@ -95,6 +99,11 @@ class TracrError(Exception):
         self.diagnostic = Diagnostic.about(expression, what, hint)
         super().__init__(str(self.diagnostic))
 
+    def hint_at(self, hint: str) -> None:
+        """Replace the hint by a better one, found out after the error."""
+        self.diagnostic = replace(self.diagnostic, hint=hint)
+        self.args = (str(self.diagnostic),)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """How a process pool sends it: as it is, `__init__` is not called again."""
         return _as_raised, (type(self), self.args), self.__dict__
@@ -139,6 +148,10 @@ class LimitError(CompileError):
     """The program would need more values, table cells or parameters than the limits allow."""
 
 
+class FunctionError(CompileError):
+    """A function of the program raises on values that inputs take."""
+
+
 class InternalError(TracrError):
     """An invariant of the compiler is broken: a bug in tracr, not in the program."""
 
@@ -167,6 +180,10 @@ class WriteError(FormatError, OSError):
 
     # Of two kinds of exception Python finds the first one's `__new__`, which makes no OSError.
     __new__ = OSError.__new__  # type: ignore[assignment]
+
+
+class PrecisionError(TracrError, ValueError):
+    """A number format in which the model is not proved to be right."""
 
 
 class MissingExtra(TracrError, ImportError):

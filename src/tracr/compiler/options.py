@@ -40,7 +40,10 @@ def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `tracr.compile` documents each field."""
+    """How to compile. `tracr.compile` documents each field but one.
+
+    `output_first` puts the outputs' directions first in the residual stream, where converters look for the logits.
+    """
 
     vocab: tuple[Value, ...]
     max_seq_len: int
@@ -55,6 +58,7 @@ class Options:
     gap: float = GAP
     passes: Switches = None
     solve_seconds: float = 10.0
+    output_first: bool = False
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
@@ -74,7 +78,7 @@ class Options:
             raise VocabularyError("the vocabulary is empty", hint='pass the tokens inputs are made of, as vocab="abc"')
         for name in ("max_seq_len", "max_values", "max_cells", "max_parameters"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1, error=CompileError))
-        for name in ("causal", "strict"):
+        for name in ("causal", "strict", "output_first"):
             object.__setattr__(self, name, flag(name, getattr(self, name), error=CompileError))
         if isinstance(self.level, bool) or not isinstance(self.level, int | np.integer) or self.level not in LEVELS:
             raise CompileError(f"there is no optimisation level {short_repr(self.level)}", hint=f"levels are {LEVELS}")

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Codes, Finite, finite, surely_same
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
-from tracr.errors import CompileError, Diagnostic, ExpressionError, LimitError, TracrError, TracrWarning
+from tracr.errors import (
+    CompileError,
+    Diagnostic,
+    ExpressionError,
+    FunctionError,
+    LimitError,
+    TracrError,
+    TracrWarning,
+)
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import PLAIN, Value, as_value, short_repr
@@ -164,10 +172,10 @@ class Caller:
         shown = "; ".join(f"{name}{failure}" for failure in failures[:3])
         more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
         if self.reachable:
-            raise CompileError(
+            raise FunctionError(
                 f"the function raises on values that inputs take: {shown}{more}",
                 expression=self.expression,
-                hint=failures[0].hint or f"{ADVICE[self.predicate]}, or leave those tokens out of the vocabulary",
+                hint=failures[0].hint or ADVICE[self.predicate],
             )
         self.reporter.warn(
             self.expression,

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr.arguments import as_list, text, whole
 from tracr.arguments import path as as_path
+from tracr.arguments import text
 from tracr.errors import Diagnostic, SourceError, VocabularyError
 from tracr.rasp.elementwise import SOp
 from tracr.rasp.text.places import Source
 from tracr.rasp.text.runner import Runner, Settings, read_file
-from tracr.rasp.values import Value, as_value
+from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["Module", "parse", "parse_file"]
-
-EXAMPLE_LENGTH = 10
 
 
 class Module(Mapping[str, Any]):
@@ -30,13 +28,13 @@ class Module(Mapping[str, Any]):
         self.warnings: tuple[Diagnostic, ...] = tuple(runner.warnings)
         self.out = runner.out
         self._names = {name: value for name, value in runner.names.items() if name != "tokens"}
-        self._tokens = runner.names["tokens"]
+        self._tokens = runner.names.get("tokens")
         self._settings = runner.settings
 
     def __getitem__(self, name: str) -> Any:
         if name in self._names:
             return self._names[name]
-        if name == "tokens":
+        if name == "tokens" and self._tokens is not None:
             return self._tokens
         from tracr.rasp.text.library import CONSTANTS, library
 
@@ -123,12 +121,6 @@ def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_se
 
 
 def _run(source: Source, folders: tuple[Path, ...], vocab: Iterable[Value] | None, max_seq_len: int | None) -> Module:
-    settings = Settings()
-    longest = EXAMPLE_LENGTH if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=SourceError)
-    if vocab is not None:
-        tokens = [as_value(token, where="a token") for token in as_list("vocab", vocab, error=VocabularyError)]
-        example = tokens[: min(longest, EXAMPLE_LENGTH)]
-        settings.sop_example = settings.selector_example = example
-    runner = Runner(folders, settings)
+    runner = Runner(folders, Settings() if vocab is None else Settings.of(vocab, max_seq_len))
     drawings = tuple(event.value for event in runner.run(source) if event.what == "draw")
     return Module(source, runner, drawings)
