@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tracr
+from tests.agreement import every_error
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison
 
@@ -235,3 +238,21 @@ def test_errors_and_warnings_name_the_line_an_expression_was_written_on() -> Non
         tracr.compile(inverse, [0, 1], 3)
     model = tracr.compile(inverse, [1, 2], 3)
     assert model.typed.sops[model.typed.outputs[0][1]].origin == f"test_errors.py:{line}"
+
+
+SOURCES = Path(tracr.__file__).parent
+READING = ("model/saving", "compress/saving.py")  # `load` adds the hint
+ERRORS = {kind.__name__ for kind in (tracr.TracrError, *every_error())} - {"InternalError"}
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in SOURCES.iterdir() if path.suffix in ("", ".py")))
+def test_every_error_in_the_sources_has_a_hint(folder: str) -> None:
+    """Read off the code, as not every error can be provoked here."""
+    paths = [SOURCES / folder] if folder.endswith(".py") else (SOURCES / folder).rglob("*.py")
+    for path in paths:
+        name = path.relative_to(SOURCES).as_posix()
+        if name.startswith(READING):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS
+            assert not made or "hint" in {word.arg for word in node.keywords}, f"{name}:{node.lineno} gives no hint"

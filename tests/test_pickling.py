@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, every_error
 from tests.strategies import Case, cases
 from tracr import errors
 from tracr.rasp import programs, rasp
@@ -266,20 +266,6 @@ def test_libraries_that_send_code_take_lambdas() -> None:
 
 
 # Errors
-
-
-def every_error() -> list[type[errors.TracrError]]:
-    from tracr.datasets import python_text
-    from tracr.rasp.text import parser
-
-    assert python_text
-    assert parser  # they define some
-    found, waiting = [], [errors.TracrError]
-    while waiting:
-        kind = waiting.pop()
-        found.append(kind)
-        waiting += kind.__subclasses__()
-    return found
 
 
 @pytest.mark.parametrize("kind", every_error(), ids=lambda kind: kind.__name__)

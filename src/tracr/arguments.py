@@ -33,7 +33,7 @@ def whole(name: str, value: Any, low: int = 0, *, most: int | None = None, error
         if found >= low and (most is None or found <= most):
             return found
     kind = "a positive integer" if low == 1 else f"an integer from {low} on"
-    kind += "" if most is None else f" up to {most:,}"
+    kind = kind if most is None else f"an integer from {low} to {most:,}"
     raise error(f"{name} must be {kind}, not {short_repr(value)}", hint=f"write {name}={max(low, 1)}, for example")
 
 

@@ -103,15 +103,12 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
         what = f"only a compiled model can be compressed, not {type(model).__name__}"
         raise TracrError(what, hint="pass what tracr.compile returned")
     one_of("method", method, METHODS)
-    one_of("projection", sharing, SHARING)
+    if not isinstance(sharing, str) or sharing not in SHARING:
+        raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")
     whole("seed", seed)
     if method == "exact" and dim is None:
         return
-    if whole("dim", dim, 1) > model.d_model:
-        raise TracrError(
-            f"dim must be a whole number from 1 to {model.d_model}, the model's own dimensions, not {dim!r}",
-            hint="to make a model wider, use superpose",
-        )
+    whole("dim", dim, 1, most=model.d_model)
 
 
 def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel:

@@ -129,7 +129,10 @@ def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = Non
         categorical = output.encoding is Encoding.CATEGORICAL
         wanted = mine.argmax(axis=-1) if categorical else mine
         if not np.isfinite(wanted).all():
-            raise InputError(f"{output.name} has values that are not finite: there is nothing to compare with")
+            raise InputError(
+                f"{output.name} has values that are not finite: there is nothing to compare with",
+                hint="is the model certified? its weights may have been changed",
+            )
         outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
     return Task(network, ids, real, place.astype(np.int32), embedded, targets, tuple(outputs))
 

@@ -94,7 +94,9 @@ def read_models(folder: str | Path) -> Iterator[StoredModel]:
         sidecar = read_sidecar(path)
         weights = path.with_suffix(".safetensors").read_bytes()
         if hashlib.sha256(weights).hexdigest() != sidecar["weights"]["sha256"]:
-            raise FormatError(f"{path.with_suffix('.safetensors')} was changed after it was written")
+            raise FormatError(
+                f"{path.with_suffix('.safetensors')} was changed after it was written", hint="make the shard anew"
+            )
         tensors: dict[int, dict[str, NDArray[np.float32]]] = {}
         for key, array in safetensors.numpy.load(weights).items():
             number, _, name = key.partition(".")
@@ -121,7 +123,12 @@ def read_sidecar(path: str | Path) -> dict[str, Any]:
         given = (data["format"], data["version"])
         data["settings"], data["weights"]["sha256"], [entry["status"] for entry in data["programs"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} does not describe a shard: {type(error).__name__}: {error}") from None
+        raise FormatError(
+            f"{path} does not describe a shard: {type(error).__name__}: {error}", hint="make the shard anew"
+        ) from None
     if given != (FORMAT, VERSION):
-        raise FormatError(f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}")
+        raise FormatError(
+            f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}",
+            hint="make the shard anew",
+        )
     return data

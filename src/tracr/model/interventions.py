@@ -290,7 +290,8 @@ def _codes(
     codes = np.full((len(lengths), max(lengths, default=0), variable.size), np.nan)
     if len(rows) != len(lengths) or any(len(row) != length for row, length in zip(rows, lengths, strict=True)):
         raise InputError(
-            f"{variable.label} needs a value for every token: {list(lengths)} of them, not {[len(row) for row in rows]}"
+            f"{variable.label} needs a value for every token: {list(lengths)}, not {[len(row) for row in rows]}",
+            hint="give a list with a value for each token",
         )
     for number, row in enumerate(rows):
         for position, value in enumerate(row):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tracr.arguments import flag
-from tracr.errors import EvaluationError, ExpressionError, InputError
+from tracr.errors import EvaluationError, ExpressionError, InputError, TracrError
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import (
     Aggregate,
@@ -124,6 +124,14 @@ def _describe(values: Sequence[object]) -> str:
     return ", ".join(map(short_repr, values))
 
 
+def _advice(expr: RASPExpr, error: Exception) -> str:
+    """What to write instead of a function that fails; the textual language, which has no functions, knows better."""
+    if expr.annotation(TYPED) is not None:
+        return ""
+    own = error.diagnostic.hint if isinstance(error, TracrError) else ""
+    return own or "let the function return a value (or None) there"
+
+
 def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) -> Value:
     """`f(*args)`, any failure told with the expression, the position and the values."""
     try:
@@ -132,6 +140,7 @@ def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) ->
         raise EvaluationError(
             f"{function_name(f)} failed at position {position} on {_describe(args)}: {type(error).__name__}: {error}",
             expression=expr,
+            hint=_advice(expr, error),
         ) from error
 
 
@@ -269,5 +278,7 @@ def _aggregate(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -
         return exact_mean(numbers)
     except OverflowError:
         raise EvaluationError(
-            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}", expression=expr
+            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}",
+            expression=expr,
+            hint="average smaller numbers",
         ) from None

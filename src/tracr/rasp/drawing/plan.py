@@ -88,7 +88,7 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
         elif part is expr or (_worth_a_row(part, part in read) and values[part] != tokens):
             rows.append(part)
     if sum(len(heads) + len(rows) for heads, rows in layers.values()) > MOST_ROWS:
-        raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw")
+        raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw", hint="draw a part of it")
 
     def row(part: RASPExpr) -> Row:
         return Row(texts[part], tuple(values[part]), part is expr)

@@ -221,7 +221,7 @@ class _Printer:
                 return Phrase(f"selector_width({children[0].text})")
             case ConstantSelector():
                 return _by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
-        raise ExpressionError(f"{expr!r} has no form in the textual language")
+        raise ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
 
     def argument(self, expr: RASPExpr) -> str:
         """An s-op as an argument of select and aggregate, where a constant stands for itself."""
