@@ -21,12 +21,13 @@ from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
 from tracr.errors import TracrError, UnknownName
 from tracr.model.forward import Hook, forward
-from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
+from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.setting import Intervention
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
@@ -127,6 +128,11 @@ class CompiledModel:
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
         return residual_of(self.construction)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program: where the model keeps each, or why it does not; which of them can be set."""
+        return variables_of(self)
 
     @cached_property
     def ground_truth(self) -> GroundTruth:
@@ -448,8 +454,8 @@ class CompiledModel:
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
-        inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
-        change = setting_hook(self, set, inputs, single) if set else None
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        change = None if set is None else Intervention(self, set, inputs, given, single=single)
 
         def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
             for edit in (change, hook):
@@ -459,6 +465,8 @@ class CompiledModel:
             return tensor
 
         logits = self.logits(ids, dtype, keep)
+        if change is not None and hook is None:
+            change.check(logits)
         decoded = self.decode(logits, given, real)
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
