@@ -74,7 +74,7 @@ def test_setting_needs_a_known_variable_and_its_values() -> None:
     """Mistakes are named."""
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5)
     assert model.run("aa", set={"is_x": [True, True]}).decoded == [1.0, 1.0]
-    with pytest.raises(tracr.InputError, match="there are tokens"):
+    with pytest.raises(tracr.InputError, match="there are indices, tokens, is_x"):
         model.run("aa", set={"nothing": [1, 1]})
     with pytest.raises(tracr.InputError, match="cannot be 7"):
         model.run("aa", set={"is_x": [7, 1]})

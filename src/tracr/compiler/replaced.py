@@ -7,14 +7,14 @@ expressions it was made of may have one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
+from tracr.compiler.domains import Finite, Interval
 from tracr.compiler.share import drop_unused
 from tracr.compiler.typed import (
     ERROR,
@@ -22,15 +22,18 @@ from tracr.compiler.typed import (
     Attention,
     CompositeNode,
     Constant,
+    Linear,
     Lookup,
     PairLookup,
     SOpNode,
+    Table,
     Typed,
 )
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, is_number, short_repr
 
-__all__ = ["Trouble", "evaluate_replaced", "trouble_in"]
+__all__ = ["Trouble", "evaluate_replaced", "only_added_up", "trouble_in", "with_intervals"]
 
 Given = Mapping[int, NDArray[Any]]
 
@@ -43,6 +46,41 @@ class Trouble:
     row: int
     position: int
     why: str
+
+
+def only_added_up(typed: Typed, *others: Typed) -> frozenset[int]:
+    """Sums and means that are stored as numbers, and that no table or selector reads, in other forms of it neither.
+
+    Weights add and average any numbers, so that these s-ops need not have a value of their domains.
+    """
+    numbers = {
+        node.id
+        for node in typed.sops.values()
+        if isinstance(node.op, Linear | Aggregation) and node.encoding is Encoding.NUMERICAL
+    }
+    return frozenset(numbers.difference(*map(_looked_up, (typed, *others))))
+
+
+def _looked_up(typed: Typed) -> set[int]:
+    """What tables and selectors read."""
+    found: set[int] = set()
+    for node in typed.sops.values():
+        if isinstance(node.op, Table):
+            found.update(node.inputs)
+        elif isinstance(node.op, Attention):
+            found.update(side for part in typed.literals(node.op.selector) for side in (part.keys, part.queries))
+    return found
+
+
+def with_intervals(typed: Typed, numbers: Collection[int]) -> Typed:
+    """The program with these s-ops known as numbers between the smallest and the largest of their values."""
+    sops = dict(typed.sops)
+    for number in numbers:
+        node = sops.get(number)
+        if node is not None and isinstance(node.domain, Finite):
+            domain = Interval(*node.domain.ends, node.domain.maybe_none, "which are added up")
+            sops[number] = replace(node, domain=domain)
+    return replace(typed, sops=sops)
 
 
 def evaluate_replaced(typed: Typed, inputs: Sequence[Sequence[Value]] | Batch, given: Given) -> Evaluation:

@@ -19,6 +19,7 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
+from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import TracrError, UnknownName
 from tracr.model.forward import Hook, forward
 from tracr.model.kernel import Kernel
@@ -120,7 +121,9 @@ class CompiledModel:
         found, start = [], 0
         for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
             node = self.typed.sops[number]
-            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values)))
+            own = self.certified and self.variant is None
+            error = variable.noise.error if own else OUTPUT_TOLERANCE
+            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
             start += len(variable.values)
         return tuple(found)
 
@@ -238,7 +241,10 @@ class CompiledModel:
         return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
+        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble.
+
+        "variables" says what became of each variable of the program.
+        """
         stages: dict[str, Any] = {
             "trace": self.graph,
             "infer": self.typed,
@@ -246,6 +252,7 @@ class CompiledModel:
             "lower": self.circuit,
             "schedule": self.schedule,
             "construct": self.construction,
+            "variables": self.variables,
         }
         if stage == "assemble":
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
@@ -446,9 +453,12 @@ class CompiledModel:
     ) -> Run:
         """A forward pass with every activation.
 
-        `set` maps variables to values, one per token: their codes are written where the variables live, right after
-        whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
-        activation and may return another to take its place.
+        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
+        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
+        computes with these expressions replaced; values for which the model does not compute that are refused.
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+
+        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
         """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
@@ -467,7 +477,10 @@ class CompiledModel:
         logits = self.logits(ids, dtype, keep)
         if change is not None and hook is None:
             change.check(logits)
-        decoded = self.decode(logits, given, real)
+        if change is None and hook is None:
+            decoded = self.decode(logits, given, real)
+        else:
+            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
@@ -492,10 +505,13 @@ class CompiledModel:
 
     def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its codes."""
-        columns: list[list[Any]] = [
-            output.decode(row[:, 1:]).tolist() for output, row in zip(self.outputs, codes, strict=True)
-        ]
-        if any(number < codes[0].shape[1] - 1 for number in real):
+        values = [output.decode(row[:, 1:]) for output, row in zip(self.outputs, codes, strict=True)]
+        return self._listed(values, given, real)
+
+    def _listed(self, values: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from the values [batch, position] of each output; PAD gives PAD."""
+        columns: list[list[Any]] = [rows.tolist() for rows in values]
+        if any(number < values[0].shape[1] for number in real):
             pad = self.options.pad
             for column in columns:
                 column[:] = [

@@ -17,7 +17,7 @@ from tracr.rasp.values import Value, is_number, short_repr
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["given_codes", "given_rows"]
+__all__ = ["check_values", "given_codes", "given_rows"]
 
 EXAMPLE = 'such as set={"is_a": [True, False]}'
 
@@ -74,26 +74,29 @@ def _row(label: str, values: Any, tokens: int, padded: int) -> list[Value]:
     return [value.tolist() if hasattr(value, "tolist") else value for value in row[:tokens]]
 
 
-def given_codes(label: str, domain: Domain, rows: Sequence[Sequence[Value]]) -> NDArray[Any]:
-    """Codes (numbers for an interval, NaN for `None`) [input, position]; 0 behind the tokens."""
-    finite = isinstance(domain, Finite)
-    codes = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int32 if finite else np.float64)
+def check_values(label: str, domain: Domain, rows: Sequence[Sequence[Value]]) -> None:
+    """Refuse values that a variable does not have."""
+    for value in (value for row in rows for value in row):
+        try:
+            known = value in domain.index if isinstance(domain, Finite) else domain.holds(_number(value))
+        except TypeError:  # not hashable
+            known = False
+        if not known:
+            raise InputError(f"{label} cannot be {short_repr(value)}", hint=f"its values are {domain}")
+
+
+def given_codes(domain: Domain, rows: Sequence[Sequence[Value]]) -> NDArray[Any]:
+    """Codes (numbers for an interval, NaN for `None`) [input, position] of values that were checked; 0 at PAD."""
+    shape = len(rows), max(map(len, rows), default=0)
+    codes = np.zeros(shape, dtype=np.int32 if isinstance(domain, Finite) else np.float64)
     for number, row in enumerate(rows):
-        codes[number, : len(row)] = [_code(label, domain, value) for value in row]
+        code = domain.index.__getitem__ if isinstance(domain, Finite) else _number
+        codes[number, : len(row)] = list(map(code, row))
     return codes
 
 
-def _code(label: str, domain: Domain, value: Value) -> float:
-    if isinstance(domain, Finite):
-        try:
-            return domain.index[value]
-        except (KeyError, TypeError):  # not there, or not hashable
-            raise _refused(label, domain, value) from None
-    number = np.nan if value is None else float(value) if is_number(value) else np.inf
-    if not domain.holds(np.array(number)):
-        raise _refused(label, domain, value)
-    return number
-
-
-def _refused(label: str, domain: Domain, value: object) -> InputError:
-    return InputError(f"{label} cannot be {short_repr(value)}", hint=f"its values are {domain}")
+def _number(value: Value) -> NDArray[np.float64]:
+    """A value as a number: NaN for `None`, infinite for what is none."""
+    if value is None:
+        return np.array(np.nan)
+    return np.array(float(value) if is_number(value) else np.inf)

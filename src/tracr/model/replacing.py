@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import ROUNDING, Finite
-from tracr.compiler.replaced import evaluate_replaced, trouble_in
+from tracr.compiler.replaced import evaluate_replaced, only_added_up, trouble_in, with_intervals
 from tracr.compiler.typed import Typed
 from tracr.compiler.vectorised import Batch, Evaluation
 from tracr.errors import InputError
-from tracr.model.given import given_codes
+from tracr.model.given import check_values, given_codes
 from tracr.model.program_variables import APART
 from tracr.rasp.values import Value
 
@@ -34,9 +34,13 @@ Rows = Mapping[str, list[list[Value]]]
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """The codes (numbers, if an interval) [input, position] of the given s-ops, and what the program makes of them."""
+    """The codes (numbers, if an interval) [input, position] of the given s-ops, and what the program makes of them.
+
+    In `typed` numbers that are only added up are intervals.
+    """
 
     labels: tuple[str, ...]
+    typed: Typed
     given: dict[int, NDArray[Any]]
     expected: Evaluation
 
@@ -45,21 +49,24 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     """Values for variables, an input a row, and what the program computes with them."""
     kept = _kept(model, rows)
     batch = Batch.of(inputs, model.options.vocab)
-    given = _given(model.typed, {kept[label]: values for label, values in rows.items()})
-    if model.circuit.typed is not model.typed:
-        _evaluated(model.circuit.typed, batch, given, rows)
-    found = Replacement(tuple(rows), given, _evaluated(model.typed, batch, given, rows))
-    if model.typed.written is None:
+    written = model.typed.written
+    numbers = only_added_up(model.typed, model.circuit.typed, written or model.typed)
+    typed, optimised = (with_intervals(program, numbers) for program in (model.typed, model.circuit.typed))
+    given = _given(typed, {kept[label]: values for label, values in rows.items()})
+    _evaluated(optimised, batch, given, rows)
+    found = Replacement(tuple(rows), typed, given, _evaluated(typed, batch, given, rows))
+    if written is None:
         _check_complete(model, rows)
     else:
-        own = _given(model.typed.written, rows)
-        _check_same(model, rows, found.expected, _evaluated(model.typed.written, batch, own, rows))
+        written = with_intervals(written, numbers)
+        _check_same(model, rows, found.expected, _evaluated(written, batch, _given(written, rows), rows))
     return found
 
 
 def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
     """For each variable the one to set, itself or what it is shared with; refused are those that cannot be set."""
     found: dict[str, str] = {}
+    domains = {node.label: node.domain for node in model.typed.sops.values()}
     for label, values in rows.items():
         if label not in model.variables:
             names = ", ".join(model.variables.settable) or "none"
@@ -69,6 +76,7 @@ def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
             first = model.variables[one.instead] if one.instead else one
             raise InputError(f"{label} cannot be set: {one.reason}", hint=first.hint)
         found[label] = one.instead or label
+        check_values(label, domains[found[label]], values)
         for other, kept in found.items():
             if kept == found[label] and rows[other] != values:
                 raise InputError(
@@ -79,7 +87,7 @@ def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
 
 def _given(typed: Typed, rows: Rows) -> dict[int, NDArray[Any]]:
     nodes = {node.label: node for node in typed.sops.values()}
-    return {nodes[label].id: given_codes(label, nodes[label].domain, values) for label, values in rows.items()}
+    return {nodes[label].id: given_codes(nodes[label].domain, values) for label, values in rows.items()}
 
 
 def _evaluated(typed: Typed, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:

@@ -75,7 +75,7 @@ class Intervention:
 
     def _coordinates(self, variable: Variable, codes: NDArray[Any]) -> Floats:
         """What to write for the codes of an s-op, [input, position, direction]; NaN at PAD, which is left as it is."""
-        domain, valid = self.model.typed.sops[_node(variable)].domain, self.replaced.expected.batch.valid
+        domain, valid = self.replaced.typed.sops[_node(variable)].domain, self.replaced.expected.batch.valid
         found = np.full((len(codes), self.width, variable.size), np.nan)
         if isinstance(domain, Finite):
             rows = np.array([variable.code(value) for value in domain.values])
@@ -107,9 +107,9 @@ class Intervention:
         expected = self.replaced.expected
         valid = expected.batch.valid
         for output, (_, number) in zip(self.model.outputs, expected.typed.outputs, strict=True):
-            got = output.decode(output.codes(logits)[:, 1 : valid.shape[1] + 1][valid])
-            wanted = output.decode(np.broadcast_to(expected.codes[number], valid.shape)[valid])
-            for one, other in zip(got.tolist(), wanted.tolist(), strict=True):
+            got = output.unrounded(logits[:, 1 : valid.shape[1] + 1][valid]).tolist()
+            wanted = [value for row in expected.values(number) for value in row]
+            for one, other in zip(got, wanted, strict=True):
                 if not _same(one, other):
                     raise InputError(
                         f"with {', '.join(self.replaced.labels)} set so, the model gives {short_repr(one)} where the "
