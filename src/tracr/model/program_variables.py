@@ -15,7 +15,7 @@ from tracr.model.saving.saved_graph import SavedGraph
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["APART", "ProgramVariable", "Variables", "variables_of"]
+__all__ = ["APART", "ProgramVariable", "Variables", "behind_simpler_selectors", "variables_of"]
 
 State = Literal["kept", "folded", "shared", "absorbed", "bypassed", "dropped"]
 SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "SelectorNot")
@@ -164,13 +164,19 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
             for label, selector in typed.bypassed.items()
             if any(node.label == label for node in typed.sops.values())
         }
-    found: dict[str, tuple[str, str]] = {}
+    return {
+        label: (f"the selector of {reader} was made simpler by what holds on every input", RECOMPILE)
+        for label, reader in behind_simpler_selectors(model).items()
+    }
+
+
+def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
+    """The variables, tokens aside, that attention whose selector is not as it was written depends on; one reader."""
+    typed, found = model.typed, dict[str, str]()
     for node in typed.sops.values():
         if isinstance(node.op, Attention) and node.id < len(model.graph.nodes) and _simplified(model, node.id, node.op):
-            for number in _ancestors(typed, node):
-                other = typed.sops[number]
-                if not isinstance(other.op, TokensOp):
-                    found[other.label] = f"the selector of {node.label} was made simpler by what inputs give", RECOMPILE
+            above = (typed.sops[number] for number in _ancestors(typed, node))
+            found.update({other.label: node.label for other in above if not isinstance(other.op, TokensOp)})
     return found
 
 
