@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tracr.compiler.trace import Graph, Node
-from tracr.compiler.typed import Attention, SOpNode, TokensOp, Typed
+from tracr.compiler.typed import Attention, IndicesOp, TokensOp
 from tracr.errors import UnknownName
 from tracr.model.interventions import folded, locations
 from tracr.model.saving.saved_graph import SavedGraph
@@ -22,6 +22,7 @@ SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "Selecto
 APART = 'compile with passes={"share": False}, or at level 0'
 UNOPTIMISED = 'compile with passes={"simplify": False, "fuse": False, "sums": False}, or at level 1'
 UNPRUNED = 'compile with passes={"prune": False, "constants": False}, or at level 0'
+UNFACTORED = 'compile with passes={"factor": False}, or at level 1'
 BYPASSED = "set the variables that it is computed from"
 RECOMPILE = "compile the program again: a saved model has no tables of selectors as they were written"
 
@@ -140,8 +141,11 @@ class _Listing:
             obstacle, hint = self.folded[label].obstacle(self.model.construction)
             made_of = ", ".join(self.folded[label].made_of) or "a constant"
             return "folded", not obstacle, obstacle or f"its readers read it from {made_of}", hint
-        if label in self.nodes and self.nodes[label].domain.size == 1:
+        node = self.nodes.get(label)
+        if node is not None and node.domain.size == 1:
             return "dropped", False, "it is a constant, which its readers have as a bias", UNPRUNED
+        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on("factor"):
+            return "dropped", False, "the embedding writes only functions of it, or nothing reads it", UNFACTORED
         return "dropped", False, "nothing reads it", UNPRUNED
 
 
@@ -172,11 +176,14 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
 
 def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
     """The variables, tokens aside, that attention whose selector is not as it was written depends on; one reader."""
-    typed, found = model.typed, dict[str, str]()
+    typed, nodes, found = model.typed, model.graph.nodes, dict[str, str]()
+    tokens = {node.label for node in typed.sops.values() if isinstance(node.op, TokensOp)}
     for node in typed.sops.values():
-        if isinstance(node.op, Attention) and node.id < len(model.graph.nodes) and _simplified(model, node.id, node.op):
-            above = (typed.sops[number] for number in _ancestors(typed, node))
-            found.update({other.label: node.label for other in above if not isinstance(other.op, TokensOp)})
+        if isinstance(node.op, Attention) and node.id < len(nodes) and _simplified(model, node.id, node.op):
+            written = {nodes[number].label for number in _below(node.id, lambda number: nodes[number].children)}
+            read = _below(node.id, lambda number: typed.children(typed.sops[number]))
+            behind = {typed.shared.get(label, label) for label in written} | {typed.sops[one].label for one in read}
+            found.update(dict.fromkeys(sorted(behind - tokens), node.label))
     return found
 
 
@@ -203,13 +210,13 @@ def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
     return masked or {(literal.keys, literal.queries) for literal in literals} != written
 
 
-def _ancestors(typed: Typed, node: SOpNode) -> set[int]:
-    """All that an s-op depends on."""
+def _below(start: int, children: Callable[[int], Sequence[int]]) -> set[int]:
+    """All that a node depends on."""
     found: set[int] = set()
-    stack = list(typed.children(node))
+    stack = list(children(start))
     while stack:
         number = stack.pop()
         if number not in found:
             found.add(number)
-            stack.extend(typed.children(typed.sops[number]))
+            stack.extend(children(number))
     return found

@@ -124,8 +124,8 @@ def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written
             raise _shared(label, others)
     node = tabulated.typed.sops[differing[0]]
     raise InputError(
-        f"with {', '.join(rows)} set so, {node.label} is not what the program says: what it compares was made simpler "
-        "by what holds on every input, and does not hold now",
+        f"with {', '.join(rows)} set so, {node.label} would not be what the program computes: what it compares was "
+        "made simpler by what holds on every input, but not for these values",
         hint=f"set values that occur together on some input, or set {node.label} as well",
     )
 
