@@ -53,17 +53,13 @@ def only_added_up(typed: Typed, *others: Typed) -> frozenset[int]:
 
     Weights add and average any numbers, so that these s-ops need not have a value of their domains.
     """
-    numbers = {
-        node.id
-        for node in typed.sops.values()
-        if isinstance(node.op, Linear | Aggregation) and node.encoding is Encoding.NUMERICAL
-    }
+    numbers = {node.id for node in typed.sops.values() if node.encoding is Encoding.NUMERICAL}
     return frozenset(numbers.difference(*map(_looked_up, (typed, *others))))
 
 
 def _looked_up(typed: Typed) -> set[int]:
-    """What tables and selectors read."""
-    found: set[int] = set()
+    """What tables and selectors read, and what is no sum or mean."""
+    found = {node.id for node in typed.sops.values() if not isinstance(node.op, Linear | Aggregation)}
     for node in typed.sops.values():
         if isinstance(node.op, Table):
             found.update(node.inputs)
