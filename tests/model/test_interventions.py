@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 import tracr
 from tests.agreement import compile_quietly, some_inputs
 from tests.interventions import interventions_agree, replaced_output
-from tests.strategies import Case, cases
+from tests.strategies import VOCABULARIES, Case, cases
 from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.model.interventions import folded, locations
@@ -62,6 +63,23 @@ def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
     for name in ("hook_embed", "hook_pos_embed"):
         np.testing.assert_array_equal(changed[name][0, 3:], usual[name][0, 3:])
     assert not np.array_equal(changed["hook_pos_embed"][0, :3], usual["hook_pos_embed"][0, :3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 4000, 250))
+def test_thousands_of_random_programs(start: int) -> None:
+    """The same by the thousand."""
+    for seed in range(start, start + 250):
+        rng = random.Random(seed)
+        case = Case(seed, rng.choice(VOCABULARIES), rng.randint(1, 9), rng.randint(1, 5), rng.random() < 0.3)
+        for level in LEVELS:
+            try:
+                model = compile_quietly(
+                    case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
+                )
+            except tracr.CompileError:
+                continue
+            interventions_agree(model, case.inputs(3), seed)
 
 
 def number_times_flag() -> rasp.SOp:

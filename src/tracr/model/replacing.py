@@ -55,7 +55,7 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     given = _given(typed, {kept[label]: values for label, values in rows.items()})
     _evaluated(optimised, batch, given, rows)
     found = Replacement(tuple(rows), typed, given, _evaluated(typed, batch, given, rows))
-    if written is None:
+    if written is None:  # nothing tells whether it makes a difference
         _check_complete(model, rows)
     else:
         written = with_intervals(written, numbers)
@@ -103,12 +103,16 @@ def _evaluated(typed: Typed, batch: Batch, given: Mapping[int, NDArray[Any]], ro
 
 
 def _check_complete(model: CompiledModel, rows: Rows) -> None:
-    """Without the program as it was written, variables that are computed once must be set together."""
+    """Refuse to set one of several variables that are computed once."""
     for label in rows:
         first = model.variables[label].instead or label
         others = [other for other in (first, *model.variables[first].stands_for) if other not in rows]
         if others:
-            raise _shared(label, others)
+            names = ", ".join(others)
+            raise InputError(
+                f"{label} cannot be set alone: it is computed once with {names}, which would change too",
+                hint=f"set {names} to the same values, or {APART}",
+            )
 
 
 def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
@@ -117,24 +121,12 @@ def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written
     outputs = {number for _, number in tabulated.typed.outputs}
     if outputs.isdisjoint(differing):
         return
-    for label in rows:
-        first = model.variables[label].instead or label
-        others = [other for other in (first, *model.variables[first].stands_for) if other not in rows]
-        if others:
-            raise _shared(label, others)
+    _check_complete(model, rows)
     node = tabulated.typed.sops[differing[0]]
     raise InputError(
         f"with {', '.join(rows)} set so, {node.label} would not be what the program computes: what it compares was "
         "made simpler by what holds on every input, but not for these values",
         hint=f"set values that occur together on some input, or set {node.label} as well",
-    )
-
-
-def _shared(label: str, others: Sequence[str]) -> InputError:
-    names = ", ".join(others)
-    return InputError(
-        f"{label} cannot be set alone: it is computed once with {names}, which would change too",
-        hint=f"set {names} to the same values, or {APART}",
     )
 
 
