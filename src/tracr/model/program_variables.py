@@ -164,9 +164,8 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
     typed = model.typed
     if typed.written is not None:
         return {
-            label: (f"{selector} compares what it is computed from", BYPASSED)
+            typed.shared.get(label, label): (f"{selector} compares what it is computed from", BYPASSED)
             for label, selector in typed.bypassed.items()
-            if any(node.label == label for node in typed.sops.values())
         }
     return {
         label: (f"the selector of {reader} was made simpler by what holds on every input", RECOMPILE)
