@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.numerics import U
+from tracr.craft.numerics import U, low_bits
 from tracr.craft.variables import Number, Variable
 from tracr.rasp.annotations import Encoding
 
@@ -43,25 +43,13 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.parameters import LayerParameters
 
-__all__ = ["BEFORE", "Exactness", "low_bits"]
+__all__ = ["BEFORE", "Exactness"]
 
 Array = NDArray[Any]
-ROOM = 2.0**24  # multiples of a quantum that float32 holds
+ROOM = 1 / U  # multiples of a quantum that float32 holds
 NEVER, BEFORE = 2**31, -2  # times: after every sub-layer, before the embedding
 CODE = 0.25  # how far a logit of a code may be off
 NUMBER = 1e-5  # how much farther a number that is an output may be off
-
-
-def low_bits(numbers: Array) -> Array:
-    """The largest power of two that each number is a multiple of; infinity for 0.
-
-    >>> low_bits(np.array([6.0, 0.75, 0.0])).tolist()
-    [2.0, 0.25, inf]
-    """
-    mantissa, exponent = np.frexp(np.asarray(numbers, np.float64))
-    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
-    lowest = (whole & -whole).astype(np.float64)
-    return np.where(whole == 0, np.inf, np.ldexp(lowest, exponent - 53))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +63,11 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """What the residual stream can hold at a kind of position, and what each dimension holds multiples of."""
+    """What the residual stream can hold at a kind of position.
+
+    `grids` [sub-layer, dimension] says what each dimension holds multiples of, from after the embedding on: infinity
+    for nothing but 0, 0 where that is not known.
+    """
 
     held: tuple[_Held, ...]
     grids: Array
@@ -83,11 +75,16 @@ class _Stream:
     def along(self, write: Array) -> _Stream:
         """The same in another basis."""
         held = tuple(_Held(_times(one.rows, write), one.since, one.until) for one in self.held)
-        return _Stream(held, _quanta(write, self.grids).min(axis=0))
+        kinds, which = np.unique(self.grids, axis=0, return_inverse=True)
+        return _Stream(held, np.stack([_quanta(write, grids).min(axis=0) for grids in kinds])[which.reshape(-1)])
+
+    def grid(self, time: int) -> Array:
+        """What each dimension holds multiples of after a sub-layer."""
+        return np.asarray(self.grids[time + 1])
 
     def sizes(self, time: int) -> Array:
         """A bound on the size of each dimension after a sub-layer."""
-        return self._largest(np.abs, time, len(self.grids))
+        return self._largest(np.abs, time, self.grids.shape[1])
 
     def partial_sums(self, weights: Array, time: int) -> Array:
         """A bound on all partial sums of the stream times weights [dimension, column]."""
@@ -108,7 +105,7 @@ class _Stream:
     def quanta(self, weights: Array, time: int) -> Array:
         """What the columns of weights [dimension, column] times the stream give multiples of."""
         there = self.sizes(time) > 0
-        return np.asarray(_quanta(weights[there], self.grids[there]).min(axis=0, initial=np.inf))
+        return np.asarray(_quanta(weights[there], self.grid(time)[there]).min(axis=0, initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +128,7 @@ class Exactness:
     def __init__(self, model: CompiledModel) -> None:
         self.model = model
         self.times = range(-1, 2 * model.n_layers)
-        grids = _grids(model)
+        grids = _grids(model, self.times)
         rows = [_at_bos(model, time) for time in self.times]
         bos = tuple(_Held(row[None, :], time, time + 1) for row, time in zip(rows, self.times, strict=True))
         self.rough_from = _rough_from(model)
@@ -139,7 +136,7 @@ class Exactness:
         self.tolerances = _tolerances(model)
         self.readers = list(self._readers())
         self.last_read, self.never = self._unmixable()
-        self.streams = _Stream(tuple(_held(model)), grids), _Stream(bos, low_bits(np.array(rows)).min(axis=0))
+        self.streams = _Stream(tuple(_held(model)), grids), _Stream(bos, low_bits(np.array(rows)))
         self._writes = [[*self._by_heads(stream), *self._by_neurons(stream)] for stream in self.streams]
 
     def offending(self, write: Array, read: Array) -> NDArray[np.bool_]:
@@ -229,7 +226,7 @@ class _InBasis:
 
     def overflowing(self, stream: _Stream, time: int) -> NDArray[np.bool_]:
         """Labels in mixed dimensions whose sums do not fit."""
-        return self._labels(self.mixed & (time <= self.last) & (stream.sizes(time) > ROOM * stream.grids))
+        return self._labels(self.mixed & (time <= self.last) & (stream.sizes(time) > ROOM * stream.grid(time)))
 
     def miswritten(self, stream: _Stream, one: _Write) -> NDArray[np.bool_]:
         """Labels that a writer would not write exactly, and that are read later."""
@@ -239,7 +236,7 @@ class _InBasis:
         found = (one.matrix[~sure] != 0).any(axis=0) & self._labels(early)
         there = sure & (one.sizes > 0)
         quantum = _quanta(written[there], one.grids[there]).min(axis=0, initial=np.inf)
-        quantum = np.minimum(quantum, stream.grids[early])
+        quantum = np.minimum(quantum, np.minimum(stream.grid(one.time - 1), stream.grid(one.time))[early])
         sizes, parts = one.sizes[there], written[there]  # partial sums lie between the sums of either sign
         total = np.maximum(sizes @ np.maximum(parts, 0.0), sizes @ np.maximum(-parts, 0.0))
         total += stream.sizes(one.time - 1)[early]
@@ -361,11 +358,12 @@ def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
     return min(grid, float(low_bits(variable.bos_code()[place])))
 
 
-def _grids(model: CompiledModel) -> Array:
-    """What each slot holds multiples of; 0 if that is not known."""
-    grids, embedded = np.full(model.construction.width, np.inf), _embedded(model)
+def _grids(model: CompiledModel, times: range) -> Array:
+    """What each slot holds multiples of after each sub-layer: infinity for nothing, 0 where that is not known."""
+    grids, embedded = np.full((len(times), model.construction.width), np.inf), _embedded(model)
     for direction in model.construction.directions:
-        grids[direction.slot] = min(grids[direction.slot], _grid(direction, embedded))
+        turn = grids[direction.since + 1 : max(direction.until + 1, 0), direction.slot]
+        turn[:] = np.minimum(turn, _grid(direction, embedded))
     return grids
 
 

@@ -25,7 +25,7 @@ __all__ = ["rotated"]
 
 Array = NDArray[Any]
 MIXING = 3  # rounds beyond those after which every dimension could have met every other
-DRAWS = 10  # how often groups are drawn in a round
+DRAWS, IDLE = 8, 3  # how often groups are drawn in a round, and how often in vain
 LARGE = 128  # dimensions, beyond which groups are drawn twice
 FOUR = np.full((4, 4), 0.5) - np.eye(4)
 
@@ -73,6 +73,7 @@ class _Mixing:
 
     def _round(self, total: Array, waiting: NDArray[np.intp]) -> Array:
         """One more round: groups that are proved to change nothing are kept, the others drawn again."""
+        idle = 0
         for draw in range(self.draws):
             groups = self._groups(total, waiting, by_time=draw % 2 == 1)
             after = _mix(total, groups)
@@ -84,6 +85,10 @@ class _Mixing:
             after = _mix(total, kept)
             if len(kept) and not self._offending(after, before).any():
                 total, waiting = after, np.setdiff1d(waiting, kept)
+            else:
+                idle += 1
+            if idle == IDLE or len(waiting) < 4:
+                break
         return total
 
     def _offending(self, rotation: Array, before: Array) -> NDArray[np.bool_]:
