@@ -43,13 +43,24 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.parameters import LayerParameters
 
-__all__ = ["BEFORE", "Exactness"]
+__all__ = ["BEFORE", "Exactness", "is_exact"]
 
 Array = NDArray[Any]
 ROOM = 1 / U  # multiples of a quantum that float32 holds
 NEVER, BEFORE = 2**31, -2  # times: after every sub-layer, before the embedding
 CODE = 0.25  # how far a logit of a code may be off
 NUMBER = 1e-5  # how much farther a number that is an output may be off
+
+
+def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
+    """Whether a variant is proved to read what the compiled model reads: without noise, and with norms that do nothing.
+
+    Its basis must have been proved before; layer norms do nothing if the stream adds up to 0 without rounding.
+    """
+    variant = model.variant
+    if variant is None or variant.noise or variant.layer_norm is None:
+        return variant is None or not variant.noise
+    return (exactness or Exactness(model.plain)).sums_exactly(variant.basis.write)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +340,9 @@ def _codes(variable: Variable) -> Array:
     rows = np.eye(variable.size)
     ends = np.zeros((2, variable.size))
     ends[:, _number_place(variable)] = variable.low, variable.high
-    return np.concatenate([rows[[place for place in range(variable.size) if not isinstance(variable.held(place), Number)]], ends])
+    return np.concatenate(
+        [rows[[place for place in range(variable.size) if not isinstance(variable.held(place), Number)]], ends]
+    )
 
 
 def _number_place(variable: Variable) -> int:
