@@ -41,7 +41,6 @@ from tracr.rasp.annotations import Encoding
 if TYPE_CHECKING:
     from tracr.compiler.construct import Direction
     from tracr.model.compiled import CompiledModel
-    from tracr.model.parameters import LayerParameters
 
 __all__ = ["BEFORE", "Exactness", "is_exact"]
 
@@ -337,16 +336,10 @@ def _codes(variable: Variable) -> Array:
         return variable.codebook
     if not variable.numerical:
         return np.eye(variable.size)
-    rows = np.eye(variable.size)
+    number = next(place for place, value in enumerate(variable.values) if isinstance(value, Number))
     ends = np.zeros((2, variable.size))
-    ends[:, _number_place(variable)] = variable.low, variable.high
-    return np.concatenate(
-        [rows[[place for place in range(variable.size) if not isinstance(variable.held(place), Number)]], ends]
-    )
-
-
-def _number_place(variable: Variable) -> int:
-    return next(place for place in range(variable.size) if isinstance(variable.held(place), Number))
+    ends[:, number] = variable.low, variable.high
+    return np.concatenate([np.delete(np.eye(variable.size), number, axis=0), ends])
 
 
 def _embedded(model: CompiledModel) -> dict[Variable, Array]:

@@ -1,8 +1,8 @@
 """Whether a model still computes its program and holds its variables: outputs decoded, variables read back.
 
-A variable is read back at every place where it lives, from the sub-layer that writes it to the one that clears it, along
-its directions. A coordinate of a code may be off by 1/4. A number may be off by 1e-4, times max(1, |number|), or by the
-compiled model's own bound if that is larger.
+A variable is read back at every place where it lives, from the sub-layer that writes it to the one that clears it. A
+coordinate of a code may be off by 1/4. A number may be off by 1e-4, times max(1, |number|), or by the compiled model's
+own bound if that is larger.
 """
 
 from __future__ import annotations
