@@ -17,7 +17,8 @@ from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
 from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import evaluate_batch
-from tracr.model.residual import Dimension
+from tracr.craft.variables import Variable
+from tracr.model.residual import Dimension, time_of
 from tracr.model.variants.readback import first_problem
 from tracr.rasp import programs, rasp
 from tracr.rasp.generate import random_program
@@ -44,6 +45,7 @@ def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> lis
     truth = {node.label: evaluation.values(node.id) for node in model.typed.sops.values()}
     run = model.run(inputs)
     read = np.linalg.pinv(model.directions)
+    codes = {one.label: one for one in model.construction.slots if one.compact}
     found = []
     for number in range(model.n_layers):
         for part in ("pre", "mid", "post"):
@@ -51,15 +53,29 @@ def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> lis
             coordinates = run[hook].astype(np.float64) @ read
             variables: dict[str, list[Dimension]] = {}
             for dimension in model.residual.at(hook):
-                if dimension is not None and dimension.variable in truth and dimension.bit is None:
+                if dimension is not None and dimension.variable in truth:
                     variables.setdefault(dimension.variable, []).append(dimension)
             for label, dimensions in variables.items():
                 for row, values in enumerate(truth[label]):
                     for position, value in enumerate(values):
                         held = coordinates[row, position + 1]
-                        if not evaluation.errors[row] and not shows(held, dimensions, value):
+                        if evaluation.errors[row]:
+                            continue
+                        right = (
+                            shows_code(held, model, codes[label], value, time_of(hook))
+                            if label in codes
+                            else shows(held, dimensions, value)
+                        )
+                        if not right:
                             found.append(f"{label} at {hook}: {inputs[row]}, {position}: {value!r}")
     return found
+
+
+def shows_code(held: np.ndarray, model: tracr.CompiledModel, variable: Variable, value: Value, time: int) -> bool:
+    """Whether coordinates show the bits or other features of a value."""
+    own = [one for one in model.construction.directions if one.variable is variable and one.held(time)]
+    wanted = variable.code(value)[[one.place for one in own]]
+    return bool(np.abs(held[[one.slot for one in own]] - wanted).max(initial=0.0) < 0.25)
 
 
 def shows(held: np.ndarray, dimensions: list[Dimension], value: Value) -> bool:
@@ -69,8 +85,6 @@ def shows(held: np.ndarray, dimensions: list[Dimension], value: Value) -> bool:
         if dimension.is_number:
             if not same(here, 0.0 if value is None or isinstance(value, str) else float(value), 1e-3):  # type: ignore[arg-type]
                 return False
-        elif dimension.label.endswith("^2") or "^" in dimension.label:
-            continue  # a feature of the value
         elif abs(here - (type(dimension.value) is type(value) and dimension.value == value)) > 0.25:
             return False
     return True

@@ -21,6 +21,7 @@ from tracr.compiler.vectorised import evaluate_batch
 from tracr.model.saving import models
 from tracr.model.variants.exactness import Exactness
 from tracr.model.variants.layer_norm import LayerNorm, largest_square
+from tracr.model.variants.readback import first_problem
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
 
@@ -170,7 +171,7 @@ def test_dimensions_of_a_rotated_model_hold_several_labels() -> None:
         mixed = (rotated.directions != 0).sum(axis=0) > 1
         assert mixed.sum() == model.d_model - 2
         assert ((rotated.directions != 0).sum(axis=0)[mixed] >= 4).all()
-        assert np.abs(rotated.directions[:, mixed]).max() < 0.9
+        assert np.abs(rotated.directions[:, mixed]).max() <= 0.75
 
 
 @pytest.mark.parametrize("name", ["shift_by", "detect_pattern", "counter", "nary_sequencemap", "frac_prevs"])
@@ -199,7 +200,7 @@ def test_a_large_vocabulary(size: int) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_exact_models_are_rotated_without_a_trace(name: str, level: int) -> None:
-    """Where every label is exact, each query, key, value and neuron is what it was to the last bit, whatever the batch."""
+    """Where every label is exact, no bit of a query, key, value or neuron changes, whatever the batch."""
     model, example = compiled(name, level), EXAMPLES[name]
     exactness = Exactness(model)
     if not exactness.exact.all():
@@ -349,8 +350,8 @@ def test_layer_norms_once() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_as_much_noise_as_the_outputs_bear(name: str) -> None:
-    """Without a scale the outputs are the same; with 1,000 times as much, verify finds those that are not."""
+def test_as_much_noise_as_a_model_bears(name: str) -> None:
+    """Without a scale outputs and variables are the same; with 1,000 times as much, some is found that is not."""
     model = compiled(name)
     noisy = model.with_noise(seed=3)
     assert noisy.verify(budget=2_000)
@@ -358,9 +359,7 @@ def test_as_much_noise_as_the_outputs_bear(name: str) -> None:
     assert noisy.variant.noise > 0
     assert (noisy.parameters.W_E != model.parameters.W_E).all()
     assert (noisy.parameters.W_U != model.parameters.W_U).all()
-    found = model.with_noise(min(1_000 * noisy.variant.noise, 10.0), seed=3).verify(budget=2_000)
-    assert not found
-    assert found.counterexample is not None
+    assert first_problem(model.with_noise(min(1_000 * noisy.variant.noise, 10.0), seed=3))
 
 
 def test_noise_and_its_effect_shrink_together() -> None:

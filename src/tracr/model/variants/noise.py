@@ -27,7 +27,7 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
     numbers; so noise below some level changes no decoded output. How much a model bears depends on the program: a
     logit gap of 256 and the slopes of staircases amplify what they read, and a head that adds up multiplies what it
     reads at BOS by 2**34. With `scale=None` the strongest power of two is taken with which no problem is found: every
-    output is right on up to 2,000 inputs (all, if there are no more), and on up to 256 of each length every variable
+    output is right on up to 2,000 inputs (all, if there are no more), and on up to 64 of each length every variable
     is read back at every place where it lives, numbers to 1e-4 (`readback.py`). With a scale of your own, call `verify`
     to know about the outputs.
     """

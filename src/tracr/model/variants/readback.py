@@ -22,13 +22,14 @@ from tracr.model.interventions import locations
 from tracr.model.verification import HALF, NUMBER, batches, ids_of, verify
 
 if TYPE_CHECKING:
+    from tracr.compiler.construct import Direction
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["BUDGET", "checked", "first_problem"]
 
 Array = NDArray[Any]
 BUDGET = 2_000  # inputs a variant is checked on
-ROWS = 256  # of which so many are run with all activations
+ROWS = 64  # of each length, of which so many are run with all activations
 
 
 def checked(model: CompiledModel, hint: str) -> CompiledModel:
@@ -75,14 +76,19 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
     """Each variable at each place where it lives, and the inputs and positions where it is not what it should be."""
     streams = _streams(model, ids)
     length = evaluation.batch.codes.shape[1]
+    directions: dict[Variable, list[Direction]] = {}
+    for one in model.construction.directions:
+        directions.setdefault(one.variable, []).append(one)
     for location in locations(model.construction).values():
         variable = location.variable
         wanted = _wanted(variable, evaluation)
         usual = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
         allowed = np.maximum(usual, variable.noise.error)
         for hook, time, stream in streams:
-            own = [one for one in model.construction.directions if one.variable is variable and one.held(time)]
-            places, slots = [one.place for one in own], [one.slot for one in own]
+            own = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
+            if not own:
+                continue
+            places, slots = map(list, zip(*own, strict=True))
             held = model.basis.get(stream[:, 1 : length + 1], slots)
             off = np.abs(held - wanted[..., places]) > np.broadcast_to(allowed, wanted.shape)[..., places]
             yield variable.label, hook, off.any(axis=-1)

@@ -26,7 +26,7 @@ __all__ = ["rotated"]
 
 Array = NDArray[Any]
 MIXING = 3  # rounds beyond those after which every dimension could have met every other
-DRAWS, IDLE = 8, 3  # how often groups are drawn in a round, and how often in vain
+DRAWS, IDLE = 6, 2  # how often groups are drawn in a round, and how often in vain
 LARGE = 128  # dimensions, beyond which groups are drawn twice
 FOUR = np.full((4, 4), 0.5) - np.eye(4)
 
@@ -47,12 +47,9 @@ def rotated(model: CompiledModel, seed: int) -> CompiledModel:
     checked on up to 2,000 inputs (`readback.py`).
     """
     rng = np.random.default_rng(seed)
-    normed = model.variant is not None and model.variant.layer_norm is not None
     mixing = _Mixing(model, rng)
     rotation = mixing.rotation()
-    rotation = rotation[:, rng.permutation(model.d_model)]
-    if not normed:
-        rotation = rotation * rng.choice([-1.0, 1.0], model.d_model)
+    rotation = rotation[:, rng.permutation(model.d_model)] * rng.choice(mixing.signs, model.d_model)
     found = changed(model, f"rotated(seed={seed})", basis=(rotation, rotation.T))
     return found if is_exact(found, mixing.exactness) else checked(found, "rotate the model before anything else")
 
@@ -64,18 +61,28 @@ class _Mixing:
         self.size, self.rng = model.d_model, rng
         self.write, self.read = model.basis.write, model.basis.read
         self.exactness = Exactness(model.plain)
+        self.signs = [1.0] if model.norm else [-1.0, 1.0]
         self.draws = DRAWS if self.size <= LARGE else 2
 
     def rotation(self) -> Array:
-        """Rounds that are proved to change nothing, until there is none, or dimensions could have met often enough."""
-        total = np.eye(self.size)
+        """Rounds that are proved to change nothing, as many as spread the labels best."""
+        total = best = np.eye(self.size)
         active = self.read.any(axis=1) & self.write.any(axis=0)  # of layer norms two dimensions hold no label
         active &= ~(self.write[self.exactness.never] != 0).any(axis=0)
         for _ in range(math.ceil(math.log(self.size, 4)) + MIXING):
             before, total = total, self._round(total, np.flatnonzero(active))
             if np.array_equal(before, total):
                 break
-        return total
+            total = total * self.rng.choice(self.signs, self.size)
+            best = min(best, total, key=self._concentration)
+        return best
+
+    def _concentration(self, rotation: Array) -> tuple[int, float, int]:
+        """How little labels are spread: those with a dimension of their own, the largest entry, how many are 0."""
+        written = np.abs(self.write @ rotation)
+        mixed = (written > 0).sum(axis=0) > 1
+        apart = ~(written[:, mixed] > 0).any(axis=1)
+        return int(apart.sum()), float(written[:, mixed].max(initial=0.0)), int((written == 0).sum())
 
     def _round(self, total: Array, waiting: NDArray[np.intp]) -> Array:
         """One more round: groups that are proved to change nothing are kept, the others drawn again."""
