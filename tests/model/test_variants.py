@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +35,11 @@ VARIANTS: dict[str, Make] = {
     "noise": lambda model: model.with_noise(),
     "all": lambda model: model.rotated(4).with_layer_norm().with_noise(1e-7, seed=1),
 }
+VARIANTS = {name: cache(make) for name, make in VARIANTS.items()}
 EXACT = [name for name in VARIANTS if name not in ("noise", "all")]
 
 
+@cache
 def compiled(name: str, level: int = 1, causal: bool = False) -> tracr.CompiledModel:
     example = EXAMPLES[name]
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level, causal=causal)
@@ -195,6 +198,16 @@ def test_a_large_vocabulary(size: int) -> None:
         assert rotated([5, 7, 5]) == [2, 1, 2]
         assert len(alone(rotated)) <= 2
         assert rotated.verify(300)
+
+
+@pytest.mark.parametrize("variant", EXACT)
+@pytest.mark.parametrize("length", [40, pytest.param(100, marks=pytest.mark.slow)])
+def test_long_inputs(length: int, variant: str) -> None:
+    """Many steps of a staircase, of all lengths, padded and not."""
+    other = VARIANTS[variant](tracr.compile(programs.make_hist(), "abcd", length))
+    assert other.verify(length)
+    tokens = list("abca" * (length // 4))
+    assert other.run([tokens, tokens[:5]]).decoded[0][:3] == [length // 2, length // 4, length // 4]
 
 
 @pytest.mark.parametrize("level", LEVELS)
