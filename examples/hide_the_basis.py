@@ -1,8 +1,8 @@
 """The same model in a random basis: single dimensions say nothing any more, the directions of the ground truth do.
 
 For how many labels of the residual stream is there a dimension that follows it (a correlation of at least 0.9 over all
-inputs)? For all of them in the compiled model, once it is rotated only for those that float32 leaves no bits to mix; along
-their directions all are there still.
+inputs)? For all of them in the compiled model; once it is rotated, only for those that float32 leaves no bits to mix.
+Along their directions all are there still.
 """
 
 from __future__ import annotations

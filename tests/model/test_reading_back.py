@@ -75,17 +75,17 @@ def shows_code(held: np.ndarray, model: tracr.CompiledModel, variable: Variable,
     """Whether coordinates show the bits or other features of a value."""
     own = [one for one in model.construction.directions if one.variable is variable and one.held(time)]
     wanted = variable.code(value)[[one.place for one in own]]
-    return bool(np.abs(held[[one.slot for one in own]] - wanted).max(initial=0.0) < 0.25)
+    return bool(np.abs(held[[one.slot for one in own]] - wanted).max(initial=0.0) < 0.5)
 
 
 def shows(held: np.ndarray, dimensions: list[Dimension], value: Value) -> bool:
-    """Whether coordinates show a value: a number its size, a code 1 at the value's own label and 0 at the others."""
+    """Whether coordinates show a value: a number its size, a code 1 (rounded) at its own label, 0 elsewhere."""
     for dimension in dimensions:
         here = float(held[dimension.index])
         if dimension.is_number:
             if not same(here, 0.0 if value is None or isinstance(value, str) else float(value), 1e-3):  # type: ignore[arg-type]
                 return False
-        elif abs(here - (type(dimension.value) is type(value) and dimension.value == value)) > 0.25:
+        elif abs(here - (type(dimension.value) is type(value) and dimension.value == value)) > 0.5:
             return False
     return True
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import NUMBER as NUMBER_VALUE
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
@@ -73,22 +74,30 @@ def _unreadable(model: CompiledModel, codes: Array) -> str:
 
 
 def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
-    """Each variable at each place where it lives, and the inputs and positions where it is not what it should be."""
+    """Each variable at each place where it lives, and the inputs and positions where it is not what it should be.
+
+    BOS and PAD have labels too, which are 0 at tokens; so has the constant `one` at level 0.
+    """
     streams = _streams(model, ids)
     length = evaluation.batch.codes.shape[1]
     directions: dict[Variable, list[Direction]] = {}
     for one in model.construction.directions:
         directions.setdefault(one.variable, []).append(one)
-    for location in locations(model.construction).values():
-        variable = location.variable
-        wanted = _wanted(variable, evaluation)
-        usual = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+    own = {
+        location.variable: _wanted(location.variable, evaluation) for location in locations(model.construction).values()
+    }
+    flags = {
+        variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
+    }
+    for variable, wanted in (own | flags).items():
+        exact = variable in flags or not variable.numerical
+        usual = HALF if exact else NUMBER * np.maximum(1, np.abs(wanted))
         allowed = np.maximum(usual, variable.noise.error)
         for hook, time, stream in streams:
-            own = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
-            if not own:
+            here = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
+            if not here:
                 continue
-            places, slots = map(list, zip(*own, strict=True))
+            places, slots = map(list, zip(*here, strict=True))
             held = model.basis.get(stream[:, 1 : length + 1], slots)
             off = np.abs(held - wanted[..., places]) > np.broadcast_to(allowed, wanted.shape)[..., places]
             yield variable.label, hook, off.any(axis=-1)
