@@ -25,7 +25,7 @@ known. What PAD positions hold is not known; no token attends to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,20 +33,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
-from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.numerics import U, low_bits
-from tracr.craft.variables import Number, Variable
+from tracr.model.variants.holdings import NEVER, Stream, at_bos, at_tokens, quanta, rough_from
 from tracr.rasp.annotations import Encoding
 
 if TYPE_CHECKING:
-    from tracr.compiler.construct import Direction
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["BEFORE", "Exactness", "is_exact"]
 
 Array = NDArray[Any]
 ROOM = 1 / U  # multiples of a quantum that float32 holds
-NEVER, BEFORE = 2**31, -2  # times: after every sub-layer, before the embedding
+BEFORE = -2  # a time before the embedding
 CODE = 0.25  # how far a logit of a code may be off
 NUMBER = 1e-5  # how much farther a number that is an output may be off
 
@@ -60,62 +58,6 @@ def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
     if variant is None or variant.noise or variant.layer_norm is None:
         return variant is None or not variant.noise
     return (exactness or Exactness(model.plain)).sums_exactly(variant.basis.write)
-
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """A variable in the stream: rows of what it can hold, from when to when."""
-
-    rows: Array
-    since: int
-    until: int
-
-
-@dataclass(frozen=True, eq=False)
-class _Stream:
-    """What the residual stream can hold at a kind of position.
-
-    `grids` [sub-layer, dimension] says what each dimension holds multiples of, from after the embedding on: infinity
-    for nothing but 0, 0 where that is not known.
-    """
-
-    held: tuple[_Held, ...]
-    grids: Array
-
-    def along(self, write: Array) -> _Stream:
-        """The same in another basis."""
-        held = tuple(_Held(_times(one.rows, write), one.since, one.until) for one in self.held)
-        kinds, which = np.unique(self.grids, axis=0, return_inverse=True)
-        return _Stream(held, np.stack([_quanta(write, grids).min(axis=0) for grids in kinds])[which.reshape(-1)])
-
-    def grid(self, time: int) -> Array:
-        """What each dimension holds multiples of after a sub-layer."""
-        return np.asarray(self.grids[time + 1])
-
-    def sizes(self, time: int) -> Array:
-        """A bound on the size of each dimension after a sub-layer."""
-        return self._largest(np.abs, time, self.grids.shape[1])
-
-    def partial_sums(self, weights: Array, time: int) -> Array:
-        """A bound on all partial sums of the stream times weights [dimension, column]."""
-        sizes = np.abs(weights)
-        return self._largest(lambda rows: _times(np.abs(rows), sizes), time, weights.shape[1])
-
-    def sums(self, weights: Array, time: int) -> Array:
-        """A bound from above, not below 0, on the stream times weights [dimension, column]."""
-        return self._largest(lambda rows: _times(rows, weights), time, weights.shape[1])
-
-    def _largest(self, of: Callable[[Array], Array], time: int, columns: int) -> Array:
-        total = np.zeros(columns)
-        for one in self.held:
-            if one.since <= time < one.until:
-                total += np.maximum(of(one.rows).max(axis=0), 0.0)
-        return total
-
-    def quanta(self, weights: Array, time: int) -> Array:
-        """What the columns of weights [dimension, column] times the stream give multiples of."""
-        there = self.sizes(time) > 0
-        return np.asarray(_quanta(weights[there], self.grid(time)[there]).min(axis=0, initial=np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +80,13 @@ class Exactness:
     def __init__(self, model: CompiledModel) -> None:
         self.model = model
         self.times = range(-1, 2 * model.n_layers)
-        grids = _grids(model, self.times)
-        rows = [_at_bos(model, time) for time in self.times]
-        bos = tuple(_Held(row[None, :], time, time + 1) for row, time in zip(rows, self.times, strict=True))
-        self.rough_from = _rough_from(model)
+        self.rough_from = rough_from(model)
         self.exact = self.rough_from == NEVER
         self.tolerances = _tolerances(model)
         self.readers = list(self._readers())
         self.last_read, self.never = self._unmixable()
-        self.streams = _Stream(tuple(_held(model)), grids), _Stream(bos, low_bits(np.array(rows)))
-        self._writes = [[*self._by_heads(stream), *self._by_neurons(stream)] for stream in self.streams]
+        self.streams = at_tokens(model, self.times), at_bos(model, self.times)
+        self._writes = [[*self._by_heads(), *self._by_neurons(stream)] for stream in self.streams]
 
     def offending(self, write: Array, read: Array) -> NDArray[np.bool_]:
         """The labels that must not be mixed as they are in this basis; none if it is proved to change nothing."""
@@ -184,7 +123,7 @@ class Exactness:
         ones = np.ones((write.shape[1], 1))
         placed = [stream.along(write) for stream in self.streams]
         return bool(self.exact.all()) and all(
-            float(stream.partial_sums(ones, time)[0]) <= ROOM * float(stream.quanta(ones, time)[0])
+            float(stream.partial_sums(ones, time)[0]) <= ROOM * float(stream.multiples(ones, time)[0])
             for stream in placed
             for time in self.times
         )
@@ -196,7 +135,7 @@ class Exactness:
                 yield 2 * number - 1, _side_by_side(weight), bias.reshape(-1)
             yield 2 * number, layer.W_in, layer.b_in
 
-    def _by_heads(self, stream: _Stream) -> Iterator[_Write]:
+    def _by_heads(self) -> Iterator[_Write]:
         """What is written to exact variables alone is copied from one key, or from BOS, as it is, or is a 0."""
         for number, layer in enumerate(self.model.parameters.layers):
             time = 2 * number
@@ -205,15 +144,15 @@ class Exactness:
             sizes, grids = np.zeros(len(bias)), low_bits(bias)
             for seen in self.streams:  # tokens attend to BOS, too
                 sizes = np.maximum(sizes, seen.partial_sums(values, time - 1) + np.abs(bias))
-                grids = np.minimum(grids, seen.quanta(values, time - 1))
+                grids = np.minimum(grids, seen.multiples(values, time - 1))
             yield _Write(time, matrix, sizes, grids, ~(matrix != 0)[:, ~self.exact].any(axis=1))
 
-    def _by_neurons(self, stream: _Stream) -> Iterator[_Write]:
+    def _by_neurons(self, stream: Stream) -> Iterator[_Write]:
         """Hidden values on a grid are exact if float32 holds them."""
         for number, layer in enumerate(self.model.parameters.layers):
             time = 2 * number + 1
             sizes = np.maximum(stream.sums(layer.W_in, time - 1) + layer.b_in, 0.0)
-            grids = np.minimum(stream.quanta(layer.W_in, time - 1), low_bits(layer.b_in))
+            grids = np.minimum(stream.multiples(layer.W_in, time - 1), low_bits(layer.b_in))
             yield _Write(time, layer.W_out, sizes, grids, (sizes <= ROOM * grids) | (sizes == 0))
 
 
@@ -234,18 +173,18 @@ class _InBasis:
         """The labels that lie in some of the dimensions."""
         return np.asarray((self.write[:, dimensions] != 0).any(axis=1))
 
-    def overflowing(self, stream: _Stream, time: int) -> NDArray[np.bool_]:
+    def overflowing(self, stream: Stream, time: int) -> NDArray[np.bool_]:
         """Labels in mixed dimensions whose sums do not fit."""
         return self._labels(self.mixed & (time <= self.last) & (stream.sizes(time) > ROOM * stream.grid(time)))
 
-    def miswritten(self, stream: _Stream, one: _Write) -> NDArray[np.bool_]:
+    def miswritten(self, stream: Stream, one: _Write) -> NDArray[np.bool_]:
         """Labels that a writer would not write exactly, and that are read later."""
         early = self.mixed & (one.time <= self.last)
         written = one.matrix @ self.write[:, early]
         sure = one.sure & (one.grids > 0)
         found = (one.matrix[~sure] != 0).any(axis=0) & self._labels(early)
         there = sure & (one.sizes > 0)
-        quantum = _quanta(written[there], one.grids[there]).min(axis=0, initial=np.inf)
+        quantum = quanta(written[there], one.grids[there]).min(axis=0, initial=np.inf)
         quantum = np.minimum(quantum, np.minimum(stream.grid(one.time - 1), stream.grid(one.time))[early])
         sizes, parts = one.sizes[there], written[there]  # partial sums lie between the sums of either sign
         total = np.maximum(sizes @ np.maximum(parts, 0.0), sizes @ np.maximum(-parts, 0.0))
@@ -254,7 +193,7 @@ class _InBasis:
         bad[early] = (total > ROOM * quantum) | (written.astype(np.float32) != written).any(axis=0)
         return np.asarray(found | (self._labels(bad) & (one.matrix != 0).any(axis=0)))
 
-    def late_errors(self, stream: _Stream, one: _Write) -> Array:
+    def late_errors(self, stream: Stream, one: _Write) -> Array:
         """A bound on what a writer adds to the error of each dimension that is late."""
         late = self.mixed & (one.time > self.last)
         written = one.matrix @ self.write[:, late]
@@ -263,19 +202,19 @@ class _InBasis:
         errors[late] = terms * U * (one.sizes @ np.abs(written) + stream.sizes(one.time)[late])
         return errors
 
-    def misread(self, stream: _Stream, matrix: Array, bias: Array, time: int) -> NDArray[np.bool_]:
+    def misread(self, stream: Stream, matrix: Array, bias: Array, time: int) -> NDArray[np.bool_]:
         """Labels that a reader would not read exactly: of a column that does not fit those with the lowest bits."""
         weights = self.read @ matrix
         columns = (weights[self.mixed] != 0).any(axis=0)
         weights, matrix, bias = weights[:, columns], matrix[:, columns], bias[columns]
-        quantum = np.minimum(stream.quanta(weights, time), low_bits(bias))
+        quantum = np.minimum(stream.multiples(weights, time), low_bits(bias))
         fits = stream.partial_sums(weights, time) + np.abs(bias) <= ROOM * quantum
         fits &= (weights[self.mixed].astype(np.float32) == weights[self.mixed]).all(axis=0)
         lowest = np.where(self.mixed_labels[:, None], low_bits(matrix), np.inf)
         finest = (lowest == lowest.min(axis=0, initial=np.inf)) & ~fits
         return np.asarray(((matrix != 0) & finest).any(axis=1))
 
-    def unclear(self, stream: _Stream, errors: Array, matrix: Array, tolerances: Array) -> NDArray[np.bool_]:
+    def unclear(self, stream: Stream, errors: Array, matrix: Array, tolerances: Array) -> NDArray[np.bool_]:
         """Labels that the unembedding would not read well enough."""
         weights = self.read @ matrix
         terms = (weights != 0).sum(axis=0) + 2
@@ -288,100 +227,6 @@ class _InBasis:
 def _side_by_side(heads: Array) -> Array:
     """Matrices [head, d_model, d_head] as one, [d_model, columns]."""
     return np.moveaxis(heads, 0, 1).reshape(heads.shape[1], -1)
-
-
-def _quanta(matrix: Array, grids: Array) -> Array:
-    """What the entries of a matrix, times multiples of `grids`, are multiples of; infinity where there is nothing."""
-    return np.where(matrix != 0, low_bits(matrix) * np.where(matrix != 0, grids[:, None], 1.0), np.inf)
-
-
-def _times(rows: Array, weights: Array) -> Array:
-    """`rows @ weights`, with only the columns of `rows` that are not all 0."""
-    used = rows.any(axis=0)
-    return np.asarray(rows[:, used] @ weights[used])
-
-
-def _at_bos(model: CompiledModel, time: int) -> Array:
-    """What the BOS position holds after a sub-layer."""
-    stream = np.zeros(model.construction.width)
-    for direction in model.construction.directions:
-        if direction.held(time):
-            special = direction.variable in (BOS, ONE)
-            stream[direction.slot] = 1.0 if special else direction.variable.bos_code()[direction.place]
-    return stream
-
-
-def _held(model: CompiledModel) -> Iterator[_Held]:
-    """The variables of a model, each with the rows that it can hold."""
-    construction, embedded = model.construction, _embedded(model)
-    spans: dict[Variable, tuple[int, int]] = {}
-    for direction in construction.directions:
-        since, until = spans.get(direction.variable, (direction.since, direction.until))
-        spans[direction.variable] = min(since, direction.since), max(until, direction.until)
-    for variable, slots in construction.slots.items():
-        if variable in (BOS, PAD):
-            continue
-        live = slots >= 0
-        codes = embedded[variable] if variable in embedded else _codes(variable)
-        rows = np.zeros((len(codes), construction.width))
-        rows[:, slots[live]] = codes[:, live]
-        yield _Held(rows, *spans[variable])
-
-
-def _codes(variable: Variable) -> Array:
-    """What a variable can hold: all its codes, or the ends of its numbers; 1 for what is 1 everywhere."""
-    if variable is ONE:
-        return np.ones((1, 1))
-    if variable.codebook is not None:
-        return variable.codebook
-    if not variable.numerical:
-        return np.eye(variable.size)
-    number = next(place for place, value in enumerate(variable.values) if isinstance(value, Number))
-    ends = np.zeros((2, variable.size))
-    ends[:, number] = variable.low, variable.high
-    return np.concatenate([np.delete(np.eye(variable.size), number, axis=0), ends])
-
-
-def _embedded(model: CompiledModel) -> dict[Variable, Array]:
-    """The rows that the embedding writes, by variable."""
-    found = {}
-    for source in model.circuit.embedded:
-        rows = source.by_token if source.by_token is not None else source.by_position
-        assert rows is not None
-        found[source.variable] = rows
-    return found
-
-
-def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
-    """What a direction holds multiples of; 0 if that is not known."""
-    variable, place = direction.variable, direction.place
-    if variable in embedded:
-        grid = float(low_bits(embedded[variable][:, place]).min(initial=np.inf))
-    elif isinstance(direction.value, Number):
-        grid = 1.0 if variable in (BOS, PAD, ONE) else variable.noise.grid
-    else:
-        grid = 1.0 if variable.codebook is None else float(low_bits(variable.codebook[:, place]).min())
-    return min(grid, float(low_bits(variable.bos_code()[place])))
-
-
-def _grids(model: CompiledModel, times: range) -> Array:
-    """What each slot holds multiples of after each sub-layer: infinity for nothing, 0 where that is not known."""
-    grids, embedded = np.full((len(times), model.construction.width), np.inf), _embedded(model)
-    for direction in model.construction.directions:
-        turn = grids[direction.since + 1 : max(direction.until + 1, 0), direction.slot]
-        turn[:] = np.minimum(turn, _grid(direction, embedded))
-    return grids
-
-
-def _rough_from(model: CompiledModel) -> NDArray[np.intp]:
-    """From which sub-layer on a slot holds something with an error; `NEVER` if it does not."""
-    found, embedded = np.full(model.construction.width, NEVER), _embedded(model)
-    for direction in model.construction.directions:
-        noise = direction.variable.noise
-        exact = direction.variable in embedded or noise.error == 0.0 == noise.cold
-        if not exact or _grid(direction, embedded) == 0.0:
-            found[direction.slot] = min(found[direction.slot], direction.since)
-    return found
 
 
 def _tolerances(model: CompiledModel) -> Array:
