@@ -87,7 +87,6 @@ SOP, SELECTOR = rasp.tokens, HOSTILE["a selector"]
 NAMES_ONLY = {"causal_eval", "Value", "DEFAULT_ANNOTATORS", "RASPEvaluator", "DefaultRASPEvaluator", "Annotations"}
 INNER = {"forward", "decode"}  # steps of others: they take what has been checked
 ELSEWHERE = {"to_torch", "to_jax", "to_onnx", "to_transformer_lens", "save_pretrained", "explore", "figure"}
-ELSEWHERE |= {"run(set)", "coordinates"}
 SLOW = {("compile", "max_seq_len", "huge")}
 
 NEEDED: dict[str, dict[str, Any]] = {
@@ -122,6 +121,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "model.check_format": {"dtype": "float16"},
     "model.save": {"folder": "out"},
     "model.with_weights": {"weights": dict(MODEL.parameters.named())},
+    "model.coordinates": {"stream": np.zeros((1, MODEL.d_model))},
     "model.normalised": {"stream": np.zeros((1, MODEL.d_model))},
     "run.__getitem__": {"name": "logits"},
     "residual.__getitem__": {"key": 0},

@@ -18,6 +18,7 @@ from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer
 from tracr.compiler.size import count_parameters, layer_sizes
+from tracr.craft.bos import cancelling_at_bos
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Array, Variable
 from tracr.errors import LimitError
@@ -127,7 +128,7 @@ class _Assembler:
         for number, head in enumerate(layer.heads):
             self.read(head.query, w_q[number], b_q[number])
             self.read(head.key, w_k[number], b_k[number])
-            self.read(head.value, w_v[number], b_v[number])
+            self.read(cancelling_at_bos(head.value), w_v[number], b_v[number])
             self.put(w_o[number, : head.value.width], head.writes)
         w_in, b_in, w_out = np.zeros((self.width, d_mlp)), np.zeros(d_mlp), np.zeros((d_mlp, self.width))
         start = 0

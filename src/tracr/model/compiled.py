@@ -20,16 +20,19 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
+from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, UnknownName
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
-from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
 from tracr.model.number_formats import format_of
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
+from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.setting import Intervention
+from tracr.model.tensors import as_tensor, namespace_of, stream_of
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
@@ -126,7 +129,9 @@ class CompiledModel:
         found, start = [], 0
         for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
             node = self.typed.sops[number]
-            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values)))
+            own = self.certified and self.variant is None
+            error = variable.noise.error if own else OUTPUT_TOLERANCE
+            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
             start += len(variable.values)
         return tuple(found)
 
@@ -134,6 +139,11 @@ class CompiledModel:
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
         return residual_of(self.construction)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program: where the model keeps each, or why it does not; which of them can be set."""
+        return variables_of(self)
 
     @cached_property
     def ground_truth(self) -> GroundTruth:
@@ -152,9 +162,23 @@ class CompiledModel:
         """The direction [d_model] along which each label of `residual` is written, a row each."""
         return self.basis.write
 
-    def coordinates(self, stream: NDArray[Any]) -> NDArray[Any]:
-        """What a residual stream [..., d_model] holds under each label of `residual`."""
-        return self.basis.get(stream, range(self.construction.width))
+    @property
+    def read_directions(self) -> NDArray[Any]:
+        """What reads each label of `residual` off the residual stream, a column [d_model] each.
+
+        `stream @ read_directions` are the coordinates. With layer norms columns include the anchor, so that
+        `normalised(stream) @ read_directions` are the coordinates too; and `directions @ read_directions` is the
+        identity.
+        """
+        return self.basis.read
+
+    def coordinates(self, stream: Any) -> Any:
+        """What a residual stream [..., d_model] holds under each label of `residual`.
+
+        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
+        """
+        width = self.basis.size if isinstance(self.basis, Axes) else len(self.basis.read)
+        return self.basis.get(stream_of(stream, width), range(self.construction.width))
 
     @cached_property
     def plain(self) -> CompiledModel:
@@ -177,13 +201,19 @@ class CompiledModel:
         return replace(self, parameters=parameters, variant=None)
 
     def rotated(self, seed: int = 0) -> CompiledModel:
-        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""
+        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
+
+        The basis is proved to change no output; labels that it would disturb keep a dimension of their own.
+        """
         from tracr.model.variants.rotation import rotated
 
         return rotated(self, arguments.whole("seed", seed))
 
     def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
-        """The model with Gaussian noise on every weight; without a `scale`, as much as leaves the outputs the same."""
+        """The model with Gaussian noise on every weight.
+
+        Without a `scale`, as much as leaves outputs and variables as they are, on up to 2,000 inputs.
+        """
         from tracr.model.variants.noise import with_noise
 
         return with_noise(self, scale, arguments.whole("seed", seed))
@@ -252,7 +282,10 @@ class CompiledModel:
         return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
+        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble.
+
+        "variables" says what became of each variable of the program.
+        """
         stages: dict[str, Any] = {
             "trace": self.graph,
             "infer": self.typed,
@@ -260,6 +293,7 @@ class CompiledModel:
             "lower": self.circuit,
             "schedule": self.schedule,
             "construct": self.construction,
+            "variables": self.variables,
         }
         arguments.one_of("stage", stage, [*stages, "assemble"])
         if stage == "assemble":
@@ -464,9 +498,9 @@ class CompiledModel:
             warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=3)
         return result
 
-    def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
-        """What readers see of a residual stream: itself, or what a layer norm makes of it."""
-        return np.asarray(self.norm(stream, np)) if self.norm else stream
+    def normalised(self, stream: Any) -> Any:
+        """What readers see of a residual stream, of any framework: itself, or what a layer norm makes of it."""
+        return self.norm(as_tensor(stream), namespace_of(stream)) if self.norm else stream
 
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""
@@ -504,17 +538,20 @@ class CompiledModel:
     ) -> Run:
         """A forward pass with every activation.
 
-        `set` maps variables to values, one per token: their codes are written where the variables live, right after
-        whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
-        activation and may return another to take its place.
+        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
+        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
+        computes with these expressions replaced; values for which the model does not compute that are refused.
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+
+        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
         """
         batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         hook = arguments.function("hook", hook)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
-        inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
-        change = setting_hook(self, set, inputs, single) if set else None
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        change = None if set is None else Intervention(self, set, inputs, given, single=single)
 
         def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
             for edit in (change, hook):
@@ -524,7 +561,12 @@ class CompiledModel:
             return tensor
 
         logits = self.logits(ids, dtype, keep)
-        decoded = self.decode(logits, given, real)
+        if change is not None and hook is None:
+            change.check(logits)
+        if change is None and hook is None:
+            decoded = self.decode(logits, given, real)
+        else:
+            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
@@ -549,10 +591,13 @@ class CompiledModel:
 
     def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its codes."""
-        columns: list[list[Any]] = [
-            output.decode(row[:, 1:]).tolist() for output, row in zip(self.outputs, codes, strict=True)
-        ]
-        if any(number < codes[0].shape[1] - 1 for number in real):
+        values = [output.decode(row[:, 1:]) for output, row in zip(self.outputs, codes, strict=True)]
+        return self._listed(values, given, real)
+
+    def _listed(self, values: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from the values [batch, position] of each output; PAD gives PAD."""
+        columns: list[list[Any]] = [rows.tolist() for rows in values]
+        if any(number < values[0].shape[1] for number in real):
             pad = self.options.pad
             for column in columns:
                 column[:] = [
