@@ -306,6 +306,16 @@ def sign(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def test_files_from_before_an_option_load(folder: Path) -> None:
+    """An option that a file does not have is what it is by default."""
+    path = folder / "model.json"
+    data = json.loads(path.read_text())
+    del data["options"]["max_memory"]
+    path.write_text(json.dumps(data))
+    sign(folder)
+    assert tracr.load(folder).options.max_memory == 2 * 1024**3
+
+
 def refused(folder: Path, match: str = ".") -> str:
     with pytest.raises(FormatError, match=match) as caught:
         tracr.load(folder)
@@ -410,7 +420,7 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("extra", 1, "unknown 'extra'"),
         ("options", ..., "lacks 'options'"),
         ("options", [], "not a JSON object"),
-        ("options.max_seq_len", 10**12, "rows"),
+        ("options.max_seq_len", 10**12, "positions.*memory"),
         ("options.max_seq_len", 0, "rows|positive"),
         ("options.max_seq_len", True, "not an integer"),
         ("options.level", 7, "level"),

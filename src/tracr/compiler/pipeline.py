@@ -133,24 +133,45 @@ class _Attempt:
         schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
         return size_of(schedule, layout.width)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the circuits take."""
+        return sum(part.nbytes for part in vars(self).values() if isinstance(part, Circuit))
+
+    def forget(self) -> None:
+        """Let the circuits go; who needs them again makes them again."""
+        for name in ("circuit", "reduced", "factored"):
+            vars(self).pop(name, None)
+
 
 class _Attempts:
-    """How large the models of programs are: what has been tried is not compiled again."""
+    """How large the models of programs are: what has been tried is not compiled again.
+
+    The circuits of what was tried take an eighth of the memory at most; beyond, only those of the last one are kept.
+    """
 
     def __init__(self) -> None:
         self._tried: dict[Typed, _Attempt] = {}
+        self._bytes = 0
 
     def __getitem__(self, typed: Typed) -> _Attempt:
         return self._tried.setdefault(typed, _Attempt(typed))
 
     def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
         """The size; `None` if the program is refused, or takes more layers than that."""
+        if self._bytes > typed.options.max_memory // 8:
+            for attempt in self._tried.values():
+                attempt.forget()
+            self._bytes = 0
+        own = self[typed]
         try:
-            if most_layers is not None and depth(self[typed].reduced) > most_layers:
+            if most_layers is not None and depth(own.reduced) > most_layers:
                 return None
-            return self[typed].size
+            return own.size
         except CompileError:
             return None
+        finally:
+            self._bytes += own.nbytes
 
 
 def compile_typed(

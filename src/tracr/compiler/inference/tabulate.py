@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compiler.budget import ASKED, COMPARED, Budget
 from tracr.compiler.domains import Codes, Finite, finite, surely_same
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
@@ -240,15 +241,9 @@ def tabulate(caller: Caller, inner: Finite, occurring: Codes) -> tuple[Codes, Fi
 
 
 def tabulate_pairs(
-    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], limit: int, *, keep_none: bool = False
+    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], *, keep_none: bool = False
 ) -> tuple[Codes, Finite]:
     """The table of a function of two values on the pairs that can occur; `None` if either is, unless `keep_none`."""
-    if len(pairs[0]) > limit:
-        raise LimitError(
-            f"needs a table of {len(pairs[0]):,} pairs of values ({len(fst):,} by {len(snd):,})",
-            expression=caller.expression,
-            hint=f"map the inputs to fewer values first, or raise max_cells (now {limit:,})",
-        )
     rows, columns = pairs
     if not keep_none and (fst.maybe_none or snd.maybe_none):
         called = (rows != fst.index.get(None, -1)) & (columns != snd.index.get(None, -1))
@@ -306,19 +301,21 @@ def _table(
 
 
 def tabulate_predicate(
-    caller: Caller, keys: Finite, queries: Finite, met: Callable[[], NDArray[np.bool_]], limit: int
+    caller: Caller, keys: Finite, queries: Finite, met: Callable[[], NDArray[np.bool_]], limit: int, budget: Budget
 ) -> NDArray[np.int8]:
     """`table[query, key]`: 1 selected, 0 not, ERROR where the predicate raises. `None` is passed on.
 
     Raising is an error on the cells that some input has surely `met`.
     """
     built_in = isinstance(caller.f, Comparison) and not (keys.maybe_none or queries.maybe_none)
-    if len(keys) * len(queries) > (max(limit, COMPARED_CELLS) if built_in else limit):
+    cells, what = len(keys) * len(queries), f"compares {len(keys):,} keys with {len(queries):,} queries"
+    if cells > (max(limit, COMPARED_CELLS) if built_in else limit):
         raise LimitError(
-            f"compares {len(keys):,} keys with {len(queries):,} queries",
+            what,
             expression=caller.expression,
             hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
         )
+    budget.need((COMPARED if built_in else ASKED) * cells, what, caller.expression)
     if isinstance(caller.f, Comparison):
         fast = _compare(caller.f, keys, queries)
         if fast is not None:

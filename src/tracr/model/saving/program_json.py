@@ -58,6 +58,7 @@ KINDS: dict[str, Any] = {
     "width": Width,
 }
 NAMES = {op: kind for kind, op in KINDS.items()}
+LATER = {"max_memory"}  # options that older files do not have
 ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 
 
@@ -74,7 +75,8 @@ def options_json(options: Options) -> dict[str, Any]:
 
 def read_options(reader: Reader) -> Options:
     """The options `options_json` wrote."""
-    given = reader.object(field.name for field in fields(Options))
+    names = {field.name for field in fields(Options)}
+    given = reader.object(names - LATER, optional=LATER)
     vocab = given["vocab"].values()
     if as_vocabulary(vocab) != vocab:
         given["vocab"].fail("has a token twice")
@@ -82,7 +84,7 @@ def read_options(reader: Reader) -> Options:
     others = {
         field.name: _read_option(given[field.name], field.default)
         for field in fields(Options)
-        if field.name not in ("vocab", "passes")
+        if field.name not in ("vocab", "passes") and field.name in given
     }
     options = Options(vocab, **others, passes=passes)
     if options.passes != passes:
