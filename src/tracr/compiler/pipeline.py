@@ -37,6 +37,7 @@ from functools import cached_property
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct, lay_out
+from tracr.compiler.domains import ROUNDING
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -55,6 +56,7 @@ from tracr.compiler.solve import solve
 from tracr.compiler.split import split
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
+from tracr.compiler.translation.numbers import RoundingTwins
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError
 from tracr.model.compiled import CompiledModel
@@ -64,16 +66,29 @@ __all__ = ["compile_program", "compile_typed", "tabulated"]
 
 
 def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
-    """A transformer that computes the outputs."""
+    """A transformer that computes the outputs.
+
+    If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
+    as an assumption; with `strict` the program is refused.
+    """
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
+    try:
+        return _compiled(graph, options)
+    except RoundingTwins:
+        if options.strict:
+            raise
+    return _compiled(graph, options, near=ROUNDING)
+
+
+def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledModel:
     attempts = _Attempts()
-    return compile_typed(graph, tabulated(graph, options, attempts), attempts=attempts)
+    return compile_typed(graph, tabulated(graph, options, attempts, near), attempts=attempts)
 
 
-def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None) -> Typed:
+def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
-    inferred = infer(graph, options)
+    inferred = infer(graph, options, near)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
         typed = choose_encodings(drop_unused(share(inferred) if double else inferred))

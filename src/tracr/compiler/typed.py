@@ -286,6 +286,8 @@ class Typed:
     absorbed: Mapping[str, str] = field(default_factory=dict)
     """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
     stored: Stored = Stored()
+    assumptions: tuple[Diagnostic, ...] = ()
+    """What had to be assumed of the inputs for the program to be compiled."""
 
     @property
     def nbytes(self) -> int:
@@ -356,6 +358,7 @@ class Typed:
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
         lines += [f"warning {warning}" for warning in self.warnings]
+        lines += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join(lines)
 
 

@@ -150,11 +150,11 @@ def add_pairs(
     if form is not None:
         sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
         form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
+    caller = Caller(expr, f, inference.reporter, exact)
     if form is None:
-        caller = Caller(expr, f, inference.reporter, exact)
         table, values = tabulate_pairs(caller, *domains, pairs, keep_none=keep_none)
     else:
-        table, values = tabulate_sum(*domains, pairs, form[0])
+        table, values = tabulate_sum(caller, *domains, pairs, form[0])
     leaves, *codes = aligned or ((),)
     injective = len(pairs[0]) <= len(values) and _injective(table, len(values))
     groups = [side.groups for side in facts]

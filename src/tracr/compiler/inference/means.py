@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import Number
 
 __all__ = ["means_by_count"]
@@ -27,7 +28,7 @@ def means_by_count(
     >>> means_by_count([0, 1], [1, 3], limit=100)
     {1: array([0., 1.]), 3: array([0.        , 0.33333333, 0.66666667, 1.        ])}
     """
-    fractions = [number.as_integer_ratio() for number in numbers]
+    fractions = [fraction_of(number).as_integer_ratio() for number in numbers]
     scale = math.lcm(*(denominator for _, denominator in fractions))
     integers = sorted({numerator * (scale // denominator) for numerator, denominator in fractions})
     base = integers[0]

@@ -48,13 +48,18 @@ class Inference:
     """What has been inferred so far, and the rules that extend it."""
 
     def __init__(
-        self, options: Options, lengths: tuple[int, int], nodes: int, read_nonlinearly: frozenset[int]
+        self,
+        options: Options,
+        lengths: tuple[int, int],
+        nodes: int,
+        read_nonlinearly: frozenset[int],
+        near: float = 0.0,
     ) -> None:
         self.options = options
         self.read_nonlinearly = read_nonlinearly
         self.lengths = lengths
         self.shape = Shape.of(*self.lengths)
-        self.reporter = Reporter(options.strict, [])
+        self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
         self.sops: dict[int, SOpNode] = {}
         self.selectors: dict[int, Selector] = {}

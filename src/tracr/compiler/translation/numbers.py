@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.domains import ROUNDING, Codes, Finite
 from tracr.compiler.encode import check_one_hot
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
@@ -20,9 +20,13 @@ from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, value_text
 
-__all__ = ["FunctionOfNumber", "check_steps", "one_hot", "steps", "write_function"]
+__all__ = ["FunctionOfNumber", "RoundingTwins", "check_steps", "one_hot", "steps", "write_function"]
 
 STAIRCASE = 7  # matrices, points by directions, that exist at a time while a staircase is made
+
+
+class RoundingTwins(CompileError):
+    """Two numbers that differ by rounding only have to be told apart."""
 
 
 class FunctionOfNumber:
@@ -114,7 +118,8 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
     try:
         return staircase(read, points.numbers[order], table[order], others)
     except TooClose as gap:
-        raise CompileError(
+        by_rounding = gap.above - gap.below <= ROUNDING * float(np.abs(points.numbers).max())
+        raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
             expression=node,
