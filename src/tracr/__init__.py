@@ -27,9 +27,11 @@ from tracr.errors import (
     EvaluationError,
     ExpressionError,
     FormatError,
+    FunctionError,
     InputError,
     LimitError,
     MissingExtra,
+    PrecisionError,
     SourceError,
     TracrError,
     TracrWarning,
@@ -48,9 +50,11 @@ __all__ = [
     "EvaluationError",
     "ExpressionError",
     "FormatError",
+    "FunctionError",
     "InputError",
     "LimitError",
     "MissingExtra",
+    "PrecisionError",
     "Run",
     "SourceError",
     "TracrError",
@@ -165,7 +169,7 @@ def compile(
         gap,
         passes,
         solve_seconds,
-        as_bytes(max_memory),
+        max_memory=as_bytes(max_memory),
     )
     model = compile_program(outputs, options)
     if verify:

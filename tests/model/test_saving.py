@@ -306,14 +306,12 @@ def sign(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
-def test_files_from_before_an_option_load(folder: Path) -> None:
-    """An option that a file does not have is what it is by default."""
-    path = folder / "model.json"
-    data = json.loads(path.read_text())
-    del data["options"]["max_memory"]
-    path.write_text(json.dumps(data))
-    sign(folder)
-    assert tracr.load(folder).options.max_memory == 2 * 1024**3
+def test_max_memory_is_saved_where_it_is_not_the_default(tmp_path: Path) -> None:
+    """So files from before there was such an option load, and others bring theirs."""
+    for given, written in (("2GB", None), ("1GB", 2**30)):
+        example("reverse", max_memory=given).save(tmp_path / given)
+        assert json.loads((tmp_path / given / "model.json").read_text())["options"].get("max_memory") == written
+        assert tracr.load(tmp_path / given).options.max_memory == (written or 2**31)
 
 
 def refused(folder: Path, match: str = ".") -> str:

@@ -85,19 +85,20 @@ def _plain_table(*columns: str) -> Table:
     return table
 
 
-def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int]]) -> None:
-    """The library: name, description, tokens, length."""
-    table = _plain_table("program", "what it computes", "tokens", "length")
-    for name, description, vocab, length in rows:
-        table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(short, vocab))), f"up to {length}")
+def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> None:
+    """The library: name, description, usual tokens and length, what else it is right for."""
+    table = _plain_table("program", "what it computes", "tokens", "length", "only for")
+    for name, description, vocab, length, right_for in rows:
+        tokens = " ".join(map(short, vocab))
+        table.add_row(Text(name, "cyan"), Text(description), Text(tokens), f"up to {length}", Text(right_for))
     Screen().print(table)
 
 
-def show_passes(rows: Sequence[tuple[str, int, str]]) -> None:
-    """The passes of the optimiser: name, the level from which it is on, what it does."""
+def show_passes(rows: Sequence[tuple[str, int | None, str]]) -> None:
+    """The passes of the optimiser: name, the level from which it is on, if any, what it does."""
     table = _plain_table("pass", "from level", "what it does")
     for name, level, does in rows:
-        table.add_row(Text(name, "cyan"), str(level), Text(does))
+        table.add_row(Text(name, "cyan"), f"--with {name}" if level is None else str(level), Text(does))
     Screen().print(table)
 
 
@@ -160,6 +161,8 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
     for variable, one in folded(model.construction).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
+    for reason, labels in _not_kept(model).items():
+        facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
     screen.print(facts)
     screen.print()
     table = _plain_table("where", "size", "computes", "what")
@@ -167,6 +170,15 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
         size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neuron{'s' if part.size != 1 else ''}"
         table.add_row(Text(part.where, "cyan"), size_of, Text(", ".join(part.writes), "bold"), Text(part.computes))
     screen.print(table)
+
+
+def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
+    """The variables of the program that the model does not keep, by the reason; folded ones have lines of their own."""
+    found: dict[str, list[str]] = {}
+    for label, reason in model.variables.missing.items():
+        if model.variables[label].state != "folded":
+            found.setdefault(reason, []).append(label)
+    return found
 
 
 def show_steps(

@@ -47,7 +47,10 @@ def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `tracr.compile` documents each field."""
+    """How to compile. `tracr.compile` documents each field but one.
+
+    `output_first` puts the outputs' directions first in the residual stream, where converters look for the logits.
+    """
 
     vocab: tuple[Value, ...]
     max_seq_len: int
@@ -62,6 +65,7 @@ class Options:
     gap: float = GAP
     passes: Switches = None
     solve_seconds: float = 10.0
+    output_first: bool = False
     max_memory: int = DEFAULT
 
     def on(self, name: str) -> bool:
@@ -80,7 +84,7 @@ class Options:
         longest, tokens = self.max_seq_len, len(self.vocab)
         listed = f"{tokens:,} tokens and {longest:,} positions (max_seq_len)"
         Budget(self.max_memory).need(VALUE * (tokens + longest), listed)
-        for name in ("causal", "strict"):
+        for name in ("causal", "strict", "output_first"):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if isinstance(self.level, bool) or self.level not in LEVELS:

@@ -54,11 +54,12 @@ from tracr.compiler.size import Size, size_of
 from tracr.compiler.smallest import smallest
 from tracr.compiler.solve import solve
 from tracr.compiler.split import split
+from tracr.compiler.suggest import suggest_vocabulary
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.translation.numbers import RoundingTwins
 from tracr.compiler.typed import Typed
-from tracr.errors import CompileError
+from tracr.errors import CompileError, FunctionError
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.saved_graph import SavedGraph
 
@@ -83,7 +84,12 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
 
 def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledModel:
     attempts = _Attempts()
-    return compile_typed(graph, tabulated(graph, options, attempts, near), attempts=attempts)
+    try:
+        typed = tabulated(graph, options, attempts, near)
+    except FunctionError as error:
+        suggest_vocabulary(error, graph, options)
+        raise
+    return compile_typed(graph, typed, attempts=attempts)
 
 
 def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Typed:

@@ -19,14 +19,18 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Aggregation, Typed
-from tracr.errors import TracrError, UnknownName
+from tracr.craft.numerics import OUTPUT_TOLERANCE
+from tracr.errors import InputError, TracrError, UnknownName
+from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
-from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
+from tracr.model.number_formats import format_of
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
+from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.setting import Intervention
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
@@ -106,6 +110,7 @@ class CompiledModel:
     variant: Variant | None = None
     certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, init=False, repr=False)
+    _formats: dict[str, FormatCheck] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -119,7 +124,9 @@ class CompiledModel:
         found, start = [], 0
         for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
             node = self.typed.sops[number]
-            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values)))
+            own = self.certified and self.variant is None
+            error = variable.noise.error if own else OUTPUT_TOLERANCE
+            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
             start += len(variable.values)
         return tuple(found)
 
@@ -127,6 +134,11 @@ class CompiledModel:
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
         return residual_of(self.construction)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program: where the model keeps each, or why it does not; which of them can be set."""
+        return variables_of(self)
 
     @cached_property
     def ground_truth(self) -> GroundTruth:
@@ -232,7 +244,10 @@ class CompiledModel:
         return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
+        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble.
+
+        "variables" says what became of each variable of the program.
+        """
         stages: dict[str, Any] = {
             "trace": self.graph,
             "infer": self.typed,
@@ -240,6 +255,7 @@ class CompiledModel:
             "lower": self.circuit,
             "schedule": self.schedule,
             "construct": self.construction,
+            "variables": self.variables,
         }
         if stage == "assemble":
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
@@ -307,32 +323,45 @@ class CompiledModel:
 
         return explore(self, tokens, name=name, description=description)
 
-    def to_jax(self, *, dtype: DTypeLike = np.float32) -> tuple[Any, dict[str, Any]]:
+    def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
         """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
 
-        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits.
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits. A `dtype`, or
+        a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
         """
-        return adapter("jax").to_jax(self, dtype)  # type: ignore[no-any-return]
+        return adapter("jax").to_jax(self, dtype, check)  # type: ignore[no-any-return]
 
-    def to_torch(self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True) -> Any:
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
         """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
 
-        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back.
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back. A `dtype`,
+        or a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
         """
-        return adapter("torch").to_torch(self, dtype, device, trainable)
+        return adapter("torch").to_torch(self, dtype, device, trainable, check)
 
     def to_transformer_lens(
-        self, *, bridge: bool = False, dtype: Any = "float32", device: Any = None, trainable: bool = True
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
     ) -> Any:
         """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
 
-        It has every hook point that `ground_truth` names. With `bridge` it is a native `TransformerBridge`, which has
-        fewer.
+        It has every hook point that `ground_truth` names, and what users of `HookedTransformer` and `TransformerBridge`
+        call. With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is that of `to_torch`.
         """
-        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable)
+        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable, check)
 
     def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
-        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back."""
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back.
+
+        `dtype` is float32 or float64.
+        """
         adapter("onnx").to_onnx(self, path, dtype)
 
     def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
@@ -356,12 +385,33 @@ class CompiledModel:
         """
         return verify(self, budget, seed, progress)
 
-    def cast(self, dtype: DTypeLike) -> Parameters:
-        """The weights in another float type."""
-        key = np.dtype(dtype)
-        if key not in self._cast:
-            self._cast[key] = self.parameters.map(lambda array: array.astype(key, copy=False))
-        return self._cast[key]
+    def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
+        """The weights in another float type, in which the model is proved to be right; in any one without `check`."""
+        if check:
+            require_format(self, dtype)
+        name = format_of(dtype)
+        if name not in self._cast:
+            try:
+                kind = np.dtype(name)
+            except TypeError:
+                hint = "use to_torch or to_jax for it, or float32"
+                raise InputError(f"numpy has no {name}", hint=hint) from None
+            with np.errstate(over="ignore"):
+                self._cast[name] = self.parameters.map(lambda array: array.astype(kind, copy=False))
+        return self._cast[name]
+
+    def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+        """For which inputs the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
+
+        Bounds on rounding errors are computed for all inputs up to `budget`, else for a sample of some 200. The result
+        is true if they prove every answer, and prints as a report. `tracr.model.rounding` has the proof.
+        """
+        if budget != BUDGET:
+            return check_format(self, dtype, budget)
+        key = str(dtype)
+        if key not in self._formats:
+            self._formats[key] = check_format(self, dtype)
+        return self._formats[key]
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
@@ -385,7 +435,7 @@ class CompiledModel:
 
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
         """The pass for who does not look at the activations, where there is one."""
-        return self._float32_kernel if dtype is np.float32 or np.dtype(dtype) == np.float32 else None
+        return self._float32_kernel if dtype is np.float32 or format_of(dtype) == "float32" else None
 
     @cached_property
     def _float32_kernel(self) -> Kernel | None:
@@ -451,16 +501,19 @@ class CompiledModel:
     ) -> Run:
         """A forward pass with every activation.
 
-        `set` maps variables to values, one per token: their codes are written where the variables live, right after
-        whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
-        activation and may return another to take its place.
+        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
+        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
+        computes with these expressions replaced; values for which the model does not compute that are refused.
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+
+        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
         """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
-        inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
-        change = setting_hook(self, set, inputs, single) if set else None
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        change = None if set is None else Intervention(self, set, inputs, given, single=single)
 
         def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
             for edit in (change, hook):
@@ -470,7 +523,12 @@ class CompiledModel:
             return tensor
 
         logits = self.logits(ids, dtype, keep)
-        decoded = self.decode(logits, given, real)
+        if change is not None and hook is None:
+            change.check(logits)
+        if change is None and hook is None:
+            decoded = self.decode(logits, given, real)
+        else:
+            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
@@ -495,10 +553,13 @@ class CompiledModel:
 
     def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its codes."""
-        columns: list[list[Any]] = [
-            output.decode(row[:, 1:]).tolist() for output, row in zip(self.outputs, codes, strict=True)
-        ]
-        if any(number < codes[0].shape[1] - 1 for number in real):
+        values = [output.decode(row[:, 1:]) for output, row in zip(self.outputs, codes, strict=True)]
+        return self._listed(values, given, real)
+
+    def _listed(self, values: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from the values [batch, position] of each output; PAD gives PAD."""
+        columns: list[list[Any]] = [rows.tolist() for rows in values]
+        if any(number < values[0].shape[1] for number in real):
             pad = self.options.pad
             for column in columns:
                 column[:] = [

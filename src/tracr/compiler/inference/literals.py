@@ -18,6 +18,7 @@ def add_literal(inference: Inference, node: Node, keys: int, queries: int, table
     facts = inference.facts[keys], inference.facts[queries]
     inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
+        inference.unmasked[node.id] = table
         table = np.ones_like(table)
     first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, Cells(table)))
     found = inference.widths.get(first)

@@ -60,16 +60,19 @@ KINDS: dict[str, Any] = {
     "width": Width,
 }
 NAMES = {op: kind for kind, op in KINDS.items()}
-LATER = {"max_memory"}  # options that older files do not have
 ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 
 
 # Options
 
 
+NEWER = ("output_first", "max_memory")  # options that older folders lack; written only where they are not the default
+
+
 def options_json(options: Options) -> dict[str, Any]:
     """Every option under its name."""
     found = {field.name: getattr(options, field.name) for field in fields(Options)}
+    found = {name: value for name, value in found.items() if name not in NEWER or value != getattr(Options, name)}
     vocab = [encode_value(token) for token in found.pop("vocab")]
     passes = list(found.pop("passes"))
     return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
@@ -77,8 +80,7 @@ def options_json(options: Options) -> dict[str, Any]:
 
 def read_options(reader: Reader) -> Options:
     """The options `options_json` wrote."""
-    names = {field.name for field in fields(Options)}
-    given = reader.object(names - LATER, optional=LATER)
+    given = reader.object({field.name for field in fields(Options)} - set(NEWER), NEWER)
     vocab = given["vocab"].values()
     if as_vocabulary(vocab) != vocab:
         given["vocab"].fail("has a token twice")
@@ -86,7 +88,7 @@ def read_options(reader: Reader) -> Options:
     others = {
         field.name: _read_option(given[field.name], field.default)
         for field in fields(Options)
-        if field.name not in ("vocab", "passes") and field.name in given
+        if field.name in given and field.name not in ("vocab", "passes")
     }
     options = Options(vocab, **others, passes=passes)
     if options.passes != passes:
@@ -141,6 +143,7 @@ def typed_json(typed: Typed) -> dict[str, Any]:
     stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
     return {
         **({"stored": stored} if chosen != Stored() else {}),
+        **({"shared": [list(map(encode_value, pair)) for pair in typed.shared.items()]} if typed.shared else {}),
         "lengths": list(typed.lengths),
         "outputs": [[encode_value(name), output] for name, output in typed.outputs],
         "sops": [_sop_json(node) for node in typed.sops.values()],
@@ -217,7 +220,8 @@ def _number(number: float) -> float:
 
 def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Typed:
     """The program `typed_json` and `typed_tables` wrote."""
-    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional=("stored", "assumptions"))
+    optional = ("stored", "shared", "assumptions")
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional)
     left = dict(tables)
     sops: dict[int, SOpNode] = {}
     selectors: dict[int, Selector] = {}
@@ -238,8 +242,10 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
     warnings = _read_diagnostics(given["warnings"])
     assumptions = _read_diagnostics(given["assumptions"]) if "assumptions" in given else ()
     outputs = _read_outputs(given["outputs"])
+    pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
+    shared = {label.text(): first.text() for label, first in pairs}
     lengths = low.integer(1, longest), longest
-    typed = Typed(options, sops, selectors, outputs, lengths, warnings, assumptions=assumptions)
+    typed = Typed(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
     _check(typed, given["sops"])
     return replace(typed, stored=_read_stored(given["stored"], typed)) if "stored" in given else typed
 
