@@ -308,10 +308,10 @@ def sign(folder: Path) -> None:
 
 def test_max_memory_is_saved_where_it_is_not_the_default(tmp_path: Path) -> None:
     """So files from before there was such an option load, and others bring theirs."""
-    for given, written in (("2GB", None), ("1GB", 2**30)):
-        example("reverse", max_memory=given).save(tmp_path / given)
-        assert json.loads((tmp_path / given / "model.json").read_text())["options"].get("max_memory") == written
-        assert tracr.load(tmp_path / given).options.max_memory == (written or 2**31)
+    for memory, written in (("2GB", None), ("1GB", 2**30)):
+        example("reverse", max_memory=memory).save(tmp_path / memory)
+        assert json.loads((tmp_path / memory / "model.json").read_text())["options"].get("max_memory") == written
+        assert tracr.load(tmp_path / memory).options.max_memory == (written or 2**31)
 
 
 def refused(folder: Path, match: str = ".") -> str:

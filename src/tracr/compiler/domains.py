@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import Value, is_number, sort_values
 
-__all__ = ["ROUNDING", "Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
+__all__ = ["ROUNDING", "TWINS", "Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
-ROUNDING = 2.0**-44  # numbers this close, times the largest of their kind, differ by rounding only
+TWINS = 2.0**-44  # numbers this close, times the largest of their kind, differ by rounding only
 BULK = 200  # values for which an array of objects is worth making
 ROUNDING = 1e-9  # relative: what differs by less is the same number
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
@@ -181,7 +181,7 @@ def finite(representatives: Iterable[Value], *, ordered: bool = False, near: flo
     >>> domain = finite([2, 1, True, 1.0])
     >>> domain.values, domain.representatives(0)
     ((1, 2), (1, True, 1.0))
-    >>> finite([1.4700000000000002, 1.47, 2], near=ROUNDING).representatives(0)
+    >>> finite([1.4700000000000002, 1.47, 2], near=TWINS).representatives(0)
     (1.47, 1.4700000000000002)
     """
     domain = _equal_as_one(representatives, ordered=ordered)

@@ -37,7 +37,7 @@ from functools import cached_property
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct, lay_out
-from tracr.compiler.domains import ROUNDING
+from tracr.compiler.domains import TWINS
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -79,7 +79,7 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     except RoundingTwins:
         if options.strict:
             raise
-    return _compiled(graph, options, near=ROUNDING)
+    return _compiled(graph, options, near=TWINS)
 
 
 def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledModel:

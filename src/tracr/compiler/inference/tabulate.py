@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.budget import ASKED, COMPARED, Budget
-from tracr.compiler.domains import ROUNDING, Codes, Finite, finite, surely_same
+from tracr.compiler.domains import TWINS, Codes, Finite, finite, surely_same
 from tracr.compiler.inference.exact_sums import exact_sums
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
@@ -230,7 +230,7 @@ class Caller:
 
 def _nearly(first: Any, second: Any) -> bool:
     """Whether two answers are numbers that differ by rounding only."""
-    return is_number(first) and is_number(second) and abs(first - second) <= ROUNDING * max(abs(first), abs(second))
+    return is_number(first) and is_number(second) and abs(first - second) <= TWINS * max(abs(first), abs(second))
 
 
 Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tracr.compiler.domains import ROUNDING, Codes, Finite
+from tracr.compiler.domains import TWINS, Codes, Finite
 from tracr.compiler.encode import check_one_hot
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
@@ -118,7 +118,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
     try:
         return staircase(read, points.numbers[order], table[order], others)
     except TooClose as gap:
-        by_rounding = gap.above - gap.below <= ROUNDING * float(np.abs(points.numbers).max())
+        by_rounding = gap.above - gap.below <= TWINS * float(np.abs(points.numbers).max())
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
