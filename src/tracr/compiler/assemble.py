@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.compiler.budget import WEIGHT, Budget
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer
@@ -60,15 +61,18 @@ def check_budget(construction: Construction, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
     counts = count_parameters(construction.schedule, construction.width)
     total = sum(counts.values())
+    what = f"the model would have about {total:,} parameters in {construction.width:,} dimensions"
+    what += f" and {len(construction.layers)} layers"
     if total > options.max_parameters:
         largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
         parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
         raise LimitError(
-            f"the model would have about {total:,} parameters ({total * 12 / 2**30:.1f} GiB while compiling) in "
-            f"{construction.width:,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
+            f"{what}; the largest: {parts}",
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
+    circuit = construction.schedule.circuit
+    Budget(options.max_memory, circuit.typed.nbytes + circuit.nbytes).need(WEIGHT * total, what)
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracr.arguments import flag, number, whole
+from tracr.compiler.budget import DEFAULT, VALUE, Budget, as_bytes
 from tracr.compiler.passes import Switches, enabled
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, TracrError, VocabularyError
@@ -20,16 +24,24 @@ LEVELS = (0, 1, 2)
 MOST_ASTRAY = 0.05  # attention that a small gap may leak; how much does no harm, each construction decides
 
 
-def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
+def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple[Value, ...]:
     """The distinct tokens: a list keeps its order, a set is sorted, a string is its characters.
+
+    Of a vocabulary that does not fit into the memory, or never ends, not all tokens are taken.
 
     >>> as_vocabulary({"b", "a"}), as_vocabulary("abca")
     (('a', 'b'), ('a', 'b', 'c'))
     """
+    budget = Budget(as_bytes(max_memory))
+    with suppress(OverflowError):  # a range may be longer than `len` can say
+        size = len(vocab) if isinstance(vocab, Sized) else 0
+        budget.need(VALUE * size, f"a vocabulary of {size:,} tokens")
     try:
         if isinstance(vocab, set | frozenset):
             vocab = sort_values(vocab)
-        return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in vocab))
+        tokens = list(itertools.islice(vocab, min(budget.most // VALUE + 1, sys.maxsize)))
+        budget.need(VALUE * len(tokens), f"a vocabulary of {len(tokens):,} tokens or more")
+        return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in tokens))
     except TypeError as error:
         what = f"the vocabulary must be a string, a list or a set of hashable tokens, not {short_repr(vocab)}"
         hint = 'pass the tokens inputs are made of, as vocab="abc" or vocab=[1, 2, 3]'
@@ -59,6 +71,7 @@ class Options:
     passes: Switches = None
     solve_seconds: float = 10.0
     output_first: bool = False
+    max_memory: int = DEFAULT
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
@@ -78,6 +91,10 @@ class Options:
             raise VocabularyError("the vocabulary is empty", hint='pass the tokens inputs are made of, as vocab="abc"')
         for name in ("max_seq_len", "max_values", "max_cells", "max_parameters"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1, error=CompileError))
+        object.__setattr__(self, "max_memory", as_bytes(self.max_memory))
+        longest, tokens = self.max_seq_len, len(self.vocab)
+        listed = f"{tokens:,} tokens and {longest:,} positions (max_seq_len)"
+        Budget(self.max_memory).need(VALUE * (tokens + longest), listed)
         for name in ("causal", "strict", "output_first"):
             object.__setattr__(self, name, flag(name, getattr(self, name), error=CompileError))
         if isinstance(self.level, bool) or not isinstance(self.level, int | np.integer) or self.level not in LEVELS:

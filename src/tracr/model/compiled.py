@@ -19,7 +19,7 @@ from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
-from tracr.compiler.typed import Typed
+from tracr.compiler.typed import Aggregation, Typed
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, UnknownName
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
@@ -300,6 +300,17 @@ class CompiledModel:
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
             return "\n".join([repr(self), *shapes])
         return str(stages[stage].show())
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What had to be assumed for the program to be compiled (`strict=True` refuses instead); mostly nothing.
+
+        Where an aggregate is assumed to select one value, the interpreter raises on inputs for which it does not. Where
+        numbers that differ by rounding only are taken for one, the interpreter may tell them apart.
+        """
+        one = [node for node in self.typed.sops.values() if isinstance(node.op, Aggregation) and node.op.assumed]
+        selects = (f"{node.source}: is assumed to select values that are all equal" for node in one)
+        return (*selects, *(assumption.sentence for assumption in self.typed.assumptions))
 
     def bounds(self) -> Bounds:
         """What the sizes of a model of these components cannot go below, beside what was reached; prints as a table."""

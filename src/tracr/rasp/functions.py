@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from tracr.rasp.rational import exact_power, exactly, weighted_sum
 from tracr.rasp.values import LARGEST, LONGEST, Value, as_value
 
 __all__ = [
@@ -57,13 +58,13 @@ OPERATORS: dict[str, Function] = {
     "!=": operator.ne,
     ">": operator.gt,
     ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": _times,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": _modulo,
-    "**": _power,
+    "+": exactly(operator.add),
+    "-": exactly(operator.sub),
+    "*": exactly(_times),
+    "/": exactly(operator.truediv),
+    "//": exactly(operator.floordiv),
+    "%": exactly(_modulo),
+    "**": exact_power(_power),
     "and": lambda x, y: x and y,
     "or": lambda x, y: x or y,
     "both": lambda x, y: bool(x and y),
@@ -139,7 +140,7 @@ class WeightedSum(Printed):
     second: Any
 
     def __call__(self, x: Any, y: Any) -> Any:
-        return self.first * x + self.second * y
+        return weighted_sum(self.first, x, self.second, y)
 
     def __str__(self) -> str:
         return f"{self.first!r} x + {self.second!r} y"

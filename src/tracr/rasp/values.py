@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
+import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeGuard
@@ -14,6 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tracr.errors import ExpressionError, TracrError
+from tracr.rasp.rational import fraction_of, rounded
 
 __all__ = [
     "LARGEST",
@@ -35,7 +38,6 @@ Value = Hashable
 Number = int | float
 LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
 LONGEST = 100_000
-OURS = ("tracr", "numpy", "contextlib")  # where an error is none of the user's classes
 NUMBERS = (int, float)
 PLAIN: dict[type, Callable[[Any], bool]] = {
     type(None): lambda value: True,
@@ -119,34 +121,36 @@ def _incomparable(where: str, value: object, error: Exception) -> ExpressionErro
 
 @contextlib.contextmanager
 def comparing_values() -> Iterator[None]:
-    """Tell of errors that are raised by the user's own values: when they are hashed, compared, sorted or shown."""
+    """Tell of errors that the user's own values raise when they are hashed, compared, sorted or shown.
+
+    An error is theirs if their code is what this package called last.
+    """
     try:
         yield
     except TracrError:
         raise
     except Exception as error:
-        frame = error.__traceback__
-        while frame is not None and frame.tb_next is not None:
-            frame = frame.tb_next
-        module = str(frame.tb_frame.f_globals.get("__name__")) if frame is not None else ""
-        if module.partition(".")[0] in OURS:
+        modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+        roots = [module.partition(".")[0] for module in modules]
+        called = roots[len(roots) - roots[::-1].index("tracr") :] if "tracr" in roots else []
+        if sys.stdlib_module_names | {"numpy"} >= set(called):
             raise
         raise ExpressionError(
-            f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {module})",
+            f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {modules[-1]})",
             hint="a value's class needs methods that do not raise, whatever a value is compared with",
         ) from error
 
 
 def exact_mean(numbers: Sequence[Number]) -> float:
-    """The correctly rounded exact mean, whatever the order of the numbers.
+    """The correctly rounded exact mean of what the numbers stand for (`rational.py`), whatever their order.
 
     >>> exact_mean([1e16, 1.0, -1e16])
     0.3333333333333333
     """
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers) / len(numbers)
-    mean = sum(map(Fraction, numbers), Fraction(0)) / len(numbers)
-    return mean.numerator / mean.denominator
+    mean = sum(map(fraction_of, numbers), Fraction(0)) / len(numbers)
+    return rounded(mean)
 
 
 def _type_rank(kind: type) -> int:
