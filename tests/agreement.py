@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import random
 import warnings
@@ -99,3 +100,15 @@ def assert_padding_changes_nothing(
     padded = model([*tokens, *[model.options.pad] * spare])
     assert all(map(lambda a, b: same(a, b, tolerance), padded[: len(tokens)], expected))
     assert padded[len(tokens) :] == [model.options.pad] * spare
+
+
+def every_error() -> list[type[tracr.TracrError]]:
+    """All kinds of errors of the package."""
+    found: list[type[tracr.TracrError]] = []
+    waiting = [tracr.TracrError]
+    for module in ("tracr.datasets.python_text", "tracr.rasp.text.parser"):  # which define some
+        importlib.import_module(module)
+    while waiting:
+        found.append(waiting.pop())
+        waiting += found[-1].__subclasses__()
+    return found

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tracr
+from tests.agreement import every_error
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison
 
 HIST = programs.make_hist()
+MODEL = tracr.compile(HIST, "ab", 3)
 SAME = rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)
 
 
@@ -80,6 +85,37 @@ CASES: dict[str, tuple[Callable[[], Any], type[tracr.TracrError], str]] = {
         tracr.CompileError,
         r"on 'a'.*not hashable",
     ),
+    "a list as result": (
+        lambda: tracr.compile(rasp.Map(lambda x: [x], rasp.tokens), "ab", 3),
+        tracr.CompileError,
+        "hint: use a tuple instead of a list",
+    ),
+    "a list as result, sometimes": (
+        lambda: tracr.compile(rasp.Map(lambda x: [x] if x == "a" else x, rasp.tokens), "ab", 3),
+        tracr.CompileError,
+        "hint: use a tuple instead of a list",
+    ),
+    "an output named by a number": (lambda: tracr.compile({3: HIST}, "ab", 3), tracr.ExpressionError, "string, not 3"),
+    "a budget that is no number": (lambda: MODEL.verify(budget="x"), tracr.TracrError, "budget.*not 'x'.*budget=1"),
+    "no folder to load": (lambda: tracr.load(None), tracr.FormatError, "folder must be a path, not None"),
+    "ids of one dimension": (lambda: MODEL.logits(np.array([2])), tracr.InputError, r"shape \(1,\).*model.encode"),
+    "ids that are fractions": (lambda: MODEL.logits(np.array([[2.0]])), tracr.InputError, "integers.*float64"),
+    "ids of rows of different lengths": (lambda: MODEL.logits([[2, 0], [2]]), tracr.InputError, "rows of one length"),
+    "ids without BOS": (lambda: MODEL.codes([[0, 1]]), tracr.InputError, "begin with BOS, which has id 2"),
+    "too many ids": (lambda: MODEL.logits([[2] * 5]), tracr.InputError, "5 positions, the model has 4"),
+    "an id that is not there": (lambda: MODEL.logits([[2, 4]]), tracr.InputError, "id 4.*from 0 to 3"),
+    "logits of other ids": (lambda: MODEL.values(np.zeros((1, 2, 3)), [[2]]), tracr.InputError, r"shape \(1, 1, 3\)"),
+    "a type that is no float": (
+        lambda: MODEL("ab", dtype=int),
+        tracr.TracrError,
+        "not a type.*float32",
+    ),
+    "a small gap": (lambda: tracr.compile(HIST, "ab", 3, gap=1), tracr.CompileError, "astray.*at least 8.8"),
+    "a value that is not itself": (
+        lambda: tracr.compile(rasp.Full(Decimal("NaN")), "ab", 3),
+        tracr.ExpressionError,
+        "not equal to itself",
+    ),
     "NaN": (lambda: tracr.compile(rasp.Map(nan_for_b, rasp.tokens), "ab", 3), tracr.CompileError, r"nan_for_b on 'b'"),
     "a predicate that raises": (
         lambda: tracr.compile(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, broken)), "ab", 3),
@@ -136,6 +172,42 @@ def test_bad_input_is_refused_with_advice(name: str) -> None:
     assert isinstance(refusal.value, tracr.TracrError)
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("gap", [1e-3, 1, 8])
+def test_a_small_gap_is_fine_without_attention(level: int, gap: float) -> None:
+    """Nothing can go astray; a program that attends to something, if only to count the tokens, is refused."""
+    for program in (rasp.tokens, rasp.Map(str.upper, rasp.tokens), rasp.indices * 2, rasp.Full(3)):
+        model = tracr.compile(program, "ab", 3, level=level, gap=gap)
+        assert model.verify()
+        assert not any(layer.heads for layer in model.schedule.layers)
+    for program in (HIST, rasp.length, rasp.Aggregate(SAME, rasp.indices)):
+        with pytest.raises(tracr.CompileError, match="goes astray"):
+            tracr.compile(program, "ab", 3, level=level, gap=gap)
+
+
+class Picky:
+    """A value that can only be compared with its own kind."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: Any) -> bool:
+        return bool(self.name == other.name)
+
+    def __hash__(self) -> int:
+        return hash("a")  # as a token's, so that they are compared
+
+
+def test_values_that_raise_when_compared_are_told_of() -> None:
+    """By the compiler, whatever it was doing with them; what it can do without comparing it does."""
+    assert tracr.compile(rasp.Map(lambda x: x.name, rasp.tokens), [Picky("x"), Picky("y")], 3, bos="^")([Picky("y")])
+    with pytest.raises(tracr.ExpressionError, match="'str' object has no attribute 'name'") as refusal:
+        tracr.compile(rasp.tokens, [Picky("x"), "a"], 3)
+    assert "whatever a value is compared with" in refusal.value.diagnostic.hint
+    with pytest.raises(tracr.InputError, match="cannot be looked up: AttributeError"):
+        MODEL([Picky("x")])
+
+
 def test_interpreter_errors_name_expression_position_and_values() -> None:
     """An average of strings, told where it happens."""
     program = rasp.Aggregate(SAME, rasp.tokens).named("copy")
@@ -166,3 +238,21 @@ def test_errors_and_warnings_name_the_line_an_expression_was_written_on() -> Non
         tracr.compile(inverse, [0, 1], 3)
     model = tracr.compile(inverse, [1, 2], 3)
     assert model.typed.sops[model.typed.outputs[0][1]].origin == f"test_errors.py:{line}"
+
+
+SOURCES = Path(tracr.__file__).parent
+READING = ("model/saving", "compress/saving.py")  # `load` adds the hint
+ERRORS = {kind.__name__ for kind in (tracr.TracrError, *every_error())} - {"InternalError"}
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in SOURCES.iterdir() if path.suffix in ("", ".py")))
+def test_every_error_in_the_sources_has_a_hint(folder: str) -> None:
+    """Read off the code, as not every error can be provoked here."""
+    paths = [SOURCES / folder] if folder.endswith(".py") else (SOURCES / folder).rglob("*.py")
+    for path in paths:
+        name = path.relative_to(SOURCES).as_posix()
+        if name.startswith(READING):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS
+            assert not made or "hint" in {word.arg for word in node.keywords}, f"{name}:{node.lineno} gives no hint"

@@ -13,10 +13,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tracr.arguments import flag, path, whole
 from tracr.compiler.budget import as_bytes
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.passes import PASSES, Switches
@@ -40,7 +42,7 @@ from tracr.errors import (
 from tracr.model.compiled import CompiledModel, Run
 from tracr.rasp import rasp
 from tracr.rasp.expressions import SOp
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, comparing_values, short_repr
 
 __all__ = [
     "PASSES",
@@ -100,6 +102,7 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+@comparing_values()
 def compile(
     program: SOp | Sequence[SOp] | Mapping[str, SOp],
     vocab: Iterable[Value],
@@ -146,15 +149,8 @@ def compile(
             to Python, numpy and tables of a fixed size. What would need more is refused before it is made.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
-    if isinstance(program, Mapping):
-        outputs = dict(program)
-    elif isinstance(program, list | tuple):
-        names = unique_labels([getattr(sop, "name", str(sop)) for sop in program])
-        outputs = dict(zip(names, program, strict=True))
-    else:
-        outputs = {getattr(program, "name", "output"): cast(SOp, program)}
-    if not outputs:
-        raise ExpressionError("there is no program to compile", hint="pass an s-op, or a list or dict of s-ops")
+    outputs = _outputs(program)
+    flag("verify", verify, error=CompileError)
     options = Options(
         as_vocabulary(vocab, max_memory),
         max_seq_len,
@@ -179,6 +175,24 @@ def compile(
     return model
 
 
+def _outputs(program: SOp | Sequence[SOp] | Mapping[str, SOp]) -> dict[str, SOp]:
+    """The outputs by name."""
+    if isinstance(program, Mapping):
+        strange = [name for name in program if not isinstance(name, str)]
+        if strange:
+            what = f"the name of an output must be a string, not {short_repr(strange[0])}"
+            raise ExpressionError(what, hint='write {"first": sop, "second": other}')
+        outputs = dict(program)
+    elif isinstance(program, list | tuple):
+        names = unique_labels([getattr(sop, "name", "output") for sop in program])
+        outputs = dict(zip(names, program, strict=True))
+    else:
+        outputs = {getattr(program, "name", "output"): cast(SOp, program)}
+    if not outputs:
+        raise ExpressionError("there is no program to compile", hint="pass an s-op, or a list or dict of s-ops")
+    return outputs
+
+
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> CompiledModel:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
@@ -194,7 +208,10 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
     """
     from tracr.model.saving import models  # only who loads needs safetensors
 
-    if (Path(folder) / "compression.json").is_file():
+    folder = path("folder", folder, error=FormatError)
+    flag("recompile", recompile, error=FormatError)
+    max_parameters = whole("max_parameters", max_parameters, 1, error=FormatError)
+    if os.path.isfile(folder / "compression.json"):
         from tracr.compress import saving
 
         return saving.load(folder, max_parameters=max_parameters)

@@ -2,6 +2,7 @@
 
     TracrError
       ExpressionError   a RASP expression was built from something that cannot be part of one
+        UnpicklableError  ... or holds a function that cannot be pickled, such as a lambda
       EvaluationError   the interpreter met a value it has no meaning for
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
@@ -10,7 +11,9 @@
       InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
+        IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
+        WriteError      ... because the disk is full or read-only
       PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
@@ -20,7 +23,9 @@ Warnings about a program are `TracrWarning`.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
+from typing import Any
 
 __all__ = [
     "CompileError",
@@ -29,16 +34,20 @@ __all__ = [
     "ExpressionError",
     "FormatError",
     "FunctionError",
+    "IdError",
     "InputError",
     "InternalError",
     "LimitError",
     "MissingExtra",
+    "MissingSource",
     "PrecisionError",
     "SourceError",
     "TracrError",
     "TracrWarning",
     "UnknownName",
+    "UnpicklableError",
     "VocabularyError",
+    "WriteError",
 ]
 
 
@@ -100,9 +109,23 @@ class TracrError(Exception):
         self.diagnostic = replace(self.diagnostic, hint=hint)
         self.args = (str(self.diagnostic),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a process pool sends it: as it is, `__init__` is not called again."""
+        return _as_raised, (type(self), self.args), self.__dict__
+
+
+def _as_raised(kind: type[TracrError], args: tuple[object, ...]) -> TracrError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
 
 class ExpressionError(TracrError, TypeError, ValueError):
     """A RASP expression was built from something that cannot be part of one."""
+
+
+class UnpicklableError(ExpressionError, pickle.PicklingError):
+    """An expression holds a function that `pickle` cannot send."""
 
 
 class EvaluationError(TracrError, ValueError):
@@ -114,6 +137,12 @@ class SourceError(TracrError, ValueError):
 
     def __init__(self, what: str, *, expression: object = "", hint: str = "") -> None:
         super().__init__(_harmless(what), expression=expression, hint=_harmless(hint))
+
+
+class MissingSource(SourceError, FileNotFoundError):
+    """A .rasp file that is not there."""
+
+    __new__ = FileNotFoundError.__new__  # type: ignore[assignment] # see `WriteError`
 
 
 class CompileError(TracrError, ValueError):
@@ -143,8 +172,19 @@ class InputError(TracrError, ValueError):
     """An input sequence that the model or the interpreter cannot take."""
 
 
+class IdError(InputError, IndexError):
+    """Ids that are no input of the model."""
+
+
 class FormatError(TracrError, ValueError):
     """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
+
+
+class WriteError(FormatError, OSError):
+    """A file or folder that cannot be written: the disk is full or read-only, or the path cannot be."""
+
+    # Of two kinds of exception Python finds the first one's `__new__`, which makes no OSError.
+    __new__ = OSError.__new__  # type: ignore[assignment]
 
 
 class PrecisionError(TracrError, ValueError):

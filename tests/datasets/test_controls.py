@@ -68,7 +68,7 @@ def test_vocabulary_and_length_are_respected() -> None:
         ({"min_depth": 3, "max_ops": 2}, "at least 3 and at most 2 depth"),
         ({"min_selectors": 2, "max_selectors": 1}, "at least 2 and at most 1 selectors"),
         ({"min_selectors": 1, "max_depth": 0}, "no selectors"),
-        ({"min_ops": -1}, "at least -1"),
+        ({"min_ops": -1}, "min_ops must be .* not -1"),
         ({"vocab": []}, "the vocabulary is empty"),
         ({"vocab": ["bos"]}, "BOS"),
         ({"max_seq_len": 0}, "max_seq_len"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def test_models_come_back(tmp_path: Path, records: list, level: int) -> None:
         record = records[model.id]
         fresh = compile_quietly(record.program, "abc", 4, level=level)
         named = dict(fresh.cast(np.float32).named())
-        assert named.keys() == model.weights.keys()
+        assert list(named) == list(model.weights)  # in the same order
         assert all(np.array_equal(named[name], model.weights[name]) for name in named)
         assert model.labels == fresh.residual.labels
         assert model.source == record.source
@@ -49,6 +50,9 @@ def test_models_come_back(tmp_path: Path, records: list, level: int) -> None:
         for xs in random_inputs(0, "abc", 4, 6):
             assert model(xs) == fresh(xs)
         assert model(["a", "pad", "pad"]) == fresh(["a", "pad", "pad"])
+        again = pickle.loads(pickle.dumps(model))
+        assert again(["a", "b"]) == model(["a", "b"])
+        assert list(again.weights) == list(model.weights)
 
 
 def test_refusals_are_recorded(tmp_path: Path, records: list, monkeypatch: pytest.MonkeyPatch) -> None:

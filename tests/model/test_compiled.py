@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tracr
 from tests.agreement import some_inputs
@@ -127,13 +132,100 @@ def test_a_tuple_in_the_vocabulary_is_a_token_not_a_sequence() -> None:
     model = tracr.compile(rasp.tokens, [("a", 1), "b"], 3)
     assert model([("a", 1), "b"]) == [("a", 1), "b"]
     assert model([[("a", 1)], ["b", "b"]]) == [[("a", 1)], ["b", "b"]]
+    with pytest.raises(tracr.InputError, match=r"\('b', 'b'\) at position 0 is not in the vocabulary"):
+        model([("b", "b")])  # not an input here, though it is no token
+    plain = tracr.compile(rasp.tokens, "ab", 3)
+    assert plain([("a", "b"), ("b",)]) == [["a", "b"], ["b"]]
 
 
-def test_a_batch_of_strings() -> None:
-    """Strings made of tokens are a batch unless they are tokens themselves."""
-    model = tracr.compile(programs.make_hist(), "ab", 3)
-    assert model(["ab", "aa"]) == [[1, 1], [2, 2]]
-    assert model(["a", "a"]) == [2, 2]
+TEXTS = st.lists(st.text("abz", max_size=3), min_size=1, max_size=4)
+
+
+def outcome(action: Callable[[], Any]) -> Any:
+    """What it gives, or the error."""
+    try:
+        return action()
+    except tracr.InputError:
+        return tracr.InputError
+
+
+@pytest.mark.parametrize("vocab", ["ab", ["ab", "z"], ["a", "b", "ab"], [("a", "b"), "a", "b"], [1, "a", "b"]])
+@pytest.mark.parametrize("use_kernel", [True, False])
+def test_a_list_of_strings_is_one_input(vocab: Any, use_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the strings are: each is a token, as it is to the program itself, or refused with advice."""
+    model = tracr.compile(rasp.tokens, vocab, 4)
+    if not use_kernel:
+        monkeypatch.setattr(type(model), "_kernel", lambda self, dtype: None)
+
+    @settings(max_examples=60)
+    @given(TEXTS)
+    def check(texts: list[str]) -> None:
+        known = all(text in model.vocabulary.tokens for text in texts)
+        expected = texts if known else tracr.InputError
+        assert outcome(lambda: model(texts)) == expected
+        assert outcome(lambda: model(tuple(texts))) == expected
+        assert outcome(lambda: model.run(texts).decoded) == expected
+        assert outcome(lambda: model(iter(texts))) == expected
+        assert outcome(lambda: len(model.encode(texts))) == (1 if known else tracr.InputError)
+
+    check()
+
+
+@given(TEXTS)
+def test_an_answer_does_not_depend_on_the_rest_of_the_batch(texts: list[str]) -> None:
+    """Batches of lists, tuples, arrays and generators: each input is answered, or refused, as it is alone."""
+    model = PLAIN
+    alone = [outcome(lambda text=text: model(list(text))) for text in texts]
+    expected = tracr.InputError if tracr.InputError in alone else alone
+    batch = list(map(list, texts))
+    assert outcome(lambda: model(batch)) == expected
+    assert outcome(lambda: model(tuple(batch))) == expected
+    assert outcome(lambda: model(list(map(tuple, texts)))) == expected
+    assert outcome(lambda: model(list(map(np.array, batch)))) == expected
+    assert outcome(lambda: model(list(text) for text in texts)) == expected
+    assert outcome(lambda: model.run(batch).decoded) == expected
+
+
+PLAIN = tracr.compile(programs.make_hist(), "ab", 3)
+
+
+def test_a_string_that_is_no_token_says_how_to_write_a_batch() -> None:
+    """The same for every list of strings, the characters of which are tokens."""
+    for texts in (["ab", "ba"], ["ab", "a"], ["a", "ab"]):
+        with pytest.raises(tracr.InputError, match=r"'ab' at position .*(?s:.)*write \[list\('ab'\), ...\]"):
+            PLAIN(texts)
+    for mixed in ([["a"], "ab"], ["a", ["a", "b"]], [("a",), "b"]):
+        with pytest.raises(tracr.InputError, match=r"mixes tokens and inputs(?s:.)*a batch is a list of lists"):
+            PLAIN(mixed)
+
+
+def test_arrays_are_inputs_or_batches_by_their_dimensions() -> None:
+    """One dimension is an input, two are a batch, even of nothing; scalars of arrays are tokens."""
+    model = tracr.compile(programs.make_hist(), [1, 2], 3)
+    assert model(np.array([1, 2, 1])) == [2, 1, 2]
+    assert model(np.array([[1, 2], [1, 1]])) == [[1, 1], [2, 2]]
+    assert model(np.array([[1], [2]])) == [[1], [1]]
+    assert model(np.zeros((0, 3), dtype=int)) == []
+    assert model.encode(np.zeros((0, 3), dtype=int)).shape[0] == 0
+    assert model([np.int64(1), np.array(2)]) == [1, 1]
+    assert model([]) == model(()) == model(iter([])) == []
+    assert model([[]]) == [[]]
+    assert model.encode([]).tolist() == [[model.vocabulary.bos_id]]
+    for wrong in (np.array(1), np.zeros((1, 1, 1)), {1}, {1: 2}, 1, None, object()):
+        with pytest.raises(tracr.InputError):
+            model(wrong)
+
+
+@pytest.mark.slow
+def test_tensors_are_inputs_or_batches_by_their_dimensions() -> None:
+    """Those of PyTorch and JAX as numpy's."""
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    model = tracr.compile(programs.make_hist(), [1, 2], 3)
+    for array in (torch.tensor, jax.numpy.array):
+        assert model(array([1, 2, 1])) == [2, 1, 2]
+        assert model(array([[1, 2], [1, 1]])) == [[1, 1], [2, 2]]
+        assert model([array(1), array(2)]) == [1, 1]
+        assert model([array([1, 2]), array([1])]) == [[1, 1], [1]]
 
 
 def test_run_takes_a_hook(reverse: tracr.CompiledModel) -> None:

@@ -96,7 +96,9 @@ def test_values_that_never_meet_are_refused(level: int) -> None:
         model.run("aba", set={"is_a": [False, True, True]})
     assert "set product as well" in str(refused.value)
     with pytest.raises(tracr.InputError, match="position 2 of input 1"):
-        model.run(["ab", "bab"], set={"is_a": [[True, False], [False, True, True]], "num": [[1, 2], [2, 1, 2]]})
+        model.run(
+            [list("ab"), list("bab")], set={"is_a": [[True, False], [False, True, True]], "num": [[1, 2], [2, 1, 2]]}
+        )
     both = {"is_a": [False, True, True], "num": [2, 1, 1]}
     assert model.run("aba", set=both).decoded == replaced_output(model, "aba", both) == [0, 1, 1]
     given = {"is_a": [False, True, True], "product": [0, 1, 0]}  # what is_a leads to matters no more
@@ -264,9 +266,9 @@ def test_batches_need_values_for_every_input() -> None:
     """A list for each; arrays do; PAD may have values, which are left out."""
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5)
     with pytest.raises(tracr.InputError, match="values for 1 inputs, there are 2"):
-        model.run(["aa", "ab"], set={"is_x": [[True, True]]})
+        model.run([list("aa"), list("ab")], set={"is_x": [[True, True]]})
     with pytest.raises(tracr.InputError, match="needs a list of values"):
-        model.run(["aa", "ab"], set={"is_x": [True, True]})
+        model.run([list("aa"), list("ab")], set={"is_x": [True, True]})
     assert model.run("aa", set={"is_x": np.array([1, 0])}).decoded == [1, 0.5]
     assert model.run("aa", set={"tokens": "xa"}).decoded == [1, 0.5]
     padded = ["a", "a", "pad"]
@@ -297,7 +299,10 @@ def test_setting_a_folded_variable() -> None:
     assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]
     assert model.run("xa", set={"weighted": [0, 2]}).decoded == [0.0, 1.0]
     assert model.run("xa", set={"is_x": [1, 1], "weighted": [0, 2]}).decoded == [0.0, 1.0]
-    assert model.run(["xa", "bbb"], set={"is_x": [[1, 1], [1, 0, 0]]}).decoded == [[2.0, 1.5], [2.0, 1.0, 2 / 3]]
+    assert model.run([list("xa"), list("bbb")], set={"is_x": [[1, 1], [1, 0, 0]]}).decoded == [
+        [2.0, 1.5],
+        [2.0, 1.0, 2 / 3],
+    ]
     assert tracr.compile(is_x, "abx", 4, level=2).run("ax", set={"is_x": [1, 0]}).decoded == [1, 0]
 
 

@@ -208,7 +208,7 @@ def test_answers_are_the_same_without_the_kernel(name: str, monkeypatch: pytest.
         [*"ab", compiled.options.pad],
         "abx",
         ("a", "b"),
-        ["ab", "bx"],
+        [("a", "b"), ("b", "x")],
         [("a", "b"), ["b"]],
         np.array(["a", "b"]),
         [],
@@ -274,7 +274,7 @@ def test_tokens_are_known_by_what_they_equal() -> None:
 @needed
 def test_errors_of_tokens_are_not_lost() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
-    with pytest.raises(ValueError, match="odd"):
+    with pytest.raises(tracr.InputError, match="cannot be looked up: ValueError: odd"):
         model(["a", Odd()])
     with pytest.raises(tracr.InputError, match="not in the vocabulary"):
         model(["a", {}])
@@ -284,8 +284,9 @@ def test_errors_of_tokens_are_not_lost() -> None:
 def test_only_ids_and_positions_that_there_are() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
     for ids in ([[3, 9]], [[3, -1]], [[3] * 7]):
-        with pytest.raises(IndexError):
+        with pytest.raises(IndexError) as refusal:
             model.logits(np.array(ids))
+        assert isinstance(refusal.value, tracr.InputError)
 
 
 @needed

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from enum import Enum
+from decimal import Decimal
+from enum import Enum, IntEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -96,6 +100,10 @@ SCALARS = st.one_of(
     st.text(st.characters()),
     st.text(st.characters(categories=["Cs"]), max_size=3),
     st.binary(),
+    st.fractions(),
+    st.integers(2**90).map(lambda n: Fraction(n, 7)),
+    st.decimals(allow_nan=False, allow_infinity=False),
+    st.complex_numbers(allow_nan=False, allow_infinity=False),
 )
 VALUES = st.recursive(
     SCALARS,
@@ -122,7 +130,8 @@ def test_values_of_every_type_come_back(value: Any) -> None:
 
 def test_a_model_over_odd_values_comes_back(tmp_path: Path) -> None:
     """Tuples, bytes, frozensets, None, booleans, huge integers as tokens and as results."""
-    vocab = [("a", (1, None)), b"\xff", frozenset({"x"}), None, True, -0.5, 2**80, "\ud800"]
+    vocab = [("a", (1, None)), b"\xff", frozenset({"x"}), None, True, -0.5, 2**80, "\ud800", Fraction(1, 3), 2 - 0.5j]
+    vocab += [Decimal("1.50"), (Decimal("-0"), frozenset({Fraction(-7, 2)}))]
     odd = rasp.Map(lambda x: (x, 1.0), rasp.tokens).named("odd")
     model = tracr.compile({"odd": odd, "tokens": rasp.tokens}, vocab, 3)
     model.save(tmp_path / "model")
@@ -130,6 +139,38 @@ def test_a_model_over_odd_values_comes_back(tmp_path: Path) -> None:
     assert_same(model, loaded)
     for token in vocab:
         assert repr(loaded([token])) == repr(model([token]))
+
+
+HALVES = rasp.Map(lambda token: Fraction(ord(token), 2), rasp.tokens).named("halves")
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_fraction_outputs_come_back(tmp_path: Path, level: int) -> None:
+    """With their type, though no float is equal to them."""
+    model = tracr.compile(HALVES, "abc", 3, level=level)
+    model.save(tmp_path / "model")
+    assert repr(tracr.load(tmp_path / "model")("ab")) == "[Fraction(97, 2), Fraction(49, 1)]"
+
+
+SHORT_AND_LONG = {
+    "tokens": (rasp.tokens, "ab", 30),
+    "is_a": (rasp.tokens == "a", "ab", 30),
+    "constant": (rasp.Full(3), "ab", 30),
+    "position": (rasp.indices % 3, "ab", 30),
+    "hist": (programs.make_hist(), "abc", 4),
+    "frac_prevs": (programs.make_frac_prevs(rasp.tokens == "a"), "ab", 12),
+}
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", SHORT_AND_LONG)
+def test_models_with_single_passes_switched_come_back(tmp_path: Path, name: str, level: int) -> None:
+    """Each on and off: also those with fewer dimensions than positions."""
+    program, vocab, longest = SHORT_AND_LONG[name]
+    for place, (switch, on) in enumerate(itertools.product(set(tracr.PASSES) - {"solve"}, (True, False))):
+        model = compile_quietly(program, vocab, longest, level=level, passes={switch: on})
+        model.save(tmp_path / str(place))
+        assert_same(model, tracr.load(tmp_path / str(place)))
 
 
 SETS = """
@@ -156,7 +197,14 @@ class Colour(Enum):
     RED = 1
 
 
-@pytest.mark.parametrize("value", [Colour.RED, Fraction(1, 3), 1j, (1, (Colour.RED,)), range(3)])
+class Level(IntEnum):
+    LOW = 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Colour.RED, Level.LOW, (1, (Colour.RED,)), range(3), Decimal("Infinity"), complex(0, float("inf")), Path("a")],
+)
 def test_a_value_that_cannot_be_saved_is_named(tmp_path: Path, value: Any) -> None:
     """And nothing is written."""
     model = tracr.compile(rasp.tokens, ["a", value], 2)
@@ -275,6 +323,65 @@ def test_a_killed_save_leaves_the_old_model_or_the_new_one(tmp_path: Path) -> No
     assert outcomes[0] == "9 length"
     assert set(outcomes) == {"9 length", "9 hist", "0 hist"}
     assert len(outcomes) > 8
+
+
+def refuse_writing(monkeypatch: pytest.MonkeyPatch, moment: int, number: int) -> list[str]:
+    """Let the file system fail at its `moment`-th operation that writes, with this errno; the operations so far."""
+    seen: list[str] = []
+
+    def failing(module: Any, name: str) -> None:
+        original = getattr(module, name)
+
+        def operation(*args: Any, **options: Any) -> Any:
+            seen.append(name)
+            if len(seen) == moment:
+                raise OSError(number, os.strerror(number))
+            return original(*args, **options)
+
+        monkeypatch.setattr(module, name, operation)
+
+    for module, name in ((os, "mkdir"), (os, "fsync"), (os, "rename"), (os, "replace"), (builtins, "open")):
+        failing(module, name)
+    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    return seen
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_disk_that_is_full_or_read_only_is_told_of(tmp_path: Path, number: int) -> None:
+    """Whenever it fails: the error names the folder, the old model is still there, and nothing else is."""
+    old, new = example("length"), example("hist")
+    moments = 0
+    for moment in range(1, 100):
+        folder = tmp_path / "model"
+        old.save(folder, overwrite=True)
+        with pytest.MonkeyPatch.context() as patch:
+            seen = refuse_writing(patch, moment, number)
+            refusal = None
+            try:
+                new.save(folder)
+            except FormatError as error:
+                refusal = error
+        if len(seen) < moment:
+            break
+        if refusal is not None:  # a folder that cannot be forced to disk is none of the user's business
+            moments += 1
+            assert isinstance(refusal, OSError)
+            assert str(folder) in str(refusal)
+            assert refusal.diagnostic.hint
+            assert_same(old, tracr.load(folder))
+        assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    assert moments > 6
+
+
+def test_paths_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    """Too long, or below a file."""
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / ("x" * 300), tmp_path / "file" / "model", "/proc/nothing/model"):
+        with pytest.raises(FormatError, match=r"cannot be written|is a file") as refusal:
+            example("length").save(folder)
+        assert refusal.value.diagnostic.hint
+        with pytest.raises(FormatError, match="there is no folder"):
+            tracr.load(folder)
 
 
 # Damaged and hostile folders

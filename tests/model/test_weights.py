@@ -112,7 +112,7 @@ def test_what_is_no_state_dict_of_the_model_is_refused() -> None:
 
 def test_ids_and_values() -> None:
     """`encode` adds BOS and PAD, `values` leaves them out."""
-    ids = MODEL.encode(["aab", "ab"])
+    ids = MODEL.encode([list("aab"), list("ab")])
     assert ids.tolist() == [[3, 0, 0, 1], [3, 0, 1, 4]]
     assert MODEL.values(MODEL.logits(ids), ids) == [[2, 2, 1], [1, 1]]
     assert MODEL.encode("ab").shape == (1, 3)

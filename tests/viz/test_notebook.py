@@ -85,15 +85,15 @@ def test_what_is_cleared_and_what_is_folded() -> None:
 
 def test_a_batch_shows_inputs_and_outputs(model: tracr.CompiledModel) -> None:
     """Padding is left out; of many inputs the first are shown."""
-    texts = read(model.run(["xacx", "ax"])._repr_html_()).texts
+    texts = read(model.run([list("xacx"), list("ax")])._repr_html_()).texts
     assert {"x a c x", "a x", "0, 0.5"} <= set(texts)
-    assert "… and 8 more" in read(model.run(["xacx"] * 20)._repr_html_()).texts
+    assert "… and 8 more" in read(model.run([list("xacx")] * 20)._repr_html_()).texts
     assert "x" in read(model.run(["x"])._repr_html_()).texts
 
 
 def test_several_outputs_are_named() -> None:
     model = tracr.compile({"twice": 2 * rasp.indices, "length": rasp.length}, "ab", 3)
-    for shown in (model.run("ab"), model.run([["a", "b"]]), model.run(["ab", "ba"])):
+    for shown in (model.run("ab"), model.run([["a", "b"]]), model.run([list("ab"), list("ba")])):
         texts = read(shown._repr_html_()).texts
         assert {"twice", "0, 2", "length", "2, 2"} <= set(texts)
 

@@ -81,7 +81,7 @@ class LensTokens:
         values = ids if isinstance(input, torch.Tensor) else list(self.compiled.vocabulary.decode(ids))
         found = [place for place, value in enumerate(values) if value == wanted]
         if not found:
-            raise InputError(f"{single_token!r} is not in {self.to_string(ids)!r}")
+            raise InputError(f"{single_token!r} is not in {self.to_string(ids)!r}", hint="ask for a token of the input")
         return found[0 if mode == "first" else -1]
 
     def to_single_token(self, value: str) -> int:

@@ -80,7 +80,10 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
     except FormatError:
         raise
     except Exception as error:  # protobuf's errors are many
-        raise FormatError(f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}") from None
+        raise FormatError(
+            f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}",
+            hint="write it with model.to_onnx",
+        ) from None
     model, certified = read_program(program, tables, weights, recompile, max_parameters)
     if recompile:
         return model

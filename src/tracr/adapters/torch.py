@@ -149,7 +149,10 @@ class TorchModel(nn.Module):
             raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
         if start is not None and (ids.ndim != 3 or ids.shape[1] > longest or ids.shape[2] != width):
             wanted = f"[batch, up to {longest}, {width}]"
-            raise InputError(f"a residual stream has the shape {wanted}, not {tuple(ids.shape)}")
+            raise InputError(
+                f"a residual stream has the shape {wanted}, not {tuple(ids.shape)}",
+                hint="pass an activation of this model",
+            )
         if self._check:
             require_format(self.compiled, used_format(self.dtype, self.device.type))
         return forward(

@@ -171,7 +171,9 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
             raise InputError("only a causal model with one output generates", hint="compile with causal=True")
         ids = self.to_tokens(input, prepend_bos=True)
         if len(ids) != 1:
-            raise InputError(f"{len(ids)} inputs, and one is generated for at a time")
+            raise InputError(
+                f"{len(ids)} inputs, and one is generated for at a time", hint="call it once for each input"
+            )
         for _step in range(max_new_tokens):
             if ids.shape[1] > vocabulary.longest:
                 break

@@ -132,5 +132,7 @@ def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, lis
         return {name: evaluate(nodes[n].expr, tokens, causal=model.options.causal) for name, n in model.graph.outputs}
     evaluation = evaluate_batch(model.typed, [tokens])
     if evaluation.errors.any():
-        raise EvaluationError("the program has no value on this input: one of its functions fails")
+        raise EvaluationError(
+            "the program has no value on this input: one of its functions fails", hint="try other tokens"
+        )
     return {name: rows[0] for name, rows in evaluation.outputs().items()}

@@ -255,7 +255,9 @@ def _from_file(path: Path, name: str) -> Found:
         try:
             value = value()
         except TypeError as error:
-            raise InputError(f"{path}:{name}() cannot be called without arguments: {error}") from error
+            raise InputError(
+                f"{path}:{name}() cannot be called without arguments: {error}", hint="give its parameters defaults"
+            ) from error
     if not _is_program(value):
         raise InputError(
             f"{path}:{name} is {value!r}, not a program",
@@ -272,7 +274,7 @@ def _from_file(path: Path, name: str) -> Found:
 def _execute(path: Path) -> dict[str, Any]:
     """The names a Python file defines."""
     if not path.is_file():
-        raise InputError(f"there is no file {path}")
+        raise InputError(f"there is no file {path}", hint="check the name")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -283,7 +285,9 @@ def _execute(path: Path) -> dict[str, Any]:
         raise
     except (Exception, SystemExit) as error:
         line = _line_of(error, path)
-        raise InputError(f"{path}{line} failed: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"{path}{line} failed: {type(error).__name__}: {error}", hint="mend the file: Python could not run it"
+        ) from error
     finally:
         sys.path.pop(0)
     return {name: value for name, value in vars(module).items() if not name.startswith("__")}

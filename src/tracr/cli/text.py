@@ -28,7 +28,7 @@ def repl(
     session = Session()
     if file is not None:
         if not file.is_file():
-            raise InputError(f"there is no file {file}")
+            raise InputError(f"there is no file {file}", hint="check the name")
         typer.echo(session.start_with(file))
     interact(session)
 
@@ -50,7 +50,7 @@ def fmt(
             typer.echo(format_text(sys.stdin.read(), "<stdin>"), nl=False)
             continue
         if not path.is_file():
-            raise InputError(f"there is no file {path}")
+            raise InputError(f"there is no file {path}", hint="check the name")
         before = read_file(path).text
         after = format_text(before, path.name)
         if after == before:

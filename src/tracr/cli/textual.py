@@ -64,7 +64,10 @@ def read_module(
     known = _example(Path(path)) if vocab is None else vocab
     tokens = read_words(words, known) if vocab is None else read_tokens(words, vocab, characters=True)
     if not all(isinstance(token, int | float | str) for token in tokens):
-        raise SourceError(f"the input {words[0]} holds something else than numbers, strings and booleans")
+        raise SourceError(
+            f"the input {words[0]} holds something else than numbers, strings and booleans",
+            hint='write [1, 2] or ["a", "b"]',
+        )
     module = parse_file(path, vocab=vocab or tokens or None, max_seq_len=max_len)
     return Text(module, _name(module, path, name or given), tokens)
 

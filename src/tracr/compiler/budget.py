@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 
-from tracr.errors import CompileError, LimitError
+from tracr.arguments import whole
+from tracr.errors import CompileError, LimitError, TracrError
+from tracr.rasp.values import short_repr
 
 __all__ = [
     "ASKED",
@@ -60,11 +62,11 @@ def as_bytes(size: object) -> int:
     """
     if isinstance(size, str) and (found := TEXT.fullmatch(size)):
         size = int(float(found[1]) * UNITS[found[2].lower()])
-    if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 1:
-        raise CompileError(
-            f"max_memory must be a positive number of bytes, not {size!r}", hint='write 2 * 1024**3, or "2GB"'
-        )
-    return int(size.__index__())
+    try:
+        return whole("max_memory", size, 1)
+    except TracrError:
+        what = f"max_memory must be a positive number of bytes, not {short_repr(size)}"
+        raise CompileError(what, hint='write 2 * 1024**3, or "2GB"') from None
 
 
 def size_text(size: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,10 @@ class Finite:
 
     values: tuple[Value, ...]
     twins: Mapping[int, tuple[Value, ...]] = field(default_factory=lambda: NO_TWINS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled: without what was computed from the values."""
+        return _restored, (self.values, dict(self.twins))
 
     @cached_property
     def index(self) -> dict[Value, int]:
@@ -134,6 +139,10 @@ class Finite:
     def __str__(self) -> str:
         shown = ", ".join(map(repr, self.values[:8]))
         return f"{{{shown}, ... {len(self)} values}}" if len(self) > 8 else f"{{{shown}}}"
+
+
+def _restored(values: tuple[Value, ...], twins: Mapping[int, tuple[Value, ...]]) -> Finite:
+    return Finite(values, MappingProxyType(twins))
 
 
 @dataclass(frozen=True)

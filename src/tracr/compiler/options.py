@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
+import sys
 from collections.abc import Iterable, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
+from tracr.arguments import flag, number, whole
 from tracr.compiler.budget import DEFAULT, VALUE, Budget, as_bytes
 from tracr.compiler.passes import Switches, enabled
 from tracr.craft.numerics import GAP, leak
-from tracr.errors import CompileError, VocabularyError
-from tracr.rasp.values import Value, as_value, sort_values
+from tracr.errors import CompileError, TracrError, VocabularyError
+from tracr.rasp.values import Value, as_value, short_repr, sort_values
 
 __all__ = ["LEVELS", "Options", "as_vocabulary"]
 
@@ -36,13 +39,15 @@ def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple
     try:
         if isinstance(vocab, set | frozenset):
             vocab = sort_values(vocab)
-        tokens = list(itertools.islice(vocab, budget.most // VALUE + 1))
+        tokens = list(itertools.islice(vocab, min(budget.most // VALUE + 1, sys.maxsize)))
         budget.need(VALUE * len(tokens), f"a vocabulary of {len(tokens):,} tokens or more")
         return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in tokens))
     except TypeError as error:
-        raise VocabularyError(
-            f"the vocabulary must be a string, a list or a set of hashable tokens, not {vocab!r}: {error}"
-        ) from None
+        what = f"the vocabulary must be a string, a list or a set of hashable tokens, not {short_repr(vocab)}"
+        hint = 'pass the tokens inputs are made of, as vocab="abc" or vocab=[1, 2, 3]'
+        if isinstance(error, TracrError):
+            what, hint = f"{what}: {error.diagnostic.what}", error.diagnostic.hint
+        raise VocabularyError(what, hint=hint) from None
 
 
 @dataclass(frozen=True)
@@ -72,42 +77,40 @@ class Options:
         """Whether a pass of the optimiser is on."""
         return name in (self.passes or ())
 
+    def check_gap(self) -> None:
+        """Refuse a gap that makes attention soft beyond any use: for programs that attend to something."""
+        astray = leak(self.gap, self.max_seq_len)
+        if astray > MOST_ASTRAY:
+            raise CompileError(
+                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention goes astray",
+                hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
+            )
+
     def __post_init__(self) -> None:
         if not self.vocab:
             raise VocabularyError("the vocabulary is empty", hint='pass the tokens inputs are made of, as vocab="abc"')
         for name in ("max_seq_len", "max_values", "max_cells", "max_parameters"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not hasattr(number, "__index__") or operator.index(number) < 1:
-                raise CompileError(f"{name} must be a positive integer, not {number!r}")
-            object.__setattr__(self, name, operator.index(number))
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, error=CompileError))
         object.__setattr__(self, "max_memory", as_bytes(self.max_memory))
         longest, tokens = self.max_seq_len, len(self.vocab)
         listed = f"{tokens:,} tokens and {longest:,} positions (max_seq_len)"
         Budget(self.max_memory).need(VALUE * (tokens + longest), listed)
         for name in ("causal", "strict", "output_first"):
-            if not isinstance(getattr(self, name), bool):
-                raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        if isinstance(self.level, bool) or self.level not in LEVELS:
-            raise CompileError(f"there is no optimisation level {self.level!r}", hint=f"levels are {LEVELS}")
+            object.__setattr__(self, name, flag(name, getattr(self, name), error=CompileError))
+        if isinstance(self.level, bool) or not isinstance(self.level, int | np.integer) or self.level not in LEVELS:
+            raise CompileError(f"there is no optimisation level {short_repr(self.level)}", hint=f"levels are {LEVELS}")
+        object.__setattr__(self, "level", int(self.level))
         object.__setattr__(self, "passes", enabled(self.level, self.passes))
         for name, token in (("bos", self.bos), ("pad", self.pad)):
             as_value(token, where=f"the {name.upper()} token")
-            if token in self.vocab:
+            if token in dict.fromkeys(self.vocab):
                 raise VocabularyError(
                     f"the {name.upper()} token {token!r} is also in the vocabulary",
                     hint=f"pass another name, such as {name}='<{name}>'",
                 )
-        if isinstance(self.gap, bool) or not isinstance(self.gap, int | float) or not 0 < self.gap <= GAP * 256:
-            raise CompileError(f"gap must be a positive number up to {GAP * 256:g}, not {self.gap!r}")
-        object.__setattr__(self, "gap", float(self.gap))
-        seconds = self.solve_seconds
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-            raise CompileError(f"solve_seconds must be a positive number, not {seconds!r}")
-        object.__setattr__(self, "solve_seconds", float(seconds))
-        if leak(self.gap, self.max_seq_len) > MOST_ASTRAY:
-            raise CompileError(
-                f"with a gap of {self.gap:g} up to {leak(self.gap, self.max_seq_len):.0%} of the attention goes astray",
-                hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
-            )
+        for name in ("gap", "solve_seconds"):
+            object.__setattr__(self, name, number(name, getattr(self, name), above=0, error=CompileError))
+        if self.gap > GAP * 256:
+            raise CompileError(f"gap must be at most {GAP * 256:g}, not {self.gap:g}", hint=f"{GAP:g} is the default")
         if self.bos == self.pad:
             raise VocabularyError(f"BOS and PAD are both {self.bos!r}", hint="give them different names")

@@ -55,8 +55,8 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
         )
-    for name in switches or ():
-        if name not in PASSES:
+    for name in () if switches is None else switches:
+        if not isinstance(name, str) or name not in PASSES:
             hint = did_you_mean(str(name), PASSES, f"there are {', '.join(PASSES)}")
             raise CompileError(f"there is no pass {name!r}", hint=hint)
     if switches is not None and not isinstance(switches, Mapping):

@@ -58,7 +58,7 @@ from tracr.compiler.suggest import suggest_vocabulary
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.translation.numbers import RoundingTwins
-from tracr.compiler.typed import Typed
+from tracr.compiler.typed import Attention, LengthOp, Typed
 from tracr.errors import CompileError, FunctionError
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.saved_graph import SavedGraph
@@ -95,6 +95,7 @@ def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledMode
 def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options, near)
+    _check_gap(inferred)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
         typed = choose_encodings(drop_unused(share(inferred) if double else inferred))
@@ -110,6 +111,12 @@ def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None,
         typed = smallest(typed, attempts)
     typed.verify()
     return typed
+
+
+def _check_gap(typed: Typed) -> None:
+    """Refuse a gap that is too small, if the program has attention at all."""
+    if any(isinstance(node.op, Attention | LengthOp) for node in typed.sops.values()):
+        typed.options.check_gap()
 
 
 def _same_codes(shared: Typed, apart: Typed, same: Mapping[int, int]) -> bool:
@@ -203,6 +210,7 @@ def compile_typed(
     attempts: _Attempts | None = None,
 ) -> CompiledModel:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
+    _check_gap(typed)
     attempts = attempts or _Attempts()
     construction = _with_named_features(attempts[rewritten(typed, attempts)], schedule_of or scheduled)
     schedule = construction.schedule

@@ -29,7 +29,7 @@ def extract_rasp_graph(tip: RASPExpr) -> ExtractRaspGraphOutput:
     `graph.nodes[expr.label]["EXPR"]` is the expression. Labels have the unique id, so nodes with one name stay apart.
     """
     if not isinstance(tip, RASPExpr):
-        raise ExpressionError(f"only a RASP expression has a graph, not {tip!r}")
+        raise ExpressionError(f"only a RASP expression has a graph, not {tip!r}", hint="build one with tracr.rasp")
     graph = need("networkx", "torch").DiGraph()
     sources = []
     for expr in topological([tip]):

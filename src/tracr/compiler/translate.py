@@ -85,7 +85,7 @@ def check_precision(translation: Translation, node: SOpNode) -> None:
 
 @functools.singledispatch
 def _translate(op: Op, translation: Translation, node: SOpNode) -> None:
-    raise CompileError(f"no translation for {type(op).__name__}", expression=node)
+    raise CompileError(f"no translation for {type(op).__name__}", expression=node, hint="use the classes of tracr.rasp")
 
 
 @_translate.register

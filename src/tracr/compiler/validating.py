@@ -64,7 +64,9 @@ def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
     ["is annotated numerical but takes values that are not numbers: {'a'}"]
     """
     if not isinstance(program, RASPExpr):
-        raise ExpressionError(f"only a RASP expression can be validated, not {program!r}")
+        raise ExpressionError(
+            f"only a RASP expression can be validated, not {program!r}", hint="build one with tracr.rasp"
+        )
     if isinstance(program, Selector):
         hint = "rasp.SelectorWidth or rasp.Aggregate make an s-op of a selector"
         return [TracrUnsupportedExpr(program, "is a selector, and only an s-op can be compiled", hint)]

@@ -62,7 +62,9 @@ class Batch:
             tokens = map(index.__getitem__, itertools.chain.from_iterable(inputs))
             batch.codes[batch.valid] = np.fromiter(tokens, dtype=np.int32, count=int(lengths.sum()))
         except KeyError as error:
-            raise InputError(f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}") from None
+            raise InputError(
+                f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}", hint="give inputs of these tokens"
+            ) from None
         return batch
 
     @cached_property
@@ -147,7 +149,10 @@ class _Run:
         shortest, longest = self.typed.lengths
         for length in self.batch.lengths[(self.batch.lengths < shortest) | (self.batch.lengths > longest)]:
             if length:
-                raise InputError(f"an input of length {length}; the program takes lengths {shortest} to {longest}")
+                raise InputError(
+                    f"an input of length {length}; the program takes lengths {shortest} to {longest}",
+                    hint="compile with a larger max_seq_len, or give other inputs",
+                )
         for node in self.typed.sops.values():
             given = node.id in self.replaced
             codes = self.replaced[node.id] if given else self.run(node)
@@ -165,7 +170,10 @@ class _Run:
         impossible = wrong & (codes == UNREACHED)
         self.flag(wrong if self.replaced else wrong & ~impossible)
         if not self.replaced and (impossible & ~self.errors[:, None]).any():
-            raise TracrError(f"{node.label} met a combination of values that was inferred to be impossible")
+            raise TracrError(
+                f"{node.label} met a combination of values that was inferred to be impossible",
+                hint="this is a bug in tracr: please report it",
+            )
         return np.maximum(codes, ERROR)
 
     def flag(self, wrong: NDArray[np.bool_]) -> None:

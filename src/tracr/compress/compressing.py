@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracr.arguments import flag, number, one_of, whole
 from tracr.compress.closed import exact_projection, pca_projection
 from tracr.compress.fast import FastRecipe, fast
 from tracr.compress.model import CompressedModel, Training, compressed_model
@@ -63,6 +64,10 @@ def compress(
     Ctrl-C ends the training early and keeps the best so far.
     """
     _check(model, dim, method, sharing, seed)
+    flag("train_weights", train_weights)
+    output_weight = number("output_weight", output_weight, low=0)
+    layer_weight = number("layer_weight", layer_weight, low=0)
+    init_scale = None if init_scale is None else number("init_scale", init_scale, low=0)
     task = task_of(model, inputs)
     if method == "exact" or dim is None:
         return _exact(model, task, dim)
@@ -95,24 +100,15 @@ def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = N
 
 def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
     if isinstance(model, CompressedModel) or not isinstance(model, CompiledModel):
-        raise TracrError(f"only a compiled model can be compressed, not {type(model).__name__}")
-    if method not in METHODS:
-        raise TracrError(f"there is no method {method!r}", hint=f"methods are {', '.join(METHODS)}")
-    if sharing not in SHARING:
+        what = f"only a compiled model can be compressed, not {type(model).__name__}"
+        raise TracrError(what, hint="pass what tracr.compile returned")
+    one_of("method", method, METHODS)
+    if not isinstance(sharing, str) or sharing not in SHARING:
         raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")
+    whole("seed", seed)
     if method == "exact" and dim is None:
         return
-    if (
-        dim is None
-        or isinstance(dim, bool)
-        or not hasattr(dim, "__index__")
-        or not 1 <= operator.index(dim) <= model.d_model
-    ):
-        raise TracrError(
-            f"dim must be a whole number from 1 to {model.d_model}, the model's own dimensions, not {dim!r}"
-        )
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or operator.index(seed) < 0:
-        raise TracrError(f"seed must be a whole number from 0 on, not {seed!r}")
+    whole("dim", dim, 1, most=model.d_model)
 
 
 def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel:
@@ -132,7 +128,9 @@ def _as(recipe: Any, kind: type[Any]) -> Any:
     if recipe is None:
         return kind()
     if not isinstance(recipe, kind):
-        raise TracrError(f"this method takes a {kind.__name__}, not a {type(recipe).__name__}")
+        raise TracrError(
+            f"this method takes a {kind.__name__}, not a {type(recipe).__name__}", hint=f"write {kind.__name__}(...)"
+        )
     return recipe
 
 

@@ -57,7 +57,10 @@ def activations(model: CompressedModel) -> tuple[Array, Array]:
     task = task_of(model.compiled)
     codes = residual_streams(task)[-1]
     if model.projection.sites.count > 2 or len(set(model.projection.sites.writes)) > 1:
-        raise TracrError("the model writes with several projections: its features have several directions")
+        raise TracrError(
+            "the model writes with several projections: its features have several directions",
+            hint="compress with sharing='one'",
+        )
     return codes @ model.W, codes
 
 
@@ -90,7 +93,10 @@ def score(dictionary: Array, directions: Array, threshold: float = 0.9) -> Score
     """Compare a dictionary [atoms, d] with the true directions [F, d]; signs and lengths do not count."""
     found, true = _unit(np.asarray(dictionary)), _unit(np.asarray(directions))
     if found.shape[1] != true.shape[1]:
-        raise TracrError(f"the dictionary has {found.shape[1]} dimensions, the directions have {true.shape[1]}")
+        raise TracrError(
+            f"the dictionary has {found.shape[1]} dimensions, the directions have {true.shape[1]}",
+            hint="learn it on activations of the same model",
+        )
     best = np.abs(true @ found.T).max(axis=1, initial=0.0)
     return Score(len(true), int((best > threshold).sum()), float(best.mean()), threshold)
 

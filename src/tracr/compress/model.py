@@ -16,6 +16,7 @@ from tracr.compress.projection import Projection, fold
 from tracr.errors import InputError, TracrError
 from tracr.model.compiled import CompiledModel, Run
 from tracr.model.forward import Hook
+from tracr.model.parameters import Parameters
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class CompressedModel(CompiledModel):
             f"CompressedModel({names}: {self.compiled.d_model} → {self.d_model} dimensions, method "
             f"{self.training.method}, loss {self.training.loss:.3g})"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled: the compiled model, the projection, and the weights."""
+        return _restored, (self.compiled, self.projection, self.training, self.parameters)
 
     # Features
 
@@ -126,6 +131,7 @@ class CompressedModel(CompiledModel):
 
     def logits(self, ids: Array, dtype: DTypeLike = np.float32, hook: Hook | None = None) -> Array:
         """Logits for ids that start with BOS; inputs of different lengths are run one length at a time."""
+        ids = self._ids(ids)
         lengths = (ids != self.vocabulary.pad_id).sum(axis=1)
         if len(set(lengths.tolist())) <= 1:
             size = int(lengths[0]) if len(lengths) else ids.shape[1]
@@ -183,6 +189,12 @@ def compressed_model(
     compiled: CompiledModel, network: Network, projection: Projection, training: Training
 ) -> CompressedModel:
     """Fold the projection into the weights."""
-    parameters = fold(compiled.parameters, network, projection)
+    return _restored(compiled, projection, training, fold(compiled.parameters, network, projection))
+
+
+def _restored(
+    compiled: CompiledModel, projection: Projection, training: Training, parameters: Parameters
+) -> CompressedModel:
+    """The compressed model with these weights."""
     shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name != "parameters"}
     return CompressedModel(**shared, parameters=parameters, compiled=compiled, projection=projection, training=training)

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
+from tracr.arguments import flag
+from tracr.arguments import path as as_path
 from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.network import network_of
 from tracr.compress.projection import Projection, Sites
 from tracr.errors import FormatError
 from tracr.model.parameters import LayerParameters, Parameters
 from tracr.model.saving import models
-from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.folders import read_file, write_folder, written_to
 from tracr.model.saving.json_reader import Reader, parse
 
 __all__ = ["is_compressed", "load", "save"]
@@ -38,10 +40,12 @@ def is_compressed(folder: str | Path) -> bool:
 
 def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write the model into `folder`, all or nothing."""
-    path = Path(folder).resolve()
-    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
-    models.check_target(path, overwrite, ours)
+    flag("overwrite", overwrite, error=FormatError)
+    path = as_path("folder", folder, error=FormatError).resolve()
+    with written_to(path):
+        held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        ours = is_compressed(path) and held <= {models.MANIFEST, *models.CONTENT, INFO, ARRAYS}
+        models.check_target(path, overwrite, ours)
     content = models.files_of(model.compiled)
     arrays = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
     packed = safetensors.numpy.save({"projection": np.ascontiguousarray(model.projection.matrices), **arrays})
@@ -69,7 +73,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
         packed = read_file(path / ARRAYS, 8 * max_parameters + LARGE)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
-            raise FormatError(f"{ARRAYS} was changed after it was saved")
+            raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model anew")
         arrays = models.tensors(packed, ARRAYS)
         network = network_of(compiled.parameters, compiled.options.causal)
         projection = _projection(arrays.pop("projection", None), given, len(network.parts), compiled.d_model)
@@ -113,9 +117,9 @@ def _number(reader: Reader) -> float:
 
 def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int) -> Projection:
     if matrices is None or matrices.ndim != 3 or matrices.shape[1] != width or matrices.dtype != np.float64:
-        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions")
+        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions", hint="save the model anew")
     if not np.isfinite(matrices).all():
-        raise FormatError(f"{ARRAYS} has numbers that are not finite")
+        raise FormatError(f"{ARRAYS} has numbers that are not finite", hint="save the model anew")
     writes, reads = (
         tuple(item.integer(0, len(matrices) - 1) for item in given[name].items(count=parts + 1))
         for name in ("writes", "reads")
@@ -127,10 +131,15 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
     """The model with the saved weights, which have the shapes that the projection gives, but may be trained."""
     expected = dict(model.parameters.named())
     if set(arrays) != set(expected):
-        raise FormatError(f"{ARRAYS} lacks or should not have {', '.join(sorted(set(arrays) ^ set(expected))[:5])}")
+        raise FormatError(
+            f"{ARRAYS} lacks or should not have {', '.join(sorted(set(arrays) ^ set(expected))[:5])}",
+            hint="save the model anew",
+        )
     for name, array in expected.items():
         if arrays[name].shape != array.shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
-            raise FormatError(f"{name} is not a finite float64 array of shape {array.shape}")
+            raise FormatError(
+                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model anew"
+            )
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import numpy as np
 
+from tracr.arguments import flag, whole
 from tracr.compress.closed import exact_projection
 from tracr.compress.compressing import measured
 from tracr.compress.model import CompressedModel, Training
@@ -14,9 +14,11 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, short_repr
 
 __all__ = ["superpose"]
+
+MOST = 20_000  # dimensions: a rotation of them takes gigabytes
 
 
 def superpose(
@@ -37,12 +39,15 @@ def superpose(
     That needs dim ≥ r = `exact_dim(model)`. With `exact=False` fewer will do: directions are then random unit vectors,
     read back as they are written, and the model does not compute its program any more (`model.report()` says how well).
     """
-    if isinstance(dim, bool) or not hasattr(dim, "__index__") or operator.index(dim) < 1:
-        raise TracrError(f"dim must be a whole number from 1 on, not {dim!r}")
+    if not isinstance(model, CompiledModel):
+        raise TracrError(f"only a compiled model has features, not {short_repr(model)}", hint="pass a compiled model")
+    dim, seed, exact = whole("dim", dim, 1), whole("seed", seed), flag("exact", exact)
+    if dim > MOST:
+        raise TracrError(f"{dim:,} dimensions are more than can be drawn", hint=f"use at most {MOST:,}")
     task = task_of(model, inputs)
     rng = np.random.default_rng(seed)
     width, U = task.network.width, exact_projection(task)
-    extra = operator.index(dim) - U.shape[1]
+    extra = dim - U.shape[1]
     if extra < 0 and exact:
         raise TracrError(
             f"in {dim} dimensions the model cannot compute its program exactly: that takes {U.shape[1]}",
@@ -57,4 +62,4 @@ def superpose(
         write, read = np.hstack([U, noise]) @ rotation, np.hstack([U, np.zeros((width, extra))]) @ rotation
         matrices, sharing = np.stack([write, read]), "read-write"
     projection = Projection(matrices, sites_of(task.network, sharing))
-    return measured(model, task, projection, Training("superpose", operator.index(seed)))
+    return measured(model, task, projection, Training("superpose", seed))

@@ -81,7 +81,7 @@ def sweep(
     if method not in METHODS:
         raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
     if group < 1:
-        raise TracrError(f"a group has at least one run, not {group}")
+        raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
     chosen = (Recipe if method == "sgd" else FastRecipe)() if recipe is None else recipe
     digests = {name: _digest(model) for name, model in models.items()}
     store = Store(folder, {"method": method, "recipe": asdict(chosen)}, digests)

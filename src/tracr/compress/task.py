@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.arguments import as_list
 from tracr.compiler.vectorised import Batch, evaluate_batch
 from tracr.compress.network import Network, network_of
 from tracr.errors import InputError
@@ -102,8 +103,8 @@ def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Valu
 
 def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
     """The task of computing what the model computes, on these inputs (every input, unless given)."""
-    given = default_inputs(model) if inputs is None else inputs
-    if not len(given):
+    given = default_inputs(model) if inputs is None else as_list("inputs", inputs, error=InputError)
+    if not given:
         raise InputError("there are no inputs to compress the model on", hint="pass a list of token sequences")
     ids, _, lengths = model.vocabulary.encode(given)
     ids, real = _without_errors(model, ids, np.array(lengths))
@@ -128,7 +129,10 @@ def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = Non
         categorical = output.encoding is Encoding.CATEGORICAL
         wanted = mine.argmax(axis=-1) if categorical else mine
         if not np.isfinite(wanted).all():
-            raise InputError(f"{output.name} has values that are not finite: there is nothing to compare with")
+            raise InputError(
+                f"{output.name} has values that are not finite: there is nothing to compare with",
+                hint="is the model certified? its weights may have been changed",
+            )
         outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
     return Task(network, ids, real, place.astype(np.int32), embedded, targets, tuple(outputs))
 

@@ -106,7 +106,10 @@ class MLP:
 
     def __post_init__(self) -> None:
         if self.fst.output_space != self.snd.input_space:
-            raise ExpressionError("the second map of an MLP does not read the neurons of the first")
+            raise ExpressionError(
+                "the second map of an MLP does not read the neurons of the first",
+                hint="give it the output space of the first",
+            )
         spaces = (self.fst.input_space, self.snd.output_space)
         object.__setattr__(self, "residual_space", _around(self.residual_space, *spaces))
 

@@ -29,7 +29,8 @@ def _coordinates(vector: VectorInBasis, space: VectorSpaceWithBasis) -> Array:
 def _check_shape(matrix: Array, rows: VectorSpaceWithBasis, columns: VectorSpaceWithBasis) -> None:
     if matrix.shape != (rows.num_dims, columns.num_dims):
         raise ExpressionError(
-            f"a matrix from {rows.num_dims} to {columns.num_dims} dimensions cannot have the shape {matrix.shape}"
+            f"a matrix from {rows.num_dims} to {columns.num_dims} dimensions cannot have the shape {matrix.shape}",
+            hint="a row for each dimension that is read, a column for each that is written",
         )
 
 

@@ -101,5 +101,8 @@ class Controls:
     def from_json(cls, data: Mapping[str, Any]) -> Controls:
         """What `to_json` gave."""
         if set(data) != {field.name for field in fields(cls)}:
-            raise FormatError(f"these are not the controls of random programs: {', '.join(map(str, data))}")
+            raise FormatError(
+                f"these are not the controls of random programs: {', '.join(map(str, data))}",
+                hint="sample the programs anew",
+            )
         return cls(**{**data, "vocab": tuple(map(decode_value, data["vocab"]))})

@@ -136,7 +136,10 @@ class _Printer:
             parts.append(f".named({value_text(name, self.where(expr))})")
         for key, value in explicit.items():
             if not key.isidentifier() or keyword.iskeyword(key):
-                raise UnprintableError(f"{self.where(expr)}: the annotation {key!r} cannot be written as a keyword")
+                raise UnprintableError(
+                    f"{self.where(expr)}: the annotation {key!r} cannot be written as a keyword",
+                    hint="use a Python name as its key",
+                )
             parts.append(f".annotated({key}={value_text(value, self.where(expr))})")
         return f"{phrase.operand}{''.join(parts)}" if parts else phrase.text
 
@@ -173,7 +176,7 @@ class _Printer:
                 return Phrase(f"rasp.Aggregate({', '.join(children)}{default})")
             case SelectorWidth():
                 return Phrase(f"rasp.SelectorWidth({children[0]})")
-        raise UnprintableError(f"{where} is no expression of the language")
+        raise UnprintableError(f"{where} is no expression of the language", hint="build programs with tracr.rasp")
 
     def pair(self, expr: SequenceMap, fst: str, snd: str) -> Phrase:
         """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""

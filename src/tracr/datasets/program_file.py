@@ -110,7 +110,7 @@ def _parse(line: bytes, path: str | Path, number: int) -> Record:
     try:
         data = json.loads(line)
         if not isinstance(data, dict):
-            raise FormatError("it is not an object")
+            raise FormatError("it is not an object", hint="each line is a JSON object")
         check = data.pop(CHECK, None)
         record = Record.from_json(data)
         known = record.to_json()

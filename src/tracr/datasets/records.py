@@ -95,7 +95,9 @@ class Record:
                 None if data["refused"] is None else Refusal(**data["refused"]),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f"this is not the record of a program: {type(error).__name__}: {error}") from None
+            raise FormatError(
+                f"this is not the record of a program: {type(error).__name__}: {error}", hint="sample the programs anew"
+            ) from None
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tracr.datasets.shards import FORMAT, VERSION
 from tracr.errors import FormatError
 from tracr.model.forward import forward
 from tracr.model.outputs import Output
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.parameters import Parameters
 from tracr.model.saving.values_json import decode_value
 from tracr.model.vocabulary import Vocabulary
 from tracr.rasp.annotations import Encoding
@@ -30,7 +30,7 @@ __all__ = ["StoredModel", "read_models", "read_sidecar"]
 
 @dataclass(frozen=True, eq=False)
 class StoredModel:
-    """A model of a shard: its weights by TransformerLens name, and its entry in the JSON file."""
+    """A model of a shard: its weights by TransformerLens name, embedding first, and its entry in the JSON file."""
 
     entry: Mapping[str, Any]
     weights: Mapping[str, NDArray[np.float32]]
@@ -65,23 +65,15 @@ class StoredModel:
     @cached_property
     def parameters(self) -> Parameters:
         """The weights, layer by layer."""
-        names = [field.name for field in fields(LayerParameters)]
-        layers = []
-        for number in range(self.entry["config"]["n_layers"]):
-            parts = ["mlp" if name.endswith(("in", "out")) else "attn" for name in names]
-            found = (self.weights[f"blocks.{number}.{part}.{name}"] for part, name in zip(parts, names, strict=True))
-            layers.append(LayerParameters(*found))
-        return Parameters(
-            self.weights["embed.W_E"], self.weights["pos_embed.W_pos"], tuple(layers), self.weights["unembed.W_U"]
-        )
+        return Parameters.of(self.weights)
 
     def __call__(self, tokens: Sequence[Value]) -> list[Value]:
         """The program's output on `tokens` (no BOS)."""
-        ids, _, (real,) = self.vocabulary.encode([tokens])
+        ids, (given,), (real,) = self.vocabulary.encode([tokens])
         logits = np.asarray(forward(self.parameters, ids, np, causal=self.entry["causal"]))
         output = _output(*self.entry["outputs"])
         decoded = output.decode(output.codes(logits[0, 1 : real + 1])).tolist()
-        return [*decoded, *[self.vocabulary.pad] * (len(tokens) - real)]
+        return [*decoded, *[self.vocabulary.pad] * (given - real)]
 
 
 def _output(data: Mapping[str, Any]) -> Output:
@@ -102,14 +94,26 @@ def read_models(folder: str | Path) -> Iterator[StoredModel]:
         sidecar = read_sidecar(path)
         weights = path.with_suffix(".safetensors").read_bytes()
         if hashlib.sha256(weights).hexdigest() != sidecar["weights"]["sha256"]:
-            raise FormatError(f"{path.with_suffix('.safetensors')} was changed after it was written")
+            raise FormatError(
+                f"{path.with_suffix('.safetensors')} was changed after it was written", hint="make the shard anew"
+            )
         tensors: dict[int, dict[str, NDArray[np.float32]]] = {}
         for key, array in safetensors.numpy.load(weights).items():
             number, _, name = key.partition(".")
             tensors.setdefault(int(number), {})[name] = array
         for entry in sidecar["programs"]:
             if entry["status"] == "compiled":
-                yield StoredModel(entry, tensors[entry["id"]])
+                yield StoredModel(entry, _in_order(path, tensors.get(entry["id"], {})))
+
+
+def _in_order(path: Path, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+    """The weights from the embedding to the unembedding; safetensors has an order of its own."""
+    try:
+        return dict(Parameters.of(weights).named())
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(
+            f"{path.with_suffix('.safetensors')} lacks weights of a model that {path} lists", hint="make the shard anew"
+        ) from None
 
 
 def read_sidecar(path: str | Path) -> dict[str, Any]:
@@ -119,7 +123,12 @@ def read_sidecar(path: str | Path) -> dict[str, Any]:
         given = (data["format"], data["version"])
         data["settings"], data["weights"]["sha256"], [entry["status"] for entry in data["programs"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} does not describe a shard: {type(error).__name__}: {error}") from None
+        raise FormatError(
+            f"{path} does not describe a shard: {type(error).__name__}: {error}", hint="make the shard anew"
+        ) from None
     if given != (FORMAT, VERSION):
-        raise FormatError(f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}")
+        raise FormatError(
+            f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}",
+            hint="make the shard anew",
+        )
     return data

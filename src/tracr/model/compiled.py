@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from tracr import arguments
 from tracr.adapters import adapter
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction
@@ -20,7 +21,7 @@ from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Aggregation, Typed
 from tracr.craft.numerics import OUTPUT_TOLERANCE
-from tracr.errors import InputError, TracrError, UnknownName
+from tracr.errors import InputError, UnknownName
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
 from tracr.model.kernel import Kernel
@@ -31,11 +32,12 @@ from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
 from tracr.model.setting import Intervention
-from tracr.model.tensors import as_tensor, namespace_of
+from tracr.model.tensors import as_tensor, namespace_of, stream_of
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
-from tracr.rasp.values import Value
+from tracr.model.weights import read_array
+from tracr.rasp.values import Value, short_repr
 from tracr.threads import blas_threads, in_threads
 
 if TYPE_CHECKING:
@@ -67,8 +69,10 @@ class Run(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
             return self.activations[name]
-        except KeyError:
-            raise UnknownName(f"no activation {name!r}", hint=f"there are {', '.join(self.activations)}") from None
+        except Exception:  # a name that is not there, or none that could be
+            raise UnknownName(
+                f"no activation {short_repr(name)}", hint=f"there are {', '.join(self.activations)}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.activations)
@@ -173,7 +177,8 @@ class CompiledModel:
 
         The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
         """
-        return self.basis.get(stream, range(self.construction.width))
+        width = self.basis.size if isinstance(self.basis, Axes) else len(self.basis.read)
+        return self.basis.get(stream_of(stream, width), range(self.construction.width))
 
     @cached_property
     def plain(self) -> CompiledModel:
@@ -202,7 +207,7 @@ class CompiledModel:
         """
         from tracr.model.variants.rotation import rotated
 
-        return rotated(self, seed)
+        return rotated(self, arguments.whole("seed", seed))
 
     def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
         """The model with Gaussian noise on every weight.
@@ -211,7 +216,7 @@ class CompiledModel:
         """
         from tracr.model.variants.noise import with_noise
 
-        return with_noise(self, scale, seed)
+        return with_noise(self, scale, arguments.whole("seed", seed))
 
     def with_layer_norm(self) -> CompiledModel:
         """The same model for an architecture with layer norms, which change nothing but have to be there."""
@@ -243,6 +248,19 @@ class CompiledModel:
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
         )
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """How it is pickled: as its tabulated program and its weights, without the user's functions."""
+        from tracr.model.saving.pickling import pickled  # only who pickles needs it
+
+        return pickled(self)
+
+    def __copy__(self) -> Self:
+        return replace(self)
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """The model with weights of its own; what never changes is shared."""
+        return replace(self, parameters=self.parameters.map(np.copy))
 
     def _repr_html_(self) -> str:
         from tracr.viz.notebook import model_html  # only notebooks ask for it
@@ -277,11 +295,10 @@ class CompiledModel:
             "construct": self.construction,
             "variables": self.variables,
         }
+        arguments.one_of("stage", stage, [*stages, "assemble"])
         if stage == "assemble":
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
             return "\n".join([repr(self), *shapes])
-        if stage not in stages:
-            raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
         return str(stages[stage].show())
 
     @property
@@ -396,18 +413,19 @@ class CompiledModel:
         """
         from tracr.model.weights import with_weights
 
-        return with_weights(self, weights, attn_scale)
+        return with_weights(self, weights, arguments.number("attn_scale", attn_scale, above=0))
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
         """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
 
         The result is true if nothing differs, and prints as a report; a counterexample is shrunk to the shortest.
         """
-        return verify(self, budget, seed, progress)
+        budget, seed = arguments.whole("budget", budget, 1), arguments.whole("seed", seed)
+        return verify(self, budget, seed, arguments.flag("progress", progress))
 
     def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
         """The weights in another float type, in which the model is proved to be right; in any one without `check`."""
-        if check:
+        if arguments.flag("check", check):
             require_format(self, dtype)
         name = format_of(dtype)
         if name not in self._cast:
@@ -426,7 +444,7 @@ class CompiledModel:
         Bounds on rounding errors are computed for all inputs up to `budget`, else for a sample of some 200. The result
         is true if they prove every answer, and prints as a report. `tracr.model.rounding` has the proof.
         """
-        if budget != BUDGET:
+        if arguments.whole("budget", budget, 1) != BUDGET:
             return check_format(self, dtype, budget)
         key = str(dtype)
         if key not in self._formats:
@@ -435,6 +453,7 @@ class CompiledModel:
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        ids, hook = self._ids(ids), arguments.function("hook", hook)
         if hook is None and (kernel := self._kernel(dtype)):
             return self._checked(*kernel.logits(ids))
         rows = self._rows(ids) if hook is None else max(1, len(ids))
@@ -447,11 +466,16 @@ class CompiledModel:
 
     def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
         """What each output is for ids [batch, position] that start with BOS, as codes into its domain."""
+        ids = self._ids(ids)
         kernel = self._kernel(dtype)
         if kernel is None:
             logits = self.logits(ids, dtype)
             return [output.codes(logits) for output in self.outputs]
         return self._checked(*kernel.codes(ids))
+
+    def _ids(self, ids: Any) -> NDArray[np.int64]:
+        """Ids that the model can take, or an error."""
+        return self.vocabulary.checked_ids(ids, len(self.parameters.W_pos))
 
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
         """The pass for who does not look at the activations, where there is one."""
@@ -499,14 +523,18 @@ class CompiledModel:
         return max(1, CHUNK // max(1, int(per_row)))
 
     def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
-        """The program's output on `tokens` (no BOS); a list of sequences gives a list of outputs.
+        """The program's output on an input (no BOS); a batch, a list of inputs, gives a list of outputs.
+
+        A string is one input: its characters are the tokens. In a list, lists and arrays are inputs, and so are tuples
+        unless the vocabulary has a tuple; everything else is a token, every string too. So `model(["ab", "c"])` is one
+        input of two tokens, whatever the vocabulary; a batch of two is `model([list("ab"), list("c")])`.
 
         Positions that hold PAD give PAD. With several outputs the result is a dict.
         """
         kernel = self._kernel(dtype)
         if kernel is not None and (found := kernel.answer(tokens)) is not None:
             return found
-        batch, single = self._batch(tokens)
+        batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         decoded = self._decode(self.codes(ids, dtype), given, real)
         return decoded[0] if single else decoded
@@ -528,8 +556,9 @@ class CompiledModel:
 
         With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
         """
-        batch, single = self._batch(tokens)
+        batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
+        hook = arguments.function("hook", hook)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
         inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
@@ -552,20 +581,20 @@ class CompiledModel:
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
-        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
-        return self.vocabulary.encode(self._batch(tokens)[0])[0]
+        """Ids [batch, position] of an input or a batch (see `__call__`), with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self.vocabulary.inputs(tokens)[0])[0]
 
     def values(self, logits: Any, ids: Any) -> list[Any]:
         """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
-        from tracr.model.weights import as_numpy
-
-        tokens = (np.cumsum(as_numpy(ids)[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
-        return self.decode(as_numpy(logits), tokens, tokens)
-
-    def _batch(self, tokens: Sequence[Any]) -> tuple[Sequence[Sequence[Value]], bool]:
-        if self.vocabulary.is_batch(tokens):
-            return tokens, False
-        return [tokens], True
+        given, found = self._ids(ids), read_array("logits", logits, error=InputError)
+        expected = (*given.shape, self.parameters.W_U.shape[1])
+        if found.shape != expected or found.dtype.kind in "OSU":
+            raise InputError(
+                f"the logits of these ids are numbers of shape {expected}, not {found.dtype} of shape {found.shape}",
+                hint="pass what the model gives for the same ids, every position of it",
+            )
+        tokens = (np.cumsum(given[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(found, tokens, tokens)
 
     def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""

@@ -101,7 +101,10 @@ class CategoricalEncoder(Encoder):
         if self.enforce_bos and (not len(inputs) or inputs[0] != self.bos_token):
             raise missing_bos(self.bos_token, list(inputs))
         if self.max_seq_len is not None and len(inputs) > self.max_seq_len:
-            raise InputError(f"the input has {len(inputs)} values, the encoder takes at most {self.max_seq_len}")
+            raise InputError(
+                f"the input has {len(inputs)} values, the encoder takes at most {self.max_seq_len}",
+                hint="compile with a larger max_seq_len",
+            )
         for value in inputs:
             try:
                 known = value in self.encoding_map
@@ -145,7 +148,9 @@ class InputEncoder(CategoricalEncoder):
         try:
             tokens = list(inputs)
         except TypeError:
-            raise InputError(f"the input must be a list of tokens, not {inputs!r}") from None
+            raise InputError(
+                f"the input must be a list of tokens, not {inputs!r}", hint="pass a list of tokens"
+            ) from None
         if not tokens or tokens[0] != self.bos_token:
             raise missing_bos(self.bos_token, tokens)
         ids, _ = self.vocabulary.encode_one(tokens[1:])

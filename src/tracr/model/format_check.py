@@ -62,7 +62,7 @@ class FormatCheck:
 
 def check_format(model: CompiledModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
     """Bounds on the rounding errors in a format for all inputs up to `budget`, else for a sample of some 200."""
-    name = dtype if dtype in SHORT else format_of(dtype)
+    name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return FormatCheck(name, 0, True, 0, 0.0, None)
     if model.norm is not None:
@@ -116,7 +116,7 @@ def _certain(output: Output, logits: Bounded) -> Array:
 
 def require_format(model: CompiledModel, dtype: Any) -> None:
     """Refuse a format in which the model is not proved to be right; warn where that was not checked on all inputs."""
-    name = dtype if dtype in SHORT else format_of(dtype)
+    name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return
     found = model.check_format(name)

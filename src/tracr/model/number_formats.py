@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracr.errors import InputError
+from tracr.rasp.values import short_repr
 
 __all__ = ["LONG", "SHORT", "Format", "format_of"]
 
@@ -54,8 +55,8 @@ def format_of(dtype: Any) -> str:
     """
     name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if name not in (*LONG, *SHORT):
-        with contextlib.suppress(TypeError):
+        with contextlib.suppress(Exception):  # numpy raises several
             name = np.dtype(dtype).name
     if name in (*LONG, *SHORT) and name != "tf32":
         return name
-    raise InputError(f"{dtype!r} is not a type weights could have", hint="pass float32 or float64")
+    raise InputError(f"{short_repr(dtype)} is not a type weights could have", hint="pass float32 or float64")

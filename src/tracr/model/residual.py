@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import TracrError, UnknownName
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, short_repr
 
 __all__ = ["Dimension", "Residual", "residual_of", "time_of"]
 
@@ -54,6 +55,8 @@ def time_of(hook: str) -> int:
     >>> time_of("hook_embed"), time_of("blocks.1.hook_resid_pre"), time_of("blocks.1.hook_resid_post")
     (-1, 1, 3)
     """
+    if not isinstance(hook, str):
+        raise UnknownName(f"{short_repr(hook)} is no activation", hint="such as 'blocks.0.hook_resid_post'")
     if hook in ("hook_embed", "hook_pos_embed"):
         return -1
     parts = hook.split(".")
@@ -107,7 +110,14 @@ class Residual:
                 if dimension.label == key:
                     return dimension
             raise TracrError(f"the residual stream has no dimension {key!r}", hint=f"it has {', '.join(self.labels)}")
-        turns = [dimension for dimension in self.dimensions if dimension.index == range(len(self))[key]]
+        try:
+            index = range(len(self))[operator.index(key)]
+        except (TypeError, IndexError):
+            raise UnknownName(
+                f"the residual stream has no dimension {short_repr(key)}",
+                hint=f"it has {len(self)}, counted from 0; or ask by label",
+            ) from None
+        turns = [dimension for dimension in self.dimensions if dimension.index == index]
         if len(turns) > 1:
             order = sorted(turns, key=lambda dimension: dimension.since)
             raise TracrError(
@@ -118,10 +128,13 @@ class Residual:
 
     def of(self, variable: str) -> tuple[Dimension, ...]:
         """The dimensions of one variable."""
-        found = tuple(dimension for dimension in self.dimensions if dimension.variable == variable)
+        known = isinstance(variable, str)
+        found = tuple(dimension for dimension in self.dimensions if known and dimension.variable == variable)
         if not found:
             names = dict.fromkeys(dimension.variable for dimension in self.dimensions)
-            raise TracrError(f"no variable {variable!r} in the residual stream", hint=f"it has {', '.join(names)}")
+            raise TracrError(
+                f"no variable {short_repr(variable)} in the residual stream", hint=f"it has {', '.join(names)}"
+            )
         return found
 
     def indices(self, variable: str) -> list[int]:

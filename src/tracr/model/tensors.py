@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_tensor", "like", "namespace_of", "replaced"]
+from tracr.errors import InputError
+
+__all__ = ["as_tensor", "like", "namespace_of", "replaced", "stream_of"]
 
 Tensor = Any
 
@@ -28,6 +30,21 @@ def as_tensor(tensor: Tensor) -> Tensor:
         return tensor
     array = np.asarray(tensor)
     return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
+
+
+def stream_of(tensor: Tensor, width: int) -> Tensor:
+    """A residual stream [..., width] that a user gave, or an error."""
+    try:
+        stream = as_tensor(tensor)
+        shape = tuple(stream.shape)
+    except Exception:  # no numbers, or rows of different lengths
+        shape = ()
+    if shape[-1:] != (width,):
+        raise InputError(
+            f"a residual stream has {width} numbers in its last axis, not the shape {shape}",
+            hint='pass an activation such as model.run(tokens)["blocks.0.hook_resid_post"]',
+        )
+    return stream
 
 
 def namespace_of(tensor: Tensor) -> Any:

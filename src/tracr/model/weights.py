@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.errors import FormatError
+from tracr.errors import FormatError, TracrError
 from tracr.model.parameters import Parameters
 from tracr.model.uniform import Sizes, layer_shapes, resized
+from tracr.rasp.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["as_numpy", "with_weights"]
+__all__ = ["as_numpy", "read_array", "with_weights"]
 
 Array = NDArray[Any]
 BUFFERS = (".mask", ".IGNORE")  # what TransformerLens 2 and 3 keep among their weights
@@ -31,8 +32,22 @@ def as_numpy(tensor: Any) -> Array:
     return np.asarray(tensor)
 
 
+def read_array(what: str, tensor: Any, *, error: type[TracrError]) -> Array:
+    """An array that a user gave."""
+    try:
+        return as_numpy(tensor)
+    except Exception as problem:  # rows of different lengths, a tensor without memory
+        hint = "pass an array or a tensor, or rows of one length"
+        raise error(f"{what} cannot be read as an array: {type(problem).__name__}", hint=hint) from problem
+
+
 def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
     """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
+    if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
+        raise FormatError(
+            f"weights must map names to arrays, not {short_repr(weights)}",
+            hint="pass a state dict with the names that model.parameters.named() has",
+        )
     own = model.parameters
     given = Parameters.of(_read(weights, own))
     sizes = _sizes(given, own)
@@ -49,9 +64,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
     """The weights in float64, if they are all there, finite, and for the same tokens, positions and dimensions."""
-    given = {
-        name: as_numpy(tensor).astype(np.float64) for name, tensor in weights.items() if not name.endswith(BUFFERS)
-    }
+    given = {name: _as_float64(name, tensor) for name, tensor in weights.items() if not name.endswith(BUFFERS)}
     if not given.get("unembed.b_U", np.ones(1)).any():
         del given["unembed.b_U"]
     wanted = dict(own.named())
@@ -63,10 +76,19 @@ def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
         )
     for name, array in given.items():
         if not np.isfinite(array).all():
-            raise FormatError(f"{name} has weights that are not finite")
+            raise FormatError(
+                f"{name} has weights that are not finite", hint="the training diverged: use an earlier state"
+            )
         if not name.startswith("blocks") and array.shape != wanted[name].shape:
             raise _other_shape(name, array, wanted[name].shape)
     return given
+
+
+def _as_float64(name: str, tensor: Any) -> Array:
+    try:
+        return read_array(name, tensor, error=FormatError).astype(np.float64)
+    except (TypeError, ValueError):
+        raise FormatError(f"{name} is no array of numbers", hint="pass arrays or tensors of floats") from None
 
 
 def _sizes(given: Parameters, own: Parameters) -> list[Sizes]:

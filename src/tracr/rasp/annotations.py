@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracr.errors import ExpressionError
+from tracr.rasp.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.rasp.expressions import RASPExpr, SOp
@@ -50,6 +51,7 @@ class Encoding(enum.Enum):
 
 def default_name(expr: RASPExpr) -> str:
     """A name for the kind of expression: `map`, `aggregate`, ..."""
+    _check_expression(expr)
     return type(expr).default_name
 
 
@@ -65,10 +67,17 @@ def _is_sop(expr: object) -> bool:
     return isinstance(expr, SOp)
 
 
+def _check_expression(expr: object) -> None:
+    from tracr.rasp.expressions import RASPExpr
+
+    if not isinstance(expr, RASPExpr):
+        raise ExpressionError(f"{short_repr(expr)} is not an expression", hint="build one with tracr.rasp")
+
+
 def _check_sop(expr: object) -> None:
     if not _is_sop(expr):
         raise ExpressionError(
-            f"only an s-op has an encoding, not {expr!r}", hint="annotate the s-op that reads the selector"
+            f"only an s-op has an encoding, not {short_repr(expr)}", hint="annotate the s-op that reads the selector"
         )
 
 
@@ -113,6 +122,7 @@ class Annotations(Mapping[str, Any]):
 
 def annotate(expr: E, **annotations: Any) -> E:
     """A copy of `expr` with the annotations added."""
+    _check_expression(expr)
     return expr.annotated(**annotations)
 
 

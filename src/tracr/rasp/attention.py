@@ -11,7 +11,7 @@ from tracr.errors import ExpressionError
 from tracr.rasp.base import RASPExpr, checked, checked_function, items
 from tracr.rasp.elementwise import Full, SOp, indices, tokens
 from tracr.rasp.functions import Function, function_name
-from tracr.rasp.values import Value, as_value
+from tracr.rasp.values import Value, as_value, short_repr
 
 __all__ = [
     "Aggregate",
@@ -78,6 +78,16 @@ class Select(Selector):
         return [function_name(self.predicate)]
 
 
+def _cell(value: Any) -> bool:
+    try:
+        return bool(value)
+    except Exception as error:
+        raise ExpressionError(
+            f"a cell of ConstantSelector is {short_repr(value)}, which is neither true nor false: {error}",
+            hint="give booleans",
+        ) from None
+
+
 class ConstantSelector(Selector):
     """A fixed matrix, row = query and column = key, for inputs of exactly its size.
 
@@ -92,9 +102,12 @@ class ConstantSelector(Selector):
 
     def __init__(self, value: Sequence[Sequence[bool]], check_length: bool = True) -> None:
         owner = "ConstantSelector"
-        rows = tuple(tuple(bool(cell) for cell in items(row, owner)) for row in items(value, owner))
+        rows = tuple(tuple(_cell(cell) for cell in items(row, owner)) for row in items(value, owner))
         if any(len(row) != len(rows) for row in rows):
-            raise ExpressionError(f"ConstantSelector needs a square matrix, got rows of {[len(r) for r in rows]}")
+            raise ExpressionError(
+                f"ConstantSelector needs a square matrix, got rows of {short_repr([len(row) for row in rows])}",
+                hint="give a row of booleans for every query, as long as there are rows",
+            )
         self._set(value=rows, check_length=check_length)
 
     def _details(self) -> list[str]:

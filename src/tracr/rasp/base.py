@@ -8,14 +8,14 @@ import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
 from tracr.rasp.functions import Function
-from tracr.rasp.values import Program, Value
+from tracr.rasp.values import Program, Value, short_repr
 
-__all__ = ["RASPExpr", "checked", "checked_function", "items"]
+__all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 
 _numbers = itertools.count(1)
 
@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 class RASPExpr(Program, abc.ABC):
     """Base of s-ops and selectors."""
 
-    __slots__ = ("__number", "__weakref__", "_explicit", "children", "origin")
+    __slots__ = ("__number", "__weakref__", "_explicit", "children", "depth", "origin")
     default_name: ClassVar[str] = "expr"
     a_kind: ClassVar[str] = "an expression"  # these three for error messages
     how_to_make_one: ClassVar[str] = ""
@@ -32,12 +32,15 @@ class RASPExpr(Program, abc.ABC):
     __number: int
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
+    depth: int
+    """How many expressions stand above each other below this one: 0 if it has no children."""
     origin: str
     """Where it was written: `file.py:12` or `file.rasp:3:5`, or empty if not in a file."""
 
     def _set(self, *children: RASPExpr, **fields: object) -> None:
         """Fill the fields, once, at construction."""
-        for name, value in {"_explicit": {}, "children": children, "origin": _origin(), **fields}.items():
+        own = {"_explicit": {}, "children": children, "depth": _depth(children), "origin": _origin(), **fields}
+        for name, value in own.items():
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -52,6 +55,15 @@ class RASPExpr(Program, abc.ABC):
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    def __reduce_ex__(self, protocol: object) -> str | tuple[Any, ...]:
+        from tracr.rasp.pickling import reduced
+
+        return reduced(self)
+
+    def fields(self) -> dict[str, Any]:
+        """Everything it consists of, by name."""
+        return {slot: getattr(self, slot) for slot in _slots(type(self))} | getattr(self, "__dict__", {})
+
     def __call__(self, xs: Sequence[Value]) -> Any:
         """Evaluate on the input `xs` with the reference interpreter (bidirectional)."""
         from tracr.rasp.interpreter import evaluate
@@ -65,7 +77,7 @@ class RASPExpr(Program, abc.ABC):
 
     def annotation(self, key: str) -> Any:
         """What was annotated under a key, `None` if nothing was."""
-        return self._explicit.get(key)
+        return self._explicit.get(key) if isinstance(key, str) else None
 
     @property
     def name(self) -> str:
@@ -104,15 +116,12 @@ class RASPExpr(Program, abc.ABC):
 
     def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
         """A copy that reads other expressions: each child is replaced by what `children` has for it."""
-        fields = ((slot, getattr(self, slot)) for slot in _slots(type(self)))
-        read = {slot: children[value] for slot, value in fields if isinstance(value, RASPExpr)}
-        return self._twin(**read, children=tuple(children[child] for child in self.children))
+        read = {slot: children[value] for slot, value in self.fields().items() if isinstance(value, RASPExpr)}
+        now = tuple(children[child] for child in self.children)
+        return self._twin(**read, children=now, depth=_depth(now))
 
     def _twin(self, **changed: object) -> Self:
-        twin = object.__new__(type(self))
-        for slot in _slots(type(self)):
-            object.__setattr__(twin, slot, changed[slot] if slot in changed else getattr(self, slot))
-        return twin
+        return expression_of(type(self), {**self.fields(), **changed})
 
     def _repr_svg_(self) -> str | None:
         """How a notebook shows it: computed on an example."""
@@ -129,6 +138,21 @@ class RASPExpr(Program, abc.ABC):
         text = f"{type(self).__name__}({', '.join(inner)})" if inner else self.name
         given = self._explicit.get(NAME)
         return f"{text}.named({given!r})" if given is not None and inner else text
+
+
+E = TypeVar("E", bound=RASPExpr)
+
+
+def expression_of(kind: type[E], fields: Mapping[str, object]) -> E:
+    """The expression of this kind that consists of these fields."""
+    expr = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(expr, name, value)
+    return expr
+
+
+def _depth(children: Sequence[RASPExpr]) -> int:
+    return max((child.depth + 1 for child in children), default=0)
 
 
 @functools.cache
@@ -158,7 +182,7 @@ def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
         hint = kind.how_to_turn_into_one
     elif callable(expr):
         hint = f"a function comes first in Map and SequenceMap, last in Select; {hint}"
-    raise ExpressionError(f"{role} of {owner} must be {kind.a_kind}, not {expr!r}", hint=hint)
+    raise ExpressionError(f"{role} of {owner} must be {kind.a_kind}, not {short_repr(expr)}", hint=hint)
 
 
 def items(value: Any, owner: str) -> list[Any]:
@@ -166,11 +190,12 @@ def items(value: Any, owner: str) -> list[Any]:
     try:
         return list(value)
     except TypeError:
-        raise ExpressionError(f"{owner} needs a list of values, not {value!r}") from None
+        hint = f"write {owner}([...])"
+        raise ExpressionError(f"{owner} needs a list of values, not {short_repr(value)}", hint=hint) from None
 
 
 def checked_function(f: object, owner: str) -> Function:
     """`f`, if it can be called."""
     if not callable(f):
-        raise ExpressionError(f"the function of {owner} must be callable, not {f!r}", hint="pass a lambda")
+        raise ExpressionError(f"the function of {owner} must be callable, not {short_repr(f)}", hint="pass a lambda")
     return f

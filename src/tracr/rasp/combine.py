@@ -6,10 +6,13 @@ Over the same keys and queries a combination is one predicate, so one `Select`. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
+from tracr.arguments import flag
+from tracr.errors import ExpressionError
 from tracr.rasp.expressions import Full, Select, Selector, SelectorAnd, SelectorNot, SelectorOr, SOp
-from tracr.rasp.functions import Function
+from tracr.rasp.functions import OPERATORS, Function, Printed, function_name
 from tracr.rasp.values import Value
 
 __all__ = ["selector_and", "selector_not", "selector_or"]
@@ -17,32 +20,73 @@ __all__ = ["selector_and", "selector_not", "selector_or"]
 
 def selector_and(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
     """Selected by both; one `Select` where the inputs allow it and `simplify`."""
-    merged = _merge(fst, snd, lambda a, b: a and b) if simplify else None
+    merged = _merge(fst, snd, "both") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorAnd(fst, snd) if merged is None else merged
 
 
 def selector_or(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
     """Selected by either; one `Select` where the inputs allow it and `simplify`."""
-    merged = _merge(fst, snd, lambda a, b: a or b) if simplify else None
+    merged = _merge(fst, snd, "either") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorOr(fst, snd) if merged is None else merged
 
 
 def selector_not(inner: Selector, simplify: bool = True) -> Selector:
     """Selected where `inner` is not; one `Select` where `inner` is one and `simplify`."""
-    if simplify and isinstance(inner, Select):
-        predicate = inner.predicate
-        return Select(inner.keys, inner.queries, lambda key, query: not predicate(key, query))
+    if flag("simplify", simplify, error=ExpressionError) and isinstance(inner, Select):
+        return Select(inner.keys, inner.queries, Negated(inner.predicate))
     return SelectorNot(inner)
 
 
-def _merge(fst: Selector, snd: Selector, combine: Callable[[bool, bool], bool]) -> Select | None:
+@dataclass(frozen=True)
+class Negated(Printed):
+    """Where a predicate does not hold."""
+
+    predicate: Function
+
+    def __call__(self, key: Value, query: Value) -> bool:
+        return not self.predicate(key, query)
+
+    def __str__(self) -> str:
+        return f"not {function_name(self.predicate)}"
+
+
+@dataclass(frozen=True)
+class Filled(Printed):
+    """A predicate with constant keys or queries filled in: each a tuple, empty if it is not constant."""
+
+    predicate: Function
+    keys: tuple[Value, ...]
+    queries: tuple[Value, ...]
+
+    def __call__(self, key: Value, query: Value) -> bool:
+        return bool(self.predicate(*(self.keys or (key,)), *(self.queries or (query,))))
+
+    def __str__(self) -> str:
+        return function_name(self.predicate)
+
+
+@dataclass(frozen=True)
+class Merged(Printed):
+    """Where both predicates hold, or either."""
+
+    which: Literal["both", "either"]
+    first: Filled
+    second: Filled
+
+    def __call__(self, key: Value, query: Value) -> bool:
+        return bool(OPERATORS[self.which](self.first(key, query), self.second(key, query)))
+
+    def __str__(self) -> str:
+        return f"{self.which} of two predicates"
+
+
+def _merge(fst: Selector, snd: Selector, which: Literal["both", "either"]) -> Select | None:
     if not (isinstance(fst, Select) and isinstance(snd, Select)):
         return None
     keys, queries = _common(fst.keys, snd.keys), _common(fst.queries, snd.queries)
     if keys is None or queries is None:
         return None
-    first, second = _at(fst), _at(snd)
-    return Select(keys, queries, lambda key, query: combine(first(key, query), second(key, query)))
+    return Select(keys, queries, Merged(which, _filled(fst), _filled(snd)))
 
 
 def _common(fst: SOp, snd: SOp) -> SOp | None:
@@ -52,16 +96,7 @@ def _common(fst: SOp, snd: SOp) -> SOp | None:
     return snd if isinstance(fst, Full) else None
 
 
-def _at(select: Select) -> Function:
+def _filled(select: Select) -> Filled:
     """The predicate with constant keys and queries filled in."""
-    predicate, keys, queries = select.predicate, select.keys, select.queries
-
-    def filled(key: Value, query: Value) -> bool:
-        return bool(
-            predicate(
-                keys.fill if isinstance(keys, Full) else key,
-                queries.fill if isinstance(queries, Full) else query,
-            )
-        )
-
-    return filled
+    keys, queries = ((side.fill,) if isinstance(side, Full) else () for side in (select.keys, select.queries))
+    return Filled(select.predicate, keys, queries)

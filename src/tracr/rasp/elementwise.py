@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from tracr.arguments import flag
 from tracr.errors import ExpressionError
 from tracr.rasp.base import RASPExpr, checked, checked_function, items
 from tracr.rasp.functions import (
@@ -15,10 +16,10 @@ from tracr.rasp.functions import (
     ConstantOperator,
     Function,
     UnaryOperator,
+    WeightedSum,
     function_name,
 )
-from tracr.rasp.rational import weighted_sum
-from tracr.rasp.values import Value, as_value, is_number
+from tracr.rasp.values import Value, as_value, is_number, short_repr
 
 __all__ = [
     "ConstantSOp",
@@ -58,7 +59,8 @@ class SOp(RASPExpr):
         if isinstance(other, SOp):
             return SequenceMap(BinaryOperator(symbol), self, other)
         if isinstance(other, RASPExpr):
-            raise ExpressionError(f"{symbol} between the s-op {self!r} and the selector {other!r} has no meaning")
+            what = f"{symbol} between the s-op {self!r} and the selector {other!r} has no meaning"
+            raise ExpressionError(what, hint=self.how_to_turn_into_one)
         return Map(ConstantOperator(symbol, as_value(other, where="a constant in an expression"), reflected), self)
 
     def __lt__(self, other: object) -> SOp:
@@ -141,12 +143,18 @@ class SOp(RASPExpr):
 
 
 class _Source(SOp):
-    """An s-op that is made of no other; all of a kind mean the same, so they have one label."""
+    """An s-op that is made of no other; all of a kind mean the same, so they have one label.
+
+    The three that this module names are themselves in every process.
+    """
 
     __slots__ = ()
 
     def __init__(self) -> None:
         self._set()
+
+    def __reduce_ex__(self, protocol: object) -> str | tuple[Any, ...]:
+        return self.default_name if globals()[self.default_name] is self else super().__reduce_ex__(protocol)
 
     @property
     def label(self) -> str:
@@ -228,7 +236,7 @@ class Map(SOp):
     def __init__(self, f: Callable[[Any], Any], inner: SOp, simplify: bool = True) -> None:
         inner = checked(inner, SOp, "the input", "Map")
         function = checked_function(f, "Map")
-        if simplify and isinstance(inner, Map):
+        if flag("simplify", simplify, error=ExpressionError) and isinstance(inner, Map):
             function, inner = Composition(inner.f, function), inner.inner
         self._set(inner, f=function, inner=inner)
 
@@ -284,14 +292,18 @@ class LinearSequenceMap(SequenceMap):
     def __init__(self, fst: SOp, snd: SOp, fst_fac: float, snd_fac: float) -> None:
         facs = [as_value(fac, where="a factor of LinearSequenceMap") for fac in (fst_fac, snd_fac)]
         if not all(is_number(fac) for fac in facs):
-            raise ExpressionError(f"the factors of LinearSequenceMap must be numbers, not {fst_fac!r} and {snd_fac!r}")
+            shown = f"{short_repr(fst_fac)} and {short_repr(snd_fac)}"
+            raise ExpressionError(
+                f"the factors of LinearSequenceMap must be numbers, not {shown}",
+                hint="write rasp.LinearSequenceMap(fst, snd, 2, -1), for example",
+            )
         first, second = facs
-        super().__init__(lambda x, y: weighted_sum(first, x, second, y), fst, snd)
+        super().__init__(WeightedSum(first, second), fst, snd)
         object.__setattr__(self, "fst_fac", first)
         object.__setattr__(self, "snd_fac", second)
 
     def _details(self) -> list[str]:
-        return [f"{self.fst_fac!r} x + {self.snd_fac!r} y"]
+        return [str(self.f)]
 
 
 tokens = Tokens()

@@ -7,9 +7,10 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from tracr.rasp.rational import exact_power, exactly
+from tracr.rasp.rational import exact_power, exactly, weighted_sum
 from tracr.rasp.values import LARGEST, LONGEST, Value, as_value
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Function",
     "Printed",
     "UnaryOperator",
+    "WeightedSum",
     "function_name",
 ]
 
@@ -130,6 +132,20 @@ class ConstantOperator(Printed):
         return f"{self.constant!r} {self.symbol} x" if self.reflected else f"x {self.symbol} {self.constant!r}"
 
 
+@dataclass(frozen=True)
+class WeightedSum(Printed):
+    """`first` times one value plus `second` times another."""
+
+    first: Any
+    second: Any
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return weighted_sum(self.first, x, self.second, y)
+
+    def __str__(self) -> str:
+        return f"{self.first!r} x + {self.second!r} y"
+
+
 class Composition(Printed):
     """`f` after `inner`, stopping at `None`; a linked list, so ten thousand of them do not recurse."""
 
@@ -138,6 +154,10 @@ class Composition(Printed):
     def __init__(self, inner: Function, f: Function) -> None:
         self.inner = inner
         self.f = f
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it is pickled: as a list, since `pickle` would recurse."""
+        return _composed, (self.functions(),)
 
     def functions(self) -> list[Function]:
         """The composed functions, first applied first."""
@@ -161,6 +181,10 @@ class Composition(Printed):
         functions = self.functions()
         names = [function_name(f) for f in functions[:3]]
         return " then ".join(names) + (f" then {len(functions) - 3} more" if len(functions) > 3 else "")
+
+
+def _composed(functions: list[Function]) -> Function:
+    return reduce(Composition, functions)
 
 
 class Comparison(enum.Enum):

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tracr.arguments import flag, whole
 from tracr.errors import ExpressionError
 from tracr.rasp import random_functions as fn
 from tracr.rasp.combine import selector_and, selector_not, selector_or
@@ -37,7 +38,7 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.random_functions import Kind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
 from tracr.rasp.size import Size, size_of
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, short_repr
 
 __all__ = ["random_inputs", "random_program"]
 
@@ -50,6 +51,7 @@ ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
 DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
 NUMERIC: list[Operator] = [max, min, fn.distance]
 TRIES, RESTARTS = 1_000, 10  # s-ops drawn, most of them in vain, before a program is begun anew; and how often that
+MOST = 1_000_000  # ops and positions: more are a slip of the pen
 SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
 
 
@@ -90,11 +92,22 @@ def random_program(
     >>> [len(program(xs)) for xs in random_inputs(4, [1, 2, 3], max_seq_len=4, count=4)]
     [4, 3, 2, 1]
     """
+    for name, value in (
+        ("max_seq_len", max_seq_len),
+        ("min_ops", min_ops),
+        ("max_ops", max_ops),
+        ("min_depth", min_depth),
+        ("min_selectors", min_selectors),
+    ):
+        whole(name, value, most=MOST, error=ExpressionError)
+    for name, most_of in (("max_depth", max_depth), ("max_selectors", max_selectors)):
+        whole(name, 0 if most_of is None else most_of, most=MOST, error=ExpressionError)
+    flag("composite", composite, error=ExpressionError)
     limits = Limits(tuple(vocab), max_seq_len, composite, max_mean_depth, max_values)
     least = Size(min_ops, min_depth, min_selectors)
     most = Size(max_ops, max_ops if max_depth is None else max_depth, _or_any(max_selectors))
     _check_range(least, most)
-    generator = np.random.default_rng(rng)
+    generator = _generator(rng)
     for _ in range(RESTARTS):
         drawing = _Drawing(generator, limits, least, most, printable)
         program = drawing.program(max_ops, [indices, tokens] if causal else [indices, length, tokens])
@@ -106,6 +119,17 @@ def random_program(
     )
 
 
+def _generator(seed: object) -> np.random.Generator:
+    """The random numbers that a seed stands for."""
+    try:
+        return np.random.default_rng(seed)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ExpressionError(
+            f"a seed must be an integer from 0 on, several of them, or a generator, not {short_repr(seed)}",
+            hint="write seed=1, for example",
+        ) from None
+
+
 def _or_any(most: int | None) -> int:
     return sys.maxsize if most is None else most
 
@@ -115,7 +139,9 @@ def _check_range(least: Size, most: Size) -> None:
     for name in ("ops", "depth", "selectors"):
         low, high = getattr(least, name), getattr(most, name)
         if not 0 <= low <= high:
-            raise ExpressionError(f"a program with at least {low} and at most {high} {name} cannot be")
+            raise ExpressionError(
+                f"a program with at least {low} and at most {high} {name} cannot be", hint=f"raise max_{name}"
+            )
     if least.selectors and not most.depth:
         raise ExpressionError("a program without s-ops has no selectors", hint="raise max_ops and max_depth")
 

@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tracr.errors import EvaluationError, ExpressionError, InputError
+from tracr.arguments import flag
+from tracr.errors import EvaluationError, ExpressionError, InputError, TracrError
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import (
     Aggregate,
@@ -46,7 +47,9 @@ class DefaultRASPEvaluator:
     def evaluate(self, expr: RASPExpr, xs: Sequence[Value]) -> Result:
         """The value of `expr` on the input `xs`: a list for an s-op, rows of booleans for a selector."""
         if not isinstance(expr, RASPExpr):
-            raise ExpressionError(f"only a RASP expression can be evaluated, not {expr!r}")
+            raise ExpressionError(
+                f"only a RASP expression can be evaluated, not {short_repr(expr)}", hint="build one with tracr.rasp"
+            )
         return self.evaluate_all([expr], xs)[expr]
 
     def evaluate_all(
@@ -94,6 +97,7 @@ def evaluate(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Re
     >>> evaluate(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "abc")
     ['a', 'a', 'a']
     """
+    causal = flag("causal", causal, error=EvaluationError)
     return (CausalEvaluator() if causal else DefaultRASPEvaluator()).evaluate(expr, xs)
 
 
@@ -120,6 +124,14 @@ def _describe(values: Sequence[object]) -> str:
     return ", ".join(map(short_repr, values))
 
 
+def _advice(expr: RASPExpr, error: Exception) -> str:
+    """What to write instead of a function that fails; the textual language, which has no functions, knows better."""
+    if expr.annotation(TYPED) is not None:
+        return ""
+    own = error.diagnostic.hint if isinstance(error, TracrError) else ""
+    return own or "let the function return a value (or None) there"
+
+
 def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) -> Value:
     """`f(*args)`, any failure told with the expression, the position and the values."""
     try:
@@ -128,6 +140,7 @@ def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) ->
         raise EvaluationError(
             f"{function_name(f)} failed at position {position} on {_describe(args)}: {type(error).__name__}: {error}",
             expression=expr,
+            hint=_advice(expr, error),
         ) from error
 
 
@@ -265,5 +278,7 @@ def _aggregate(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -
         return exact_mean(numbers)
     except OverflowError:
         raise EvaluationError(
-            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}", expression=expr
+            f"position {query} averages numbers too large for a float: {_describe(selected[:8])}",
+            expression=expr,
+            hint="average smaller numbers",
         ) from None

@@ -1,4 +1,15 @@
-"""The language in one namespace: `from tracr.rasp import rasp`."""
+"""The language in one namespace: `from tracr.rasp import rasp`.
+
+`tracr.rasp` is this namespace too; the package's other modules are loaded when they are asked for.
+
+>>> import tracr
+>>> tracr.rasp.programs.make_hist()("aab")
+[2, 2, 1]
+"""
+
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING
 
 from tracr.rasp import causal_eval
 from tracr.rasp.annotations import (
@@ -14,6 +25,7 @@ from tracr.rasp.annotations import (
     is_numerical,
     numerical,
 )
+from tracr.rasp.base import checked
 from tracr.rasp.combine import selector_and, selector_not, selector_or
 from tracr.rasp.expressions import (
     Aggregate,
@@ -46,9 +58,20 @@ from tracr.rasp.values import Value
 TokensType, IndicesType, LengthType = Tokens, Indices, Length
 RASPEvaluator = DefaultRASPEvaluator
 
+if TYPE_CHECKING:
+    from tracr.rasp import programs as programs
+else:
+
+    def __getattr__(name: str) -> object:
+        """Another module of the package, as `programs`."""
+        if not name.startswith("_") and importlib.util.find_spec(f"{__package__}.{name}"):
+            return importlib.import_module(f"{__package__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 def sop_not(sop: SOp) -> SOp:
     """The s-op that is true where `sop` is not: `~sop`."""
+    checked(sop, SOp, "the operand", "sop_not")
     return ~sop
 
 

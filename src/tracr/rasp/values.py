@@ -5,14 +5,17 @@ Values are compared with `==`, so `True`, `1` and `1.0` are one value. `docs/sem
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from tracr.errors import ExpressionError
+from tracr.errors import ExpressionError, TracrError
 from tracr.rasp.rational import fraction_of, rounded
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
     "Program",
     "Value",
     "as_value",
+    "comparing_values",
     "exact_mean",
     "is_number",
     "short_repr",
@@ -86,14 +90,55 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
             hint="use None for 'no value', or a finite number",
         )
     if (isinstance(value, int) and abs(value) > LARGEST) or (isinstance(value, str) and len(value) > LONGEST):
-        raise ExpressionError(f"{where} is a {type(value).__name__} that is too large to compute with")
+        raise ExpressionError(
+            f"{where} is a {type(value).__name__} that is too large to compute with", hint="use smaller values"
+        )
     try:
         hash(value)
     except TypeError:
         raise ExpressionError(
-            f"{where} is {value!r}, which is not hashable", hint="use a tuple instead of a list or a set"
+            f"{where} is {short_repr(value)}, which is not hashable", hint="use a tuple instead of a list or a set"
         ) from None
+    except Exception as error:
+        raise _incomparable(where, value, error) from error
+    try:
+        same = bool(value == value)
+    except Exception as error:
+        raise _incomparable(where, value, error) from error
+    if not same:
+        raise ExpressionError(
+            f"{where} is {short_repr(value)}, which is not equal to itself", hint="use None for 'no value'"
+        )
     return value  # type: ignore[no-any-return]
+
+
+def _incomparable(where: str, value: object, error: Exception) -> ExpressionError:
+    return ExpressionError(
+        f"{where} is {short_repr(value)}, which cannot be compared: {type(error).__name__}: {error}",
+        hint="a value's class needs a __hash__ and an __eq__ that do not raise",
+    )
+
+
+@contextlib.contextmanager
+def comparing_values() -> Iterator[None]:
+    """Tell of errors that the user's own values raise when they are hashed, compared, sorted or shown.
+
+    An error is theirs if their code is what this package called last.
+    """
+    try:
+        yield
+    except TracrError:
+        raise
+    except Exception as error:
+        modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+        roots = [module.partition(".")[0] for module in modules]
+        called = roots[len(roots) - roots[::-1].index("tracr") :] if "tracr" in roots else []
+        if sys.stdlib_module_names | {"numpy"} >= set(called):
+            raise
+        raise ExpressionError(
+            f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {modules[-1]})",
+            hint="a value's class needs methods that do not raise, whatever a value is compared with",
+        ) from error
 
 
 def exact_mean(numbers: Sequence[Number]) -> float:
@@ -131,7 +176,10 @@ def short_repr(value: object) -> str:
     >>> short_repr(10**100)
     '1000000000000000000000000000000000000...'
     """
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

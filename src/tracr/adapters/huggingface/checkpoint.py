@@ -181,7 +181,10 @@ def _mark(folder: Path) -> dict[str, Any]:
         ("format", "version", "files"), optional=("output", "numbers")
     )
     if given["version"].integer() != VERSION:
-        raise FormatError(f"{MARK} has a version that this tracr does not read, not {VERSION}")
+        raise FormatError(
+            f"{MARK} has a version that this tracr does not read, not {VERSION}",
+            hint="load it with the version of tracr that saved it",
+        )
     return given
 
 

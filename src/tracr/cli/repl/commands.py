@@ -81,11 +81,11 @@ class Commands:
         """The expression a command is about, and what else was typed."""
         name, _, more = rest.partition(" ")
         if not name:
-            raise InputError("of what? name an s-op")
+            raise InputError("of what? name an s-op", hint="type its name after the command")
         source = Source(name, "<repl>")
         value = self.runner.evaluator(source).value(read_expression(source))
         if not isinstance(value, SOp | Selector):
-            raise InputError(f"{name} is no s-op")
+            raise InputError(f"{name} is no s-op", hint="name an s-op")
         return value, more.strip()
 
     def given(self, text: str, value: object) -> list[Any]:

@@ -18,7 +18,15 @@ from tracr.compiler.domains import TWINS, Codes, Finite, finite, surely_same
 from tracr.compiler.inference.exact_sums import exact_sums
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
-from tracr.errors import CompileError, Diagnostic, FunctionError, LimitError, TracrError, TracrWarning
+from tracr.errors import (
+    CompileError,
+    Diagnostic,
+    ExpressionError,
+    FunctionError,
+    LimitError,
+    TracrError,
+    TracrWarning,
+)
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import PLAIN, Value, as_value, is_number, short_repr
@@ -36,6 +44,11 @@ class Failure:
 
     arguments: tuple[Value, ...]
     error: Exception
+
+    @property
+    def hint(self) -> str:
+        """What to write instead, if it returned what is no value."""
+        return self.error.diagnostic.hint if isinstance(self.error, ExpressionError) else ""
 
     def __str__(self) -> str:
         shown = ", ".join(map(short_repr, self.arguments))
@@ -194,7 +207,7 @@ class Caller:
             raise FunctionError(
                 f"the function raises on values that inputs take: {shown}{more}",
                 expression=self.expression,
-                hint=ADVICE[self.predicate],
+                hint=failures[0].hint or ADVICE[self.predicate],
             )
         self.reporter.warn(
             self.expression,
@@ -270,7 +283,7 @@ def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, 
         raise CompileError(
             f"the function raises on every value it can get: {function_name(caller.f)}{failures[0]}",
             expression=caller.expression,
-            hint=ADVICE[caller.predicate],
+            hint=failures[0].hint or ADVICE[caller.predicate],
         )
     values = answers.distinct if surely_same(answers.kinds - {Failure}, answers.distinct) else answers.listed
     kept = itertools.chain((value for value in values if type(value) is not Failure), twins)

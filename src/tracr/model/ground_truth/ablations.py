@@ -83,11 +83,11 @@ class Ablations:
             raise InputError("the data must be a list of inputs", hint='such as ["ab", "ba"], or lists of tokens')
         ids, given, real = self.model.vocabulary.encode(data)
         if not all(real):
-            raise InputError("the data has an input without tokens")
+            raise InputError("the data has an input without tokens", hint="leave it out")
         tokens = [self.model.vocabulary.decode(row[1 : n + 1]) for row, n in zip(ids.tolist(), real, strict=True)]
         kept = np.flatnonzero(~evaluate_batch(self.model.typed, tokens).errors).tolist()
         if not kept:
-            raise InputError("the program raises on every input of the data")
+            raise InputError("the program raises on every input of the data", hint="use other inputs")
         held = len(kept) * ids.shape[1] * self.model.d_model * (4 * self.model.n_layers + 3)
         if held > HELD:
             raise InputError(
@@ -109,7 +109,10 @@ class Ablations:
             cycle = rng.permutation(np.flatnonzero(lengths == length))
             partner[cycle] = np.roll(cycle, 1)
         if (partner == np.arange(len(self.ids))).all():
-            raise InputError("no two inputs of the data have the same length, so none can be resampled")
+            raise InputError(
+                "no two inputs of the data have the same length, so none can be resampled",
+                hint="add inputs of the same length",
+            )
         return partner
 
     def instead(self, number: int) -> Array:

@@ -13,12 +13,25 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tracr.errors import FormatError
+from tracr.errors import FormatError, WriteError
 
-__all__ = ["read_file", "write_file", "write_folder"]
+__all__ = ["read_file", "write_file", "write_folder", "written_to"]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux, <fcntl.h> and <linux/fs.h>
 RENAME_SWAP = 2  # macOS, <sys/stdio.h>
+
+
+@contextlib.contextmanager
+def written_to(target: Path) -> Iterator[None]:
+    """Tell of a disk that is full or read-only, of a path that cannot be, and the like."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise WriteError(
+            f"{target} cannot be written: {error.strerror or error}",
+            hint="make room on the disk" if full else "choose a place where you may write",
+        ) from error
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -28,6 +41,11 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     sibling takes the folder's place. Killed at any moment, the folder is what it was or what it shall be. (A temporary
     folder may be left next to it.)
     """
+    with written_to(folder):
+        _write_folder(folder, files)
+
+
+def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _sibling(folder)
     temporary.mkdir()
@@ -53,6 +71,11 @@ def write_file(path: Path, content: bytes) -> None:
     """Make `path` a file with this content, in one step."""
     if path.is_dir():
         raise FormatError(f"{path} is a folder", hint="name a file")
+    with written_to(path):
+        _write_file(path, content)
+
+
+def _write_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _sibling(path)
     try:
@@ -82,7 +105,7 @@ def _sync(folder: Path) -> None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Let two folders change places: in one step where the system can, else in two renames."""
+    """Let a new folder take an old one's place: in one step where the system can, else in two renames."""
     if _swap(os.fsencode(new), os.fsencode(old)):
         return
     aside = _sibling(old)
@@ -92,7 +115,7 @@ def _exchange(new: Path, old: Path) -> None:
     except OSError:
         aside.rename(old)
         raise
-    aside.rename(new)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _swap(first: bytes, second: bytes) -> bool:
@@ -115,7 +138,7 @@ def read_file(path: Path, most: int) -> bytes:
         if status.st_size > most:
             raise FormatError(f"{path} has {status.st_size:,} bytes, more than the {most:,} that are read at most")
         with open(handle, "rb", closefd=False) as file:
-            return file.read(most)
+            return file.read(min(most, status.st_size + 1))
 
 
 @contextlib.contextmanager

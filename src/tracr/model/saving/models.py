@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 from tracr.adapters import adapter
 from tracr.adapters.huggingface import checkpoint
+from tracr.arguments import flag
+from tracr.arguments import path as as_path
 from tracr.compiler.domains import Finite
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import compile_typed
@@ -27,7 +30,7 @@ from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, MissingExtra, TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.model.parameters import Parameters
-from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.folders import read_file, write_folder, written_to
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
     graph_json,
@@ -46,7 +49,7 @@ from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["VERSION", "check_target", "files_of", "is_saved_model", "load", "save"]
+__all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
 
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
@@ -64,9 +67,11 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
     replaced only with `overwrite`.
     """
-    path = Path(folder).resolve()
-    held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-    check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
+    flag("overwrite", overwrite, error=FormatError)
+    path = as_path("folder", folder, error=FormatError).resolve()
+    with written_to(path):
+        held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
     write_folder(path, files_of(model))
 
 
@@ -104,7 +109,7 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     with a `FormatError`.
     """
     path = Path(folder)
-    if not path.is_dir() and path.suffix != ".onnx":
+    if not os.path.isdir(path) and path.suffix != ".onnx":
         raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
     try:
         if path.suffix == ".onnx":
@@ -179,7 +184,7 @@ def _load(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     model, certified = read_program(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    return _with_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+    return with_saved_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
 
 
 def read_program(
@@ -212,10 +217,10 @@ def read_program(
     if recompile:
         return model, certified
     _check_labels(model, given["residual"], given["outputs"])
-    return _as_variant(model, variant) if variant else model, certified
+    return as_variant(model, variant) if variant else model, certified
 
 
-def _as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
     """The model in a variant's basis; its noise is not known."""
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
@@ -265,12 +270,16 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
-    if options.level == 0 and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
+    every_position = options.level == 0 and not options.on("prune")  # has a dimension of its own
+    if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
         raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 
 
 def _check_budget(typed: Typed, max_parameters: int) -> None:
     """That no one-hot code needs a table far beyond what is to be loaded."""
+    longest = typed.options.max_seq_len
+    if typed.options.level == 0 and longest**2 > max_parameters:
+        raise FormatError(f"it has {longest:,} positions one by one", hint="raise max_parameters to load it")
     in_bits = many_valued(typed)
     for node in typed.sops.values():
         listed = isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL and node.id not in in_bits
@@ -288,7 +297,7 @@ def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> No
         label for label, d in zip(labels, directions, strict=False) if label != d.label and not _unordered(d.value)
     ]
     if given != found or len(labels) != len(directions) or wrong:
-        raise FormatError("its labels are not those of its program", hint=_OTHER_COMPILER)
+        raise FormatError("its labels are not those of its program", hint=OTHER_COMPILER)
 
 
 def _unordered(value: object) -> bool:
@@ -300,24 +309,24 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
     return [(a, b, c) for a, b, c in (place.items(count=3) for place in reader.items())]
 
 
-_OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
+OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
 
 
-def _with_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
     """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
     allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
-        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=_OTHER_COMPILER)
+        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=OTHER_COMPILER)
     for name, array in expected.items():
         saved = weights[name]
         if saved.shape != array.shape:
-            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=_OTHER_COMPILER)
+            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=OTHER_COMPILER)
         if saved.dtype != np.float64:
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
         if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
-            raise FormatError(f"{name} is not what its program compiles to", hint=_OTHER_COMPILER)
+            raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
     return replace(model, parameters=Parameters.of(weights))

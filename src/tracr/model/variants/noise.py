@@ -38,7 +38,7 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
                 return candidate
         raise TracrError("no noise is weak enough to leave the model as it is", hint="does model.verify() hold?")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < math.inf:
-        raise TracrError(f"the scale of the noise must be a number from 0 on, not {scale!r}")
+        raise TracrError(f"the scale of the noise must be a number from 0 on, not {scale!r}", hint="write scale=1e-6")
     return _noisy(model, float(scale), seed)
 
 

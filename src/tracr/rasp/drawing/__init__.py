@@ -14,7 +14,7 @@ from tracr.errors import ExpressionError, InputError, TracrError
 from tracr.rasp.base import RASPExpr
 from tracr.rasp.drawing.plan import Plan, plan
 from tracr.rasp.drawing.svg import svg
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, short_repr
 
 __all__ = ["Drawing", "draw", "notebook_svg"]
 
@@ -66,7 +66,7 @@ def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:
     Drawing(hist("hello"): 1 layer, 1 head)
     """
     if not isinstance(expr, RASPExpr):
-        raise ExpressionError(f"only an s-op or a selector can be drawn, not {expr!r}")
+        raise ExpressionError(f"only an s-op or a selector can be drawn, not {short_repr(expr)}", hint="draw(x, 'abc')")
     return Drawing(plan(expr, xs))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracr.arguments import as_list
 from tracr.errors import InputError
 from tracr.rasp.annotations import NAME
 from tracr.rasp.expressions import Aggregate, Full, Indices, Length, RASPExpr, Select, Selector, SelectorWidth, Tokens
@@ -64,7 +65,7 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     """
     from tracr.rasp.text.printer import texts_of
 
-    tokens = list(xs)
+    tokens = as_list("the input", xs, error=InputError)
     if not tokens:
         raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
     if len(tokens) > LONGEST:
@@ -87,7 +88,7 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
         elif part is expr or (_worth_a_row(part, part in read) and values[part] != tokens):
             rows.append(part)
     if sum(len(heads) + len(rows) for heads, rows in layers.values()) > MOST_ROWS:
-        raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw")
+        raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw", hint="draw a part of it")
 
     def row(part: RASPExpr) -> Row:
         return Row(texts[part], tuple(values[part]), part is expr)

@@ -12,6 +12,7 @@ from functools import reduce
 
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
+from tracr.rasp.base import checked, items
 from tracr.rasp.programs.counting import make_frac_prevs
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.rasp.values import Value
@@ -35,6 +36,7 @@ def make_pair_balance(sop: SOp, open_token: Value, close_token: Value) -> SOp:
     >>> make_pair_balance(rasp.tokens, "(", ")")("())(")
     [1, 0.0, -0.3333333333333333, 0.0]
     """
+    sop = checked(sop, SOp, "the s-op", "make_pair_balance")
     opens = make_frac_prevs((sop == open_token).named("bools_open")).named("opens")
     closes = make_frac_prevs((sop == close_token).named("bools_close")).named("closes")
     return rasp.numerical(rasp.LinearSequenceMap(opens, closes, 1, -1)).named("pair_balance")
@@ -137,7 +139,8 @@ class _Nesting:
     def __init__(self, pairs: list[tuple[Value, Value]], maker: str) -> None:
         kinds = {token: kind for n, pair in enumerate(pairs, 1) for token, kind in zip(pair, (n, -n), strict=True)}
         if len(kinds) < 2 * len(pairs):
-            raise ExpressionError(f"{maker} needs each token in one place of one pair, got {pairs!r}")
+            what = f"{maker} needs each token in one place of one pair, got {pairs!r}"
+            raise ExpressionError(what, hint='write ["()", "{}"]')
         # The number of the pair, negative for closing brackets, 0 for other tokens.
         self.kind = rasp.Map(lambda token: kinds.get(token, 0), rasp.tokens).named("kind")
         step = rasp.Map(lambda n: (n > 0) - (n < 0), self.kind).named("step")
@@ -170,7 +173,7 @@ def _verdict(wrong: SOp, depth: SOp) -> SOp:
 
 def _pairs(pairs: Iterable[Sequence[Value]], maker: str) -> list[tuple[Value, Value]]:
     """The pairs, of which there must be one or more, of two tokens each."""
-    checked = [tuple(pair) for pair in pairs]
-    if not checked or any(len(pair) != 2 for pair in checked):
-        raise ExpressionError(f"{maker} needs at least one pair of tokens, got {checked!r}", hint='write ["()", "{}"]')
-    return [(pair[0], pair[1]) for pair in checked]
+    found = [tuple(items(pair, maker)) for pair in items(pairs, maker)]
+    if not found or any(len(pair) != 2 for pair in found):
+        raise ExpressionError(f"{maker} needs at least one pair of tokens, got {found!r}", hint='write ["()", "{}"]')
+    return [(pair[0], pair[1]) for pair in found]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tracr.arguments import whole
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
 from tracr.rasp.programs.counting import make_has_prev, make_hist
@@ -62,8 +63,7 @@ def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
     >>> make_sort(rasp.tokens, rasp.tokens, max_seq_len=5, min_key=1)([2, 3, 1, 2])
     [1, 2, 2, 3]
     """
-    if max_seq_len < 1:
-        raise ExpressionError(f"max_seq_len must be at least 1, not {max_seq_len!r}")
+    whole("max_seq_len", max_seq_len, 1, error=ExpressionError)
     if not is_number(min_key) or not min_key > 0:
         raise ExpressionError(
             f"min_key must be a positive number, not {min_key!r}",

@@ -8,6 +8,7 @@ from typing import Any
 
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
+from tracr.rasp.base import checked, items
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.rasp.values import Value
 
@@ -32,8 +33,12 @@ def detect_pattern(sop: SOp, pattern: Sequence[Value]) -> SOp:
     >>> detect_pattern(rasp.tokens, "ab")("aabab")
     [None, False, True, False, True]
     """
+    pattern = items(pattern, "detect_pattern")
     if not pattern:
-        raise ExpressionError("detect_pattern needs at least one value to look for, got an empty pattern")
+        raise ExpressionError(
+            "detect_pattern needs at least one value to look for, got an empty pattern", hint='write "ab" or [1, 2]'
+        )
+    sop = checked(sop, SOp, "the s-op", "detect_pattern")
     ahead = len(pattern) - 1
     found = [shift_by(ahead - i, sop == value) if i < ahead else sop == value for i, value in enumerate(pattern)]
     return reduce(SOp.__and__, found).named("detect_pattern")
@@ -87,7 +92,7 @@ def make_nary_sequencemap(f: Callable[..., Any], *sops: SOp) -> SOp:
     [30, 31, 32]
     """
     if not sops:
-        raise ExpressionError("make_nary_sequencemap needs at least one s-op")
+        raise ExpressionError("make_nary_sequencemap needs at least one s-op", hint="pass them after the function")
     if len(sops) == 1:
         return rasp.Map(f, sops[0])
     if len(sops) == 2:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracr.arguments import path as as_path
+from tracr.arguments import text
 from tracr.errors import Diagnostic, SourceError, VocabularyError
 from tracr.rasp.elementwise import SOp
 from tracr.rasp.text.places import Source
@@ -108,12 +110,13 @@ def parse(
     """
     if not isinstance(source, str):
         raise SourceError(f"a program is a text, not {source!r}", hint="parse_file reads a file")
-    return _run(Source(source.removeprefix("\ufeff"), name), (Path(folder),), vocab, max_seq_len)
+    place = as_path("folder", folder, error=SourceError)
+    return _run(Source(source.removeprefix("\ufeff"), text("name", name)), (place,), vocab, max_seq_len)
 
 
 def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Module:
     """Read and run a .rasp file; `load` looks beside it, then in the current folder. Arguments as for `parse`."""
-    path = Path(path)
+    path = as_path("path", path, error=SourceError)
     return _run(read_file(path), (path.parent, Path()), vocab, max_seq_len)
 
 

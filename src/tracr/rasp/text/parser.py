@@ -40,7 +40,10 @@ def read(source: Source) -> list[syntax.Statement]:
     import lark
 
     if len(source.text) > LONGEST:
-        raise SourceError(f"{source.name} has {len(source.text):,} characters; {LONGEST:,} are the most that are read")
+        raise SourceError(
+            f"{source.name} has {len(source.text):,} characters; {LONGEST:,} are the most that are read",
+            hint="is it a program?",
+        )
     try:
         tree = _parser().parse(source.text)
     except lark.exceptions.UnexpectedInput as error:
@@ -52,7 +55,11 @@ def read_expression(source: Source) -> syntax.Node:
     """The expression that a text consists of."""
     statements = read(Source(f"{source.text};", source.name))
     if len(statements) != 1 or not isinstance(statements[0], syntax.Expression):
-        raise SourceError("one expression belongs here", expression=source.place((0, len(source.text))))
+        raise SourceError(
+            "one expression belongs here",
+            expression=source.place((0, len(source.text))),
+            hint="write one expression, without a semicolon",
+        )
     return statements[0].value
 
 
@@ -182,10 +189,16 @@ class _Builder:
 
     def number(self, span: Span, text: Token) -> syntax.Literal:
         if len(text) > 300:
-            raise SourceError(f"a number of {len(text):,} digits is too large", expression=self.source.place(span))
+            raise SourceError(
+                f"a number of {len(text):,} digits is too large",
+                expression=self.source.place(span),
+                hint="use a smaller number",
+            )
         value = int(text) if text.isdecimal() else float(text)
         if value == math.inf:
-            raise SourceError(f"the number {text} is too large", expression=self.source.place(span))
+            raise SourceError(
+                f"the number {text} is too large", expression=self.source.place(span), hint="use a smaller number"
+            )
         return syntax.Literal(span, value, str(text))
 
     def string(self, span: Span, text: Token) -> syntax.Literal:

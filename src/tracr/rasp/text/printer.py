@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracr.arguments import as_list, whole
 from tracr.compiler.trace import unique_labels
 from tracr.errors import ExpressionError, SourceError
 from tracr.rasp.annotations import NAME, TYPED
@@ -37,7 +38,7 @@ from tracr.rasp.text.places import Source
 from tracr.rasp.text.runner import Runner, Settings
 from tracr.rasp.text.tables import Tables, tables_of
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, as_value, short_repr
 
 __all__ = ["texts_of", "to_rasp"]
 
@@ -112,10 +113,12 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
     """
     if not isinstance(expr, RASPExpr):
         raise ExpressionError(
-            f"only an s-op or a selector is printed, not {expr!r}",
+            f"only an s-op or a selector is printed, not {short_repr(expr)}",
             hint="of a function, print what it returns: assign f(tokens) to a name",
         )
-    tokens = None if vocab is None else list(dict.fromkeys(vocab))
+    given = None if vocab is None else as_list("vocab", vocab, error=ExpressionError)
+    tokens = None if given is None else list(dict.fromkeys(map(as_value, given)))
+    max_seq_len = None if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=ExpressionError)
     text = _Printer(expr, tokens, max_seq_len).program()
     return _settings(expr, tokens, max_seq_len, text) + text
 
@@ -218,7 +221,7 @@ class _Printer:
                 return Phrase(f"selector_width({children[0].text})")
             case ConstantSelector():
                 return _by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
-        raise ExpressionError(f"{expr!r} has no form in the textual language")
+        raise ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
 
     def argument(self, expr: RASPExpr) -> str:
         """An s-op as an argument of select and aggregate, where a constant stands for itself."""

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracr.errors import Diagnostic, EvaluationError, InputError, SourceError, TracrWarning
+from tracr.arguments import as_list, whole
+from tracr.errors import (
+    Diagnostic,
+    EvaluationError,
+    InputError,
+    MissingSource,
+    SourceError,
+    TracrWarning,
+    VocabularyError,
+)
 from tracr.rasp.attention import Selector
 from tracr.rasp.base import RASPExpr
 from tracr.rasp.elementwise import SOp
@@ -23,7 +32,7 @@ from tracr.rasp.text.traps import traps
 from tracr.rasp.text.values import describe, literal
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, as_value
 
 __all__ = ["Event", "Runner", "Settings"]
 
@@ -58,11 +67,12 @@ class Settings:
         >>> Settings.of([1, "a", 2, "b"], 8).statements
         'set example [1, 2]\\n'
         """
-        known = list(vocab)
+        known = [as_value(token, where="a token") for token in as_list("vocab", vocab, error=VocabularyError)]
+        longest = EXAMPLE_LENGTH if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=SourceError)
         if not known:
             return Settings()
         alike = [token for token in known if isinstance(token, str) == isinstance(known[0], str)]
-        example = alike[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
+        example = alike[: min(longest, EXAMPLE_LENGTH)]
         characters = all(isinstance(token, str) and len(token) == 1 for token in example)
         given = "".join(map(str, example)) if characters else example
         return Settings(given, given)
@@ -311,10 +321,14 @@ def read_file(path: Path) -> Source:
     """A file's text."""
     try:
         if path.stat().st_size > 4_000_000:
-            raise SourceError(f"{path} is larger than any program")
+            raise SourceError(f"{path} is larger than any program", hint="is it a .rasp file?")
         return Source(path.read_text(encoding="utf-8-sig"), path.name)
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not a text in UTF-8: {error}") from None
+        raise SourceError(f"{path} is not a text in UTF-8: {error}", hint="save it as UTF-8") from None
+    except FileNotFoundError:
+        raise MissingSource(f"there is no file {path}", hint="name a .rasp file that is there") from None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="name a .rasp file") from None
 
 
 def _warn(diagnostic: Diagnostic) -> None:
