@@ -1,0 +1,107 @@
+"""A bank of interventions with the teacher's answers, drawn for training or for admission.
+
+For each site, pairs of inputs of one length and a position (or every one) are drawn until there are enough where the
+teacher's answer changes and enough where it does not, or until enough were tried. Interventions under which the
+program is undefined are left out and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.natural.network import Patch
+from tracr.natural.sites import Sites
+from tracr.natural.teacher import Inputs, Lesson, Teacher
+
+__all__ = ["Bank", "draw_bank"]
+
+Array = NDArray[Any]
+AT_ONCE = 4096
+CLEAR = 2.0  # tolerances: a number that moves by less has neither changed nor stayed
+EVERYWHERE = 0.5  # how often all positions are patched, and not one
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Lessons in the order of their sites; those of a site where the answer changes come first.
+
+    For each site `start` is the number of its first lesson, `changing` and `staying` how many of each kind there are,
+    `tried` how many were drawn and `undefined` how many of those had no true answer.
+    """
+
+    lessons: Lesson
+    start: Array
+    changing: Array
+    staying: Array
+    tried: Array
+    undefined: Array
+
+    def __len__(self) -> int:
+        return len(self.lessons.base)
+
+
+def draw_bank(
+    teacher: Teacher, inputs: Inputs, sites: Sites, *, each: int, tries: int, seed: int, at_once: int = AT_ONCE
+) -> Bank:
+    """Up to `each` lessons of either kind for every site, from at most `tries` draws (a multiple of `at_once`)."""
+    rng = np.random.default_rng(seed)
+    teach = jax.jit(partial(_taught, teacher))
+    kept: list[Lesson] = []
+    counts = np.zeros((4, len(sites.all)), dtype=np.int64)
+    pairs = _Pairs(inputs, rng)
+    for number, (writer, reader) in enumerate(sites.coded.tolist()):
+        changing: list[Lesson] = []
+        staying: list[Lesson] = []
+        have, tried, undefined = np.zeros(2, dtype=int), 0, 0
+        while tried < tries and (have < each).any():
+            rows, others, places = pairs.draw(at_once)
+            patch = Patch(np.full(at_once, writer, np.int32), np.full(at_once, reader, np.int32), places)
+            lesson = jax.tree.map(np.asarray, teach(inputs.ids[rows], inputs.ids[others], patch))
+            tried, undefined = tried + at_once, undefined + int((~lesson.defined).sum())
+            for place, (held, wanted) in enumerate(
+                ((changing, lesson.change >= CLEAR), (staying, lesson.change == 0))
+            ):
+                chosen = np.flatnonzero(wanted & lesson.defined)[: each - have[place]]
+                have[place] += len(chosen)
+                held.append(jax.tree.map(lambda array, chosen=chosen: array[chosen], lesson))
+            if not teacher.wired[number]:
+                break  # the teacher has no such component or edge: nothing will ever change
+        kept += [*changing, *staying]
+        counts[:, number] = *have, tried, undefined
+    lessons = jax.tree.map(lambda *arrays: np.concatenate(arrays), *kept)
+    start = np.concatenate([[0], np.cumsum(counts[0] + counts[1])[:-1]])
+    return Bank(lessons, start, *counts)
+
+
+def _taught(teacher: Teacher, base: Any, source: Any, patch: Patch) -> Lesson:
+    return teacher.teach(base, source, patch)
+
+
+class _Pairs:
+    """Pairs of inputs of one length, with a position of them."""
+
+    def __init__(self, inputs: Inputs, rng: np.random.Generator) -> None:
+        self.inputs, self.rng = inputs, rng
+        self.order = np.argsort(inputs.lengths, kind="stable")
+        lengths = inputs.lengths[self.order]
+        self.first = np.searchsorted(lengths, inputs.lengths, side="left")
+        self.last = np.searchsorted(lengths, inputs.lengths, side="right")
+        longest = int(inputs.lengths.max())
+        self.shares = np.where(inputs.lengths == longest, 1.0, 0.0)
+        self.shares /= self.shares.sum()
+        rest = 1.0 / np.bincount(inputs.lengths)[inputs.lengths]
+        self.shares = 0.5 * self.shares + 0.5 * rest / rest.sum()
+
+    def draw(self, count: int) -> tuple[Array, Array, Array]:
+        """The numbers of base and source inputs, and positions (-1: every one)."""
+        base = self.rng.choice(len(self.inputs), size=count, p=self.shares)
+        source = self.order[self.rng.integers(self.first[base], self.last[base])]
+        single = self.rng.integers(1, self.inputs.lengths[base] + 1)
+        everywhere = self.rng.random(count) < EVERYWHERE
+        return base, source, np.where(everywhere, -1, single).astype(np.int32)
