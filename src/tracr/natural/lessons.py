@@ -47,9 +47,17 @@ class Bank:
 
 
 def draw_bank(
-    teacher: Teacher, inputs: Inputs, sites: Sites, *, each: int, tries: int, seed: int, at_once: int = AT_ONCE
+    teacher: Teacher,
+    inputs: Inputs,
+    sites: Sites,
+    *,
+    each: int,
+    tries: int,
+    seed: int,
+    avoid: Bank | None = None,
 ) -> Bank:
-    """Up to `each` lessons of either kind for every site, from at most `tries` draws (a multiple of `at_once`)."""
+    """Up to `each` lessons of either kind for every site, from at most `tries` draws, none of them in `avoid`."""
+    at_once, known = AT_ONCE, set() if avoid is None else set(_names(avoid.lessons))
     rng = np.random.default_rng(seed)
     teach = jax.jit(partial(_taught, teacher))
     kept: list[Lesson] = []
@@ -63,11 +71,12 @@ def draw_bank(
             rows, others, places = pairs.draw(at_once)
             patch = Patch(np.full(at_once, writer, np.int32), np.full(at_once, reader, np.int32), places)
             lesson = jax.tree.map(np.asarray, teach(inputs.ids[rows], inputs.ids[others], patch))
+            new = np.array([name not in known for name in _names(lesson)]) if known else True
             tried, undefined = tried + at_once, undefined + int((~lesson.defined).sum())
             for place, (held, wanted) in enumerate(
                 ((changing, lesson.change >= CLEAR), (staying, lesson.change == 0))
             ):
-                chosen = np.flatnonzero(wanted & lesson.defined)[: each - have[place]]
+                chosen = np.flatnonzero(wanted & lesson.defined & new)[: each - have[place]]
                 have[place] += len(chosen)
                 held.append(jax.tree.map(lambda array, chosen=chosen: array[chosen], lesson))
             if not teacher.wired[number]:
@@ -81,6 +90,13 @@ def draw_bank(
 
 def _taught(teacher: Teacher, base: Any, source: Any, patch: Patch) -> Lesson:
     return teacher.teach(base, source, patch)
+
+
+def _names(lesson: Lesson) -> list[bytes]:
+    """What tells interventions apart: the inputs, the site and the position."""
+    numbers = np.stack(lesson.patch, axis=1)
+    rows = np.concatenate([lesson.base, lesson.source, numbers], axis=1).astype(np.int16)
+    return [row.tobytes() for row in rows]
 
 
 class _Pairs:

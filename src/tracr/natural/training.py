@@ -7,7 +7,7 @@ twin still errs come up more often.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -115,12 +115,16 @@ class Trainer:
         by_errors = there * missed
         return np.asarray((1 - self.recipe.missed) * base + self.recipe.missed * by_errors / by_errors.sum())
 
-    def train(self, state: State, keys: Any, missed: Array | None = None) -> tuple[State, Array]:
-        """One round more, and the loss of each seed over it; `missed` [seed, site] sets the shares."""
-        shares = state.shares if missed is None else np.stack([self._shares(row) for row in missed])
+    def train(self, state: State, keys: Any) -> tuple[State, Array]:
+        """One round more, and the loss of each seed over it."""
         size = min(self.recipe.round, self.recipe.steps - state.done)
-        weights, optimiser, losses = self._round(state.weights, state.optimiser, jnp.asarray(shares), keys, state.done, size)
-        return State(weights, optimiser, shares, state.done + size), np.asarray(losses)
+        shares = jnp.asarray(state.shares, dtype=jnp.float32)
+        weights, optimiser, losses = self._round(state.weights, state.optimiser, shares, keys, state.done, size)
+        return State(weights, optimiser, state.shares, state.done + size), np.asarray(losses)
+
+    def weighed(self, state: State, missed: Array) -> State:
+        """The state with shares set by how often each seed errs at each site, [seed, site]."""
+        return replace(state, shares=np.stack([self._shares(row) for row in missed]))
 
     @property
     def _device_bank(self) -> Any:
