@@ -179,7 +179,7 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
-    A compressed model comes back as one.
+    A compressed model comes back as one, and so does a twin (`tracr.natural`).
 
     Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
     """
@@ -189,4 +189,8 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
         from tracr.compress import saving
 
         return saving.load(folder, max_parameters=max_parameters)
+    if (Path(folder) / "twin.json").is_file():
+        from tracr.natural import saving as twins
+
+        return twins.load(folder, max_parameters=max_parameters)
     return models.load(folder, recompile=recompile, max_parameters=max_parameters)
