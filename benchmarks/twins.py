@@ -25,7 +25,6 @@ Case = tuple[Callable[[], Any], Any, int, bool]
 T = rasp.tokens
 
 
-
 CASES: dict[str, Case] = {
     "hist": (programs.make_hist, "abcd", 5, False),
     "reverse": (lambda: programs.make_reverse(T), "abcd", 5, False),

@@ -170,7 +170,7 @@ def compile(
     return model
 
 
-def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> CompiledModel:
+def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> Any:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:

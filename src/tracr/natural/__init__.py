@@ -9,7 +9,7 @@ lessons.py       banks of interventions with the teacher's answers
 training.py      interchange distillation, all seeds at once
 admission.py     the measurement after which nodes and edges count as known
 architecture.py  the twin's sizes and functions
-twins.py         `twin` and `twins`
+distilling.py    `twin` and `twins`: training until admitted
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py keep things on disk
 """
 
@@ -22,15 +22,15 @@ __all__ = ["Admission", "Progress", "TwinModel", "twin", "twins"]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
+    from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.twin_model import TwinModel
-    from tracr.natural.twins import Progress, twin, twins
 else:
     LAZY = {
         "Admission": "tracr.natural.admission",
-        "Progress": "tracr.natural.twins",
+        "Progress": "tracr.natural.distilling",
         "TwinModel": "tracr.natural.twin_model",
-        "twin": "tracr.natural.twins",
-        "twins": "tracr.natural.twins",
+        "twin": "tracr.natural.distilling",
+        "twins": "tracr.natural.distilling",
     }
 
     def __getattr__(name: str) -> Any:

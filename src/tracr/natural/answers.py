@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from tracr.rasp.annotations import Encoding
 
 __all__ = ["PART", "Answer", "Answers"]
 
-Array = jax.Array
+Array = Any  # of JAX
 PART = 0.02  # of the range of an output's numbers: how far numbers that count as the same may be apart
 UNIT = 5.0  # tolerances: an error of this size costs 1
 FLAG = 0.5  # an error of the flag for None that costs 1

@@ -1,4 +1,4 @@
-"""The state of training on disk: written all or nothing after every round, read back by a run with the same settings."""
+"""The state of training on disk: written all or nothing after every round, read by a run with the same settings."""
 
 from __future__ import annotations
 

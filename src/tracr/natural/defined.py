@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Defined", "defined_of"]
 
-Array = jax.Array
+Array = Any  # of JAX
 CLOSE = 0.05  # how far a coordinate of a one-hot code may be off
 PART = 0.25  # of the distance between two neighbouring numbers: how far one may be off
 

@@ -22,7 +22,8 @@ from tracr.natural.teacher import Inputs, Lesson, Teacher
 __all__ = ["Bank", "draw_bank"]
 
 Array = NDArray[Any]
-AT_ONCE = 4096
+AT_ONCE = {"cpu": 4096}  # interventions drawn at once, by device
+MOST_AT_ONCE = 32_768
 CLEAR = 2.0  # tolerances: a number that moves by less has neither changed nor stayed
 EVERYWHERE = 0.5  # how often all positions are patched, and not one
 
@@ -57,7 +58,10 @@ def draw_bank(
     avoid: Bank | None = None,
 ) -> Bank:
     """Up to `each` lessons of either kind for every site, from at most `tries` draws, none of them in `avoid`."""
-    at_once, known = AT_ONCE, set() if avoid is None else set(_names(avoid.lessons))
+    at_once, known = (
+        AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE),
+        set() if avoid is None else set(_names(avoid.lessons)),
+    )
     rng = np.random.default_rng(seed)
     teach = jax.jit(partial(_taught, teacher))
     kept: list[Lesson] = []
@@ -73,9 +77,7 @@ def draw_bank(
             lesson = jax.tree.map(np.asarray, teach(inputs.ids[rows], inputs.ids[others], patch))
             new = np.array([name not in known for name in _names(lesson)]) if known else True
             tried, undefined = tried + at_once, undefined + int((~lesson.defined).sum())
-            for place, (held, wanted) in enumerate(
-                ((changing, lesson.change >= CLEAR), (staying, lesson.change == 0))
-            ):
+            for place, (held, wanted) in enumerate(((changing, lesson.change >= CLEAR), (staying, lesson.change == 0))):
                 chosen = np.flatnonzero(wanted & lesson.defined & new)[: each - have[place]]
                 have[place] += len(chosen)
                 held.append(jax.tree.map(lambda array, chosen=chosen: array[chosen], lesson))
@@ -94,7 +96,7 @@ def _taught(teacher: Teacher, base: Any, source: Any, patch: Patch) -> Lesson:
 
 def _names(lesson: Lesson) -> list[bytes]:
     """What tells interventions apart: the inputs, the site and the position."""
-    numbers = np.stack(lesson.patch, axis=1)
+    numbers: Array = np.stack(lesson.patch, axis=1)
     rows = np.concatenate([lesson.base, lesson.source, numbers], axis=1).astype(np.int16)
     return [row.tobytes() for row in rows]
 

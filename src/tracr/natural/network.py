@@ -20,8 +20,8 @@ from tracr.natural.sites import Sites
 
 __all__ = ["Network", "Patch", "Tree"]
 
-Array = jax.Array
-Tree = dict[str, jax.Array]
+Array = Any  # of JAX
+Tree = dict[str, Array]
 FINE = frozenset({"qkv_input", "result", "mlp_in"})
 
 

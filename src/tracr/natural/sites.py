@@ -1,4 +1,4 @@
-"""The sites of a transformer: which components write to the residual stream, which inputs read it, and the edges between.
+"""The sites of a transformer: which components write to the residual stream, which inputs read it, the edges between.
 
 Writers are the embedding, every head and every MLP; readers are the query, key and value input of every head, the
 input of every MLP, and the unembedding. An edge is a writer and a reader that comes later.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
 
-Array = jax.Array
+Array = Any  # of JAX
 MOST = 40_000  # inputs that are kept; all of them where there are no more
 SHOWN = 8_000  # inputs from which the codes of variables are learned
 
@@ -60,15 +61,13 @@ def inputs_of(model: CompiledModel, data: Sequence[Sequence[Any]] | None, seed: 
 
 
 def _all(vocab: Sequence[Any], shortest: int, longest: int) -> list[list[Any]]:
-    import itertools
-
     return [list(xs) for n in range(max(1, shortest), longest + 1) for xs in itertools.product(vocab, repeat=n)]
 
 
 def _some(vocab: Sequence[Any], shortest: int, longest: int, seed: int) -> list[list[Any]]:
     """Random inputs, half of them of the longest length; with few and with many distinct tokens."""
     rng = np.random.default_rng(seed)
-    found = {}
+    found: dict[tuple[int, ...], list[Any]] = {}
     while len(found) < MOST and len(found) < 0.9 * len(vocab) ** longest:
         length = longest if rng.random() < 0.5 else int(rng.integers(max(1, shortest), longest + 1))
         few = rng.choice(len(vocab), size=int(rng.integers(1, len(vocab) + 1)), replace=False)

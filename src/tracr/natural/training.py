@@ -8,7 +8,7 @@ twin still errs come up more often.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -119,15 +119,18 @@ class Trainer:
         """One round more, and the loss of each seed over it."""
         size = min(self.recipe.round, self.recipe.steps - state.done)
         shares = jnp.asarray(state.shares, dtype=jnp.float32)
-        weights, optimiser, losses = self._round(state.weights, state.optimiser, shares, keys, state.done, size)
+        weights, optimiser, losses = self._round(
+            state.weights, state.optimiser, self._lessons, shares, keys, state.done, size
+        )
         return State(weights, optimiser, state.shares, state.done + size), np.asarray(losses)
 
     def weighed(self, state: State, missed: Array) -> State:
         """The state with shares set by how often each seed errs at each site, [seed, site]."""
         return replace(state, shares=np.stack([self._shares(row) for row in missed]))
 
-    @property
-    def _device_bank(self) -> Any:
+    @cached_property
+    def _lessons(self) -> Any:
+        """The lessons, on the device."""
         return jax.tree.map(jnp.asarray, self.bank.lessons)
 
     def _draw(self, lessons: Lesson, shares: Any, key: Any) -> Lesson:
@@ -140,7 +143,8 @@ class Trainer:
         among = jnp.where(change, changing, staying)
         place = jnp.floor(jax.random.uniform(keys[2], (count,)) * among).astype(int)
         rows = jnp.asarray(self.bank.start)[site] + jnp.where(change, 0, changing) + jnp.minimum(place, among - 1)
-        return jax.tree.map(lambda array: array[rows], lessons)
+        drawn: Lesson = jax.tree.map(lambda array: array[rows], lessons)
+        return drawn
 
     def _loss(self, weights: Tree, lesson: Lesson) -> Any:
         before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch)
@@ -150,9 +154,11 @@ class Trainer:
         plain = (self.answers.loss(before, lesson.before) * token).sum() / token.sum()
         return plain + (self.answers.loss(after, lesson.after) * weight).sum() / weight.sum()
 
-    @partial(jax.jit, static_argnums=(0, 6))
-    def _round(self, weights: Tree, optimiser: Any, shares: Any, keys: Any, done: Any, size: int) -> Any:
-        lessons, update = self._device_bank, self.optimiser
+    @partial(jax.jit, static_argnums=(0, 7))
+    def _round(
+        self, weights: Tree, optimiser: Any, lessons: Lesson, shares: Any, keys: Any, done: Any, size: int
+    ) -> Any:
+        update = self.optimiser
 
         def one(weights: Tree, state: Any, shares: Any, key: Any) -> Any:
             def step(carry: Any, number: Any) -> Any:
@@ -168,10 +174,9 @@ class Trainer:
         return jax.vmap(one)(weights, optimiser, shares, keys)
 
 
-def agreement(network: Network, answers: Answers, weights: Tree, bank: Bank, at_once: int = 4096) -> tuple[Array, Array]:
+def agreement(network: Network, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
     """For every seed and lesson, whether the twin answers as its teacher, and whether its own answer stays the same."""
 
-    @jax.jit
     def look(lesson: Lesson) -> Any:
         def one(weights: Tree) -> Any:
             before, after = network.intervened(weights, lesson.base, lesson.source, lesson.patch)
@@ -182,10 +187,11 @@ def agreement(network: Network, answers: Answers, weights: Tree, bank: Bank, at_
 
         return jax.vmap(one)(weights)
 
-    found = []
+    compiled = jax.jit(look)
+    found, at_once = [], 4096 if jax.default_backend() == "cpu" else 32_768
     for first in range(0, len(bank), at_once):
         rows = np.minimum(np.arange(first, first + at_once), len(bank) - 1)  # one shape, so one compilation
         lesson = jax.tree.map(lambda array, rows=rows: array[rows], bank.lessons)
-        found.append(jax.tree.map(np.asarray, look(lesson)))
+        found.append(jax.tree.map(np.asarray, compiled(lesson)))
     right, same = (np.concatenate(parts, axis=1)[:, : len(bank)] for parts in zip(*found, strict=True))
     return right, same

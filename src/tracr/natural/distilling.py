@@ -179,7 +179,6 @@ class School:
         """On how many inputs the twin is right at every position."""
         answers = self.teacher.answers
 
-        @jax.jit
         def look(ids: Any) -> Any:
             mine = answers.read(self.network(weights, ids))
             wanted = answers.read(self.teacher.network(self.teacher.weights, ids))
@@ -187,7 +186,8 @@ class School:
             return ((answers.apart(mine, wanted) <= 1) | ~token).all(axis=1)
 
         parts = [self.inputs.ids[first : first + AT_ONCE] for first in range(0, len(self.inputs), AT_ONCE)]
-        return Rate(sum(int(look(part).sum()) for part in parts), len(self.inputs))
+        compiled = jax.jit(look)
+        return Rate(sum(int(compiled(part).sum()) for part in parts), len(self.inputs))
 
     def twin(self, state: State, place: int, seed: int) -> TwinModel:
         """The twin of one seed as it is now, measured."""
