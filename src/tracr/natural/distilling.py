@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "twin", "twins"]
 
 Array = NDArray[Any]
-TRAINED, CHECKED, HELD_OUT = 4_000, 300, 3_000  # lessons of either kind for each site
+TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of either kind for each site of the teacher
+IDLE = 2_000  # for each site that the teacher does not have
 NEARLY = 0.01  # errors at every site below which admission is measured
 AT_ONCE = 4096
 TRIES, MANY_TRIES = 2**16, 2**19  # interventions drawn for each site, at the most
@@ -131,9 +133,11 @@ class School:
         """The school of a model."""
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
-        lessons = draw_bank(teacher, inputs, sites, each=TRAINED, tries=TRIES, seed=0)
-        checks = draw_bank(teacher, inputs, sites, each=CHECKED, tries=TRIES, seed=1)
-        network = Network(sites, model.options.causal, architecture.norm, architecture.act(jax.nn))
+        lessons = draw_bank(teacher, inputs, sites, each=TRAINED, idle=IDLE, tries=TRIES, seed=0)
+        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED, tries=TRIES, seed=1)
+        network = Network(
+            sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
+        )
         return School(model, architecture, inputs, teacher, network, lessons, checks)
 
     @property
@@ -159,7 +163,9 @@ class School:
     def held_out(self) -> Bank:
         """The lessons for admission, drawn apart from those for training."""
         sites = self.architecture.sites
-        return draw_bank(self.teacher, self.inputs, sites, each=HELD_OUT, tries=MANY_TRIES, seed=2, avoid=self.lessons)
+        return draw_bank(
+            self.teacher, self.inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, avoid=self.lessons
+        )
 
     def admission(self, weights: Tree) -> Admission:
         """The admission of one twin."""
@@ -176,14 +182,17 @@ class School:
         )
 
     def _accuracy(self, weights: Tree) -> Rate:
-        """On how many inputs the twin is right at every position."""
+        """On how many inputs the twin is right at every position, padded and not."""
         answers = self.teacher.answers
 
         def look(ids: Any) -> Any:
-            mine = answers.read(self.network(weights, ids))
-            wanted = answers.read(self.teacher.network(self.teacher.weights, ids))
-            token = (ids != self.teacher.pad).at[:, 0].set(False)
-            return ((answers.apart(mine, wanted) <= 1) | ~token).all(axis=1)
+            padded = jnp.zeros(len(ids), dtype=bool)
+            wanted = answers.read(self.teacher.network(self.teacher.weights, ids, padded))
+            token = (ids != self.network.pad).at[:, 0].set(False)
+            right = [
+                answers.apart(answers.read(self.network(weights, ids, bare)), wanted) <= 1 for bare in (padded, ~padded)
+            ]
+            return ((right[0] & right[1]) | ~token).all(axis=1)
 
         parts = [self.inputs.ids[first : first + AT_ONCE] for first in range(0, len(self.inputs), AT_ONCE)]
         compiled = jax.jit(look)

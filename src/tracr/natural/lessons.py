@@ -25,6 +25,7 @@ Array = NDArray[Any]
 AT_ONCE = {"cpu": 4096}  # interventions drawn at once, by device
 MOST_AT_ONCE = 32_768
 CLEAR = 2.0  # tolerances: a number that moves by less has neither changed nor stayed
+BARE = 0.5  # how often a short input is not padded
 EVERYWHERE = 0.5  # how often all positions are patched, and not one
 
 
@@ -53,37 +54,35 @@ def draw_bank(
     sites: Sites,
     *,
     each: int,
+    idle: int,
     tries: int,
     seed: int,
     avoid: Bank | None = None,
 ) -> Bank:
-    """Up to `each` lessons of either kind for every site, from at most `tries` draws, none of them in `avoid`."""
-    at_once, known = (
-        AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE),
-        set() if avoid is None else set(_names(avoid.lessons)),
-    )
-    rng = np.random.default_rng(seed)
+    """Up to `each` lessons of either kind for every site of the teacher, from at most `tries` draws.
+
+    For sites that the teacher does not have, where no answer ever changes, up to `idle`. None of the lessons is in
+    `avoid`.
+    """
+    at_once = AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE)
+    known = set() if avoid is None else set(_names(avoid.lessons))
+    pairs = _Pairs(inputs, np.random.default_rng(seed))
     teach = jax.jit(partial(_taught, teacher))
     kept: list[Lesson] = []
     counts = np.zeros((4, len(sites.all)), dtype=np.int64)
-    pairs = _Pairs(inputs, rng)
-    for number, (writer, reader) in enumerate(sites.coded.tolist()):
-        changing: list[Lesson] = []
-        staying: list[Lesson] = []
+    for number, site in enumerate(sites.coded.tolist()):
+        most = each if teacher.wired[number] else idle
+        found: tuple[list[Lesson], list[Lesson]] = [], []
         have, tried, undefined = np.zeros(2, dtype=int), 0, 0
-        while tried < tries and (have < each).any():
-            rows, others, places = pairs.draw(at_once)
-            patch = Patch(np.full(at_once, writer, np.int32), np.full(at_once, reader, np.int32), places)
-            lesson = jax.tree.map(np.asarray, teach(inputs.ids[rows], inputs.ids[others], patch))
-            new = np.array([name not in known for name in _names(lesson)]) if known else True
+        while tried < tries and (have < most).any() and (teacher.wired[number] or have[1] < most):
+            lesson = jax.tree.map(np.asarray, teach(*pairs.draw(at_once, *site)))
             tried, undefined = tried + at_once, undefined + int((~lesson.defined).sum())
-            for place, (held, wanted) in enumerate(((changing, lesson.change >= CLEAR), (staying, lesson.change == 0))):
-                chosen = np.flatnonzero(wanted & lesson.defined & new)[: each - have[place]]
+            fine = lesson.defined & ~np.array([name in known for name in _names(lesson)]) if known else lesson.defined
+            for place, wanted in enumerate((lesson.change >= CLEAR, lesson.change == 0)):
+                chosen = np.flatnonzero(wanted & fine)[: most - have[place]]
                 have[place] += len(chosen)
-                held.append(jax.tree.map(lambda array, chosen=chosen: array[chosen], lesson))
-            if not teacher.wired[number]:
-                break  # the teacher has no such component or edge: nothing will ever change
-        kept += [*changing, *staying]
+                found[place].append(jax.tree.map(lambda array, chosen=chosen: array[chosen], lesson))
+        kept += [*found[0], *found[1]]
         counts[:, number] = *have, tried, undefined
     lessons = jax.tree.map(lambda *arrays: np.concatenate(arrays), *kept)
     start = np.concatenate([[0], np.cumsum(counts[0] + counts[1])[:-1]])
@@ -116,10 +115,13 @@ class _Pairs:
         rest = 1.0 / np.bincount(inputs.lengths)[inputs.lengths]
         self.shares = 0.5 * self.shares + 0.5 * rest / rest.sum()
 
-    def draw(self, count: int) -> tuple[Array, Array, Array]:
-        """The numbers of base and source inputs, and positions (-1: every one)."""
+    def draw(self, count: int, writer: int, reader: int) -> tuple[Array, Array, Patch]:
+        """Base and source inputs, and interventions on one site."""
         base = self.rng.choice(len(self.inputs), size=count, p=self.shares)
         source = self.order[self.rng.integers(self.first[base], self.last[base])]
         single = self.rng.integers(1, self.inputs.lengths[base] + 1)
         everywhere = self.rng.random(count) < EVERYWHERE
-        return base, source, np.where(everywhere, -1, single).astype(np.int32)
+        places = np.where(everywhere, -1, single).astype(np.int32)
+        bare = self.rng.random(count) < BARE
+        patch = Patch(np.full(count, writer, np.int32), np.full(count, reader, np.int32), places, bare)
+        return self.inputs.ids[base], self.inputs.ids[source], patch

@@ -26,11 +26,15 @@ FINE = frozenset({"qkv_input", "result", "mlp_in"})
 
 
 class Patch(NamedTuple):
-    """An intervention on each input of a batch: which writer, seen by which reader, at which position (-1: every)."""
+    """An intervention on each input of a batch: which writer, seen by which reader (-1: every), at which position.
+
+    `bare` inputs run as if nothing were padded: no head sees their PAD.
+    """
 
     writer: Array
     reader: Array
     position: Array
+    bare: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,24 +43,34 @@ class Network:
 
     sites: Sites
     causal: bool
+    pad: int
     norm: Callable[[Any, Any], Any] | None = None
     activation: Callable[[Array], Array] | None = None
 
-    def __call__(self, weights: Tree, ids: Array, hook: Callable[[str, Array], Array | None] | None = None) -> Array:
-        """Logits for ids."""
+    def __call__(
+        self, weights: Tree, ids: Array, bare: Array, hook: Callable[[str, Array], Array | None] | None = None
+    ) -> Array:
+        """Logits for ids; `bare` says for which inputs PAD counts as not there."""
+        hidden = jnp.where(bare[:, None] & (ids == self.pad), -jnp.inf, 0.0)[:, None, None, :]
+
+        def see(name: str, tensor: Array) -> Array | None:
+            if name.endswith("hook_attn_scores"):
+                return tensor + hidden
+            return None if hook is None else hook(name, tensor)
+
         with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits unless told
             return forward(
                 Parameters.of(weights),
                 ids,
                 NAMESPACE,
                 causal=self.causal,
-                hook=hook,
+                hook=see,
                 fine=FINE,
                 norm=self.norm,
                 activation=self.activation,
             )
 
-    def writes(self, weights: Tree, ids: Array) -> tuple[Array, Array, Array]:
+    def writes(self, weights: Tree, ids: Array, bare: Array) -> tuple[Array, Array, Array]:
         """Logits, what each writer writes [batch, writer, position, d_model], and the residual stream at the end."""
         written: dict[str, Array] = {}
         end: list[Array] = []
@@ -72,7 +86,7 @@ class Network:
             elif name.endswith("hook_resid_post"):
                 end[:] = [tensor]
 
-        logits = self(weights, ids, hook)
+        logits = self(weights, ids, bare, hook)
         nothing = jnp.zeros_like(end[0])
         return logits, jnp.stack([written.get(name, nothing) for name in self.sites.writers], axis=1), end[0]
 
@@ -102,12 +116,12 @@ class Network:
             start += "qkv".index(name.removesuffix("_input")[-1]) * sites.heads
             return tensor + seen[:, None, start : start + tensor.shape[2], None] * change[:, :, None]
 
-        return self(weights, ids, hook), end[0]
+        return self(weights, ids, patch.bare, hook), end[0]
 
     def intervened(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
         """Logits on the base inputs, and those under the interventions."""
-        logits, written, _ = self.writes(weights, base)
-        _, other, _ = self.writes(weights, source)
+        logits, written, _ = self.writes(weights, base, patch.bare)
+        _, other, _ = self.writes(weights, source, patch.bare)
         rows = jnp.arange(len(base))
         change = (other - written)[rows, patch.writer]
         return logits, self.patched(weights, base, patch, change)[0]

@@ -102,18 +102,17 @@ class Teacher:
     weights: Tree
     answers: Answers
     defined: Defined
-    pad: int
     wired: NDArray[np.bool_]
     """For each site, whether the teacher has it."""
 
     def teach(self, base: Array, source: Array, patch: Patch) -> Lesson:
         """The answers on the base inputs and under interventions."""
-        logits, written, _ = self.network.writes(self.weights, base)
-        _, other, _ = self.network.writes(self.weights, source)
+        logits, written, _ = self.network.writes(self.weights, base, patch.bare)
+        _, other, _ = self.network.writes(self.weights, source, patch.bare)
         change = (other - written)[jnp.arange(len(base)), patch.writer]
         changed, end = self.network.patched(self.weights, base, patch, change)
         seen, where = self.network.seen(patch, base.shape[1])
-        token = (base != self.pad).at[:, 0].set(False)
+        token = (base != self.network.pad).at[:, 0].set(False)
         before, after = self.answers.read(logits), self.answers.read(changed)
         moved = jnp.where(token, self.answers.apart(before, after), 0.0).max(axis=1)
         fine = self.defined(end[:, :], seen, change * where[..., None])
@@ -124,13 +123,13 @@ def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""
     if not model.certified or model.variant is not None:
         raise TracrError("the teacher must be a model as the compiler made it", hint="use model.plain")
-    network = Network(sites, model.options.causal)
+    network = Network(sites, model.options.causal, model.vocabulary.pad_id)
     weights = {name: jnp.asarray(array) for name, array in model.cast(np.float32).named()}
     shown = np.random.default_rng(0).permutation(len(inputs))[:SHOWN]
-    run = jax.jit(lambda ids: network.writes(weights, ids)[2])
+    run = jax.jit(lambda ids: network.writes(weights, ids, jnp.zeros(len(ids), dtype=bool))[2])
     stream = np.concatenate([np.asarray(run(inputs.ids[part])) for part in np.array_split(shown, 8)])
     defined = defined_of(model, sites, [inputs.tokens[row] for row in shown.tolist()], stream)
-    return Teacher(network, weights, Answers(model.outputs), defined, model.vocabulary.pad_id, _wired(model, sites))
+    return Teacher(network, weights, Answers(model.outputs), defined, _wired(model, sites))
 
 
 def _wired(model: CompiledModel, sites: Sites) -> NDArray[np.bool_]:
