@@ -1,5 +1,5 @@
 # On a fresh machine with Python >= 3.11:
-#   make demo    set up, compile a program and show it run
+#   make demo    set up, compile a program, show it run and write a page to look at
 #   make test    set up, then lint, types and the normal test tier
 # Set-up happens in .venv, and again only when what is installed changes.
 
@@ -8,6 +8,9 @@ VENV := .venv
 INSTALLED := pyproject.toml setup.py $(wildcard src/tracr/model/c/*)
 # transformers and torch, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
+# auto-circuit, and the original Tracr it needs, with tracr installed over that: what converters must load.
+COMPARE := .venv-compare
+SOURCES := $(shell find src/tracr -name '*.py')
 BIN := $(VENV)/bin
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 ...` picks another.
 PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -16,6 +19,7 @@ PYTHON ?= $(firstword $(shell for p in python3 python3.14 python3.13 python3.12 
 # A .venv whose interpreter is gone (Python was upgraded) is set up again.
 $(shell $(BIN)/python -c '' 2>/dev/null || rm -f $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-slow)
 $(shell $(BARE)/bin/python -c '' 2>/dev/null || rm -f $(BARE)/.installed)
+$(shell $(COMPARE)/bin/python -c '' 2>/dev/null || rm -f $(COMPARE)/.installed $(COMPARE)/.others)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Test processes run side by side: one BLAS thread each.
@@ -30,8 +34,25 @@ packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-
 .PHONY: demo test tiny slow lint test-wheel clean bundle browser images
 .DELETE_ON_ERROR:
 
+define NEXT_STEPS
+
+Those are the activations of a transformer whose weights were compiled from a program, not trained. Open
+build/demo.html in a browser: it runs the program and the transformer side by side, step by step. Then type
+
+    $(BIN)/tracr run sort 3 1 2 1                       another program; "tracr list" has them all
+    $(BIN)/tracr draw sort 3 1 2 1 -o build/sort.svg    what a program computes, as a picture
+    $(BIN)/tracr repl                                   your own program; docs/tutorial.md begins at the beginning
+endef
+export NEXT_STEPS
+
 demo: $(VENV)/.installed
+	@mkdir -p build
 	$(BIN)/tracr run frac_prevs x a c x
+	@echo
+	$(BIN)/tracr show frac_prevs x a c x
+	@echo
+	$(BIN)/tracr explore frac_prevs x a c x -o build/demo.html
+	@echo "$$NEXT_STEPS"
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2
@@ -39,9 +60,9 @@ test: lint
 tiny: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q tests/test_tiny.py
 
-# Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included, and
-# checkpoints in an environment without tracr.
-slow: $(VENV)/.installed-slow $(BARE)/.installed
+# Minutes: thousands of random programs, long inputs, Ray, every framework, the examples and the notebook included,
+# checkpoints in an environment without tracr, and another project's converter in an environment with both Tracrs.
+slow: $(VENV)/.installed-slow $(BARE)/.installed $(COMPARE)/.installed
 	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 # The tests against the built wheel, installed in an environment of its own: what users get, not the source tree.
@@ -76,7 +97,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(WHEEL) $(BARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(WHEEL) $(BARE) $(COMPARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f src/tracr/model/_kernel.*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -102,6 +123,20 @@ $(BARE)/.installed:
 	$(PYTHON) -m venv --clear $(BARE)
 	$(BARE)/bin/python -m pip install -q torch==2.13.0
 	$(BARE)/bin/python -m pip install -q 'transformers>=4.53'
+	touch $@
+
+# It takes torch and the like from .venv; what differs there is its own: HookedTransformer ended with TransformerLens 3.
+$(COMPARE)/.others: $(VENV)/.installed-slow
+	$(BIN)/python -m venv --clear $(COMPARE)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(COMPARE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps \
+		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3
+	touch $@
+
+$(COMPARE)/.installed: $(COMPARE)/.others $(INSTALLED) $(SOURCES)
+	rm -rf build/lib* build/bdist*
+	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps .
 	touch $@
 
 web/node_modules/.installed: web/package.json web/package-lock.json

@@ -6,6 +6,8 @@ selected keys, or puts it on BOS if there are none. A head that counts gives BOS
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 
 import tracr
@@ -42,4 +44,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

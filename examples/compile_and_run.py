@@ -5,6 +5,7 @@ The program marks the tokens that occur more often than the average token of the
 
 from __future__ import annotations
 
+import argparse
 from itertools import product
 
 import tracr
@@ -38,4 +39,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -6,6 +6,7 @@ inputs)? For all of them in the compiled model, for none once it is rotated; alo
 
 from __future__ import annotations
 
+import argparse
 import itertools
 
 import numpy as np
@@ -43,4 +44,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

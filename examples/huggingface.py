@@ -1,11 +1,12 @@
 """Programs as GPT-2 checkpoints that write text: stock transformers loads them and generates.
 
 An induction program continues a repeated sequence, a counter counts, a closer closes brackets. Needs transformers and
-torch; the machine that loads a checkpoint needs nothing else.
+torch (pip install 'tracr[hf,torch]'); the machine that loads a checkpoint needs nothing else.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -34,8 +35,9 @@ def main() -> None:
             print(f"{name}: {type(model).__name__}, {model.config.n_layer} layers of {model.config.n_embd} dimensions")
             for prompt in prompts:
                 written = model.generate(**tokenizer(prompt, return_tensors="pt"))
-                print(f"  {prompt:10} -> {tokenizer.decode(written[0], skip_special_tokens=True)}")
+                print(f"  {prompt:10} -> {tokenizer.decode(written[0], skip_special_tokens=True).strip()}")
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -1,11 +1,13 @@
 """How much noise on its weights a compiled model bears: a thousand noisy copies at once, with JAX's vmap.
 
 `model.to_jax()` gives a pure function and a dict of weights, so a batch of models is a batch of dicts.
+Needs JAX: pip install 'tracr[jax]'.
 """
 
 from __future__ import annotations
 
-import jax
+import argparse
+
 import numpy as np
 
 import tracr
@@ -16,6 +18,8 @@ COPIES = 1000
 
 def main() -> None:
     """For each size of noise, how many copies still give every output."""
+    import jax
+
     example = programs.EXAMPLES["sort_unique"]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len)
     apply, params = model.to_jax()
@@ -40,4 +44,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

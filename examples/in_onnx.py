@@ -1,15 +1,14 @@
 """Write a compiled model as an ONNX file, run it in onnxruntime without tracr's help, and read it back.
 
 The file holds the transformer and the program: any ONNX tool can run or draw it, and `tracr.load` gives back the
-labelled model.
+labelled model. Needs onnx and onnxruntime: pip install 'tracr[onnx]'.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
-
-import onnxruntime
 
 import tracr
 from tracr.rasp import programs
@@ -17,6 +16,8 @@ from tracr.rasp import programs
 
 def main() -> None:
     """Write, run, read."""
+    import onnxruntime
+
     example = programs.EXAMPLES["dyck1"]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len)
     with tempfile.TemporaryDirectory() as folder:
@@ -38,4 +39,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -2,12 +2,14 @@
 
 The model says which fraction of the tokens so far is "x". All weights are trained until it counts "a" as half an "x".
 It comes back as a CompiledModel with its labels: no longer certified, but it can be run, drawn and compared.
+Needs PyTorch: pip install 'tracr[torch]'.
 """
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
-import torch
 
 import tracr
 from tracr.rasp import programs, rasp
@@ -15,6 +17,8 @@ from tracr.rasp import programs, rasp
 
 def main() -> None:
     """Train, load back, compare."""
+    import torch
+
     torch.manual_seed(0)
     is_x = (rasp.tokens == "x").named("is_x")
     model = tracr.compile(programs.make_frac_prevs(is_x), vocab="abx", max_seq_len=4)
@@ -44,4 +48,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

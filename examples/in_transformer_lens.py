@@ -2,13 +2,12 @@
 
 An induction program looks for what followed the same token the last time. On "abcab" the answer at the end is "c"; on
 "acbab" it is "a". Running the second input, TransformerLens patches in the first one's head outputs, one at a time.
+Needs TransformerLens: pip install 'tracr[lens]'.
 """
 
 from __future__ import annotations
 
-import torch
-from transformer_lens import patching
-from transformer_lens.hook_points import HookPoint
+import argparse
 
 import tracr
 from tracr.rasp import programs
@@ -16,6 +15,10 @@ from tracr.rasp import programs
 
 def main() -> None:
     """Which heads bring the answer back, and what the compiler says of them."""
+    import torch
+    from transformer_lens import patching
+    from transformer_lens.hook_points import HookPoint
+
     model = tracr.compile(programs.make_induction(), vocab="abc", max_seq_len=5)
     lens = model.to_transformer_lens()
     clean, corrupted = lens.to_tokens("abcab"), lens.to_tokens("acbab")
@@ -49,4 +52,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -6,6 +6,8 @@ are shown; a star marks a changed cell.
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 
 import tracr
@@ -47,4 +49,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

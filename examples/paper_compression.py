@@ -32,12 +32,14 @@ SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 def main() -> None:
     """Train or read the runs, say what came out, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--gap", type=float, default=256.0)
-    parser.add_argument("--study", nargs="*", default=list(STUDIES))
-    parser.add_argument("--results", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("paper_compression"))
+    parser.add_argument("--steps", type=int, default=5000, help="training steps (5000; the paper has 300000)")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each number of dimensions (5)")
+    parser.add_argument("--gap", type=float, default=256.0, help="the logit gap of the heads (256)")
+    parser.add_argument("--study", nargs="*", default=list(STUDIES), help=f"which programs ({' '.join(STUDIES)})")
+    parser.add_argument("--results", type=Path, help="read the runs from this folder, train nothing")
+    parser.add_argument(
+        "--output", type=Path, default=Path("paper_compression"), help="folder of figures and summary.json"
+    )
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     summary: dict[str, Any] = {}

@@ -1,34 +1,33 @@
-"""The Tracr paper's figures of compiled models and of the compiler, from models compiled here.
+"""The Tracr paper's figures of sections 3 and 4 and of "More Compiled Models", as PDFs, from models compiled here.
 
-The first, those of sections 3 and 4 and of the appendix "More Compiled Models", as PDFs in the folder given
-(paper_figures if none is). Needs matplotlib: pip install 'tracr[viz]'.
+Needs matplotlib: pip install 'tracr[viz]'.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
-
-from matplotlib.figure import Figure
+from typing import Any
 
 import tracr
+from tracr.extras import need
 from tracr.rasp.programs import EXAMPLES
 from tracr.viz import KINDS
 
-STREAMS = {"frac_prevs": "xacx", "sort_unique": [3, 4, 1, 2], "sort": [3, 1, 3, 2], "pair_balance": "(()a)"}
-STREAMS |= {"shuffle_dyck2": "({)}"}  # the paper's dyck-2
+STREAMS = {"frac_prevs": "xacx", "sort_unique": (3, 4, 1, 2), "sort": (3, 1, 3, 2)}
+STREAMS |= {"pair_balance": "(()a)", "shuffle_dyck2": "({)}"}  # the last is the paper's dyck-2
 RASP = 'is_x = (tokens == "x")\nprevs = select(indices, indices, <=)\nfrac_prevs = aggregate(prevs, is_x)'
 
 
-def stream(name: str) -> Figure:
+def stream(name: str) -> Any:
     """A program of the library at level 0, the paper's structure: the residual stream on one input."""
     example = EXAMPLES[name]
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=0).figure("stream", STREAMS[name])
 
 
-def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list[float], height: float) -> Figure:
+def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list[float], height: float) -> Any:
     """Figures of these kinds, or texts, under their titles."""
-    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    figure = need("matplotlib.figure", extra="viz").Figure(figsize=(sum(widths), height), layout="constrained")
     for ax, (title, what) in zip(figure.subplots(1, len(parts), width_ratios=widths), parts.items(), strict=True):
         ax.set_title(title, fontsize=10)
         if what in KINDS:
@@ -41,7 +40,9 @@ def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list
 
 def main() -> None:
     """Write them all."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "paper_figures")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="where they go: paper_figures")
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
     craft = model.show("translate").replace("  # ", "\n    ").replace(" where ", "\n    where ")

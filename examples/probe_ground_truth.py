@@ -6,6 +6,7 @@ differ: a variable may be decodable before it is computed, or from other variabl
 
 from __future__ import annotations
 
+import argparse
 from itertools import product
 
 import numpy as np
@@ -54,4 +55,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,8 @@ def test_passes_are_listed_and_switched() -> None:
     """--with and --without, which may be repeated, reach the compiler."""
     listed = {one["name"]: one["level"] for one in invoke_json("passes")}
     assert listed == {name: one.level for name, one in PASSES.items()}
+    assert set(listed.values()) == {1, 2, None}
+    assert re.search(r"^solve +--with solve +a constraint solver", invoke("passes"), re.MULTILINE)
     assert "linear functions need no neurons" in invoke("passes")
     words = ("--without", "sums", "--without", "fuse", "--with", "bits")
     got = invoke("compile", "dyck1", "--level", "2", *words, "--show", "translate")
@@ -219,9 +222,22 @@ def test_info_says_what_is_folded() -> None:
 
 @pytest.mark.parametrize("command", ["run", "show"])
 def test_the_empty_input_is_an_input(command: str) -> None:
-    """Nothing in, nothing out."""
-    assert invoke(command, "sort")
-    assert invoke(command, "shift_by")
+    """Nothing in, nothing out; it is typed, lest a forgotten input looks like one."""
+    assert invoke(command, "sort", "")
+    assert invoke(command, "shift_by", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "example"),
+    [("run", "sort", "3 1 2 1"), ("show", "hist", "a b a c a"), ("run", "dyck2", "'(' '{' '}' ')' '}'")],
+)
+def test_without_tokens_the_command_says_what_to_type(command: str, program: str, example: str) -> None:
+    """And what it says can be typed."""
+    result = CliRunner().invoke(app, [command, program])
+    assert result.exit_code == 2
+    message = " ".join(result.output.split())
+    assert f"such as `tracr {command} {program} {example}`" in message
+    assert invoke(command, program, *shlex.split(example))
 
 
 # Programs in files
@@ -323,6 +339,32 @@ def test_wrong_usage_exits_with_2(words: tuple[str, ...]) -> None:
     assert done.returncode == 2
     assert "Usage" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("run", "srot", "1"), "did you mean sort?"),
+        (("info", "shuffle_dyk2"), "did you mean shuffle_dyck2 or shuffle_dyck?"),
+        (("run", "sort", "1", "--levl", "0"), "did you mean --level?"),
+        (("compile", "sort", "--levl", "0"), "--level"),
+        (("compile", "sort", "--with", "fld"), "did you mean fold?"),
+        (("compile", "sort", "--show", "infr"), "did you mean infer?"),
+        (("rum", "sort"), "Did you mean 'run'?"),
+        (("huggingface", "sort", "--activation", "rlu", "-o", "x"), "did you mean relu?"),
+        (("compress", "sort", "--method", "fats"), "did you mean fast?"),
+        (("run", "sort", "1", "2", "3", "4", "1"), "add --max-len 5"),
+        (("run", "sort", "3 1 2"), "write 3 1 2"),
+        (("run", "sort", "312"), "put spaces between tokens: 3 1 2"),
+        (("explore", "sort", "-o", "x.png"), "must end in .html"),
+        (("draw", "sort", "-o", "x.png"), "must end in .svg; `tracr figure` writes .png"),
+    ],
+)
+def test_mistakes_are_answered_with_what_was_meant(words: tuple[str, ...], meant: str) -> None:
+    """Names of programs, options, passes, stages and commands; files of the wrong kind."""
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code != 0
+    assert meant in " ".join(f"{result.output} {result.exception}".split())
 
 
 @pytest.mark.parametrize("words", [("--debug", "run", "frac_prevs", "q"), ("run", "frac_prevs", "q", "--debug")])

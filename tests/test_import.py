@@ -13,10 +13,28 @@ import tracr
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """
 
+COMPILE = SCRIPT.replace(
+    "import tracr\n",
+    """import tracr
+from tracr.rasp import programs
+model = tracr.compile(programs.make_hist(), "abc", 4)
+assert model("aab") == model.run("aab").decoded == [2, 2, 1]
+assert model.verify()
+""",
+)
+
+
+def loaded(script: str) -> set[str]:
+    """The packages that a script loads, beside those of Python itself."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split()) - set(sys.stdlib_module_names)
+
 
 def test_import_loads_numpy_and_nothing_else() -> None:
     """Of third-party packages `import tracr` loads numpy only."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split()) - set(sys.stdlib_module_names)
-    assert loaded <= {"tracr", "numpy"}
-    assert "tracr" in loaded
+    assert "tracr" in loaded(SCRIPT) <= {"tracr", "numpy"}
+
+
+def test_compiling_running_and_verifying_load_nothing_else() -> None:
+    """What the README says."""
+    assert loaded(COMPILE) <= {"tracr", "numpy"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,13 @@ def test_it_is_committed_clean() -> None:
         if cell.cell_type == "code":
             assert cell.outputs == []
             assert cell.execution_count is None
+
+
+def test_it_ends_with_words() -> None:
+    """The last answer is explained before it is shown, and what to do next is said after it."""
+    *_, explained, answer, end = nbformat.read(NOTEBOOK, as_version=4).cells
+    assert [cell.cell_type for cell in (explained, answer, end)] == ["markdown", "code", "markdown"]
+    assert "`True` if" in explained.source
+    assert end.source.startswith("## Where to go on")
+    for target in re.findall(r"\]\(([^)]+)\)", end.source):
+        assert (NOTEBOOK.parent / target).is_file(), target

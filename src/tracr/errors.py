@@ -6,10 +6,12 @@
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
+        FunctionError   ... because one of its functions raises on values that inputs take
       InternalError     a bug in this package, found by its own checks
       VocabularyError   the vocabulary or its special tokens are unusable
       InputError        an input sequence the model or the interpreter cannot take
       FormatError       a saved model that cannot be read, or a model that cannot be written
+      PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
       UnknownName       a name that stands for nothing here, such as that of an activation
 
@@ -18,7 +20,7 @@ Warnings about a program are `TracrWarning`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = [
     "CompileError",
@@ -26,10 +28,12 @@ __all__ = [
     "EvaluationError",
     "ExpressionError",
     "FormatError",
+    "FunctionError",
     "InputError",
     "InternalError",
     "LimitError",
     "MissingExtra",
+    "PrecisionError",
     "SourceError",
     "TracrError",
     "TracrWarning",
@@ -86,6 +90,11 @@ class TracrError(Exception):
         self.diagnostic = Diagnostic.about(expression, what, hint)
         super().__init__(str(self.diagnostic))
 
+    def hint_at(self, hint: str) -> None:
+        """Replace the hint by a better one, found out after the error."""
+        self.diagnostic = replace(self.diagnostic, hint=hint)
+        self.args = (str(self.diagnostic),)
+
 
 class ExpressionError(TracrError, TypeError, ValueError):
     """A RASP expression was built from something that cannot be part of one."""
@@ -110,6 +119,10 @@ class LimitError(CompileError):
     """The program would need more values, table cells or parameters than the limits allow."""
 
 
+class FunctionError(CompileError):
+    """A function of the program raises on values that inputs take."""
+
+
 class InternalError(TracrError):
     """An invariant of the compiler is broken: a bug in tracr, not in the program."""
 
@@ -127,6 +140,10 @@ class InputError(TracrError, ValueError):
 
 class FormatError(TracrError, ValueError):
     """A saved model that cannot be read (damaged, tampered with, of another version), or one that cannot be written."""
+
+
+class PrecisionError(TracrError, ValueError):
+    """A number format in which the model is not proved to be right."""
 
 
 class MissingExtra(TracrError, ImportError):

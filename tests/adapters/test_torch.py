@@ -46,7 +46,7 @@ def test_types_and_training() -> None:
     assert MODEL.to_torch(dtype=torch.float64)(MODEL.to_torch().encode("ab")).dtype is torch.float64
     assert MODEL.to_torch(dtype=np.float64, device="cpu").device.type == "cpu"
     assert all(weight.requires_grad for weight in MODEL.to_torch().parameters())
-    assert MODEL.to_torch(dtype="bfloat16").dtype is torch.bfloat16
+    assert MODEL.to_torch(dtype="bfloat16", check=False).dtype is torch.bfloat16
     frozen = MODEL.to_torch(trainable=False)
     assert not frozen(frozen.encode("ab")).requires_grad
     with pytest.raises(tracr.InputError, match="not a type weights could have"):

@@ -164,7 +164,7 @@ def test_tokens_and_labels() -> None:
     with pytest.raises(tracr.InputError, match="names 0 logits"):
         module.to_single_token("x")
     with pytest.raises(tracr.InputError, match="return_type"):
-        module(ids, return_type="loss")
+        module(ids, return_type="predictions")
 
 
 def test_stacked_weights() -> None:

@@ -51,6 +51,24 @@ def test_a_broken_statement_takes_nothing_along() -> None:
     assert "value: 8" in session.feed("nope;\nb + 3;")
 
 
+def test_statements_around_broken_ones_are_run() -> None:
+    """Before, between and after them; errors keep their lines; the body of a broken function is not run."""
+    session = Session()
+    answer = session.feed(
+        "a = 1;\nb = = 2;\nc = 3;\ndef f(x) {\n  a = 50;\n  return = 1;\n}\ng = (\nd = 4;\n# {\ne = [1,\n2];\nh = = 1;"
+    )
+    assert [f"<repl>:{place}: " in answer for place in ("2:5", "6:10", "8:5", "13:5")] == [True] * 4
+    assert answer.count("<repl>") == 4
+    assert "list: [1, 1, 3, 4, [1, 2]]" in session.feed("[1, a, c, d, e];")
+    assert "f is not defined" in session.feed("f;")
+
+
+def test_a_long_text_with_mistakes_is_answered_soon() -> None:
+    """It is not read again and again."""
+    answer = Session().feed("x = 1;\n" * 2_000 + "y = = 2;\n" + "z = (\n" * 300)
+    assert answer.count("value: 1") == 2_000
+
+
 def test_a_definition_that_fails_changes_nothing() -> None:
     """The name keeps its old value, or stays unknown."""
     session = Session()
@@ -83,7 +101,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "dimensions" in session.feed(":info hist")
     assert session.feed(":draw hist") == "drawn into hist.svg"
     assert (tmp_path / "hist.svg").read_text().startswith("<svg")
-    assert session.feed(":print hist") == "hist = selector_width(select(tokens, tokens, ==));"
+    assert session.feed(":print hist") == 'set example "abca"\nhist = selector_width(select(tokens, tokens, ==));'
     assert session.feed(":vocab abcd 6") == "up to 6 of a b c d"
     assert "for up to 6 of a b c d" in session.feed(":compile hist")
     assert "the commands are" in session.feed(":what")

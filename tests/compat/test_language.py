@@ -36,7 +36,7 @@ def test_named_is_annotated_name() -> None:
         rasp.tokens.annotated(name="x"),
         rasp.annotate(rasp.tokens, name="x"),
     ):
-        assert named.name == named.label == named.annotations["name"] == "x"
+        assert named.name == named.annotations["name"] == "x"
 
 
 def test_defaults_come_from_the_annotators() -> None:
@@ -117,16 +117,55 @@ def test_children_are_what_an_expression_is_built_from() -> None:
     assert twin.children == aggregate.children
 
 
+def test_a_copy_has_another_unique_id() -> None:
+    """And keeps the children, so theirs; the id stays what it was, and is part of the label."""
+    for expr in (rasp.tokens, EVERY, rasp.Aggregate(EVERY, rasp.tokens), rasp.tokens == "a", rasp.Full(1)):
+        copies = [expr, expr.copy(), expr.named("x"), rasp.numerical(expr) if isinstance(expr, rasp.SOp) else ~expr]
+        assert len({one.unique_id for one in copies}) == len(copies)
+        assert [child.unique_id for child in expr.copy().children] == [child.unique_id for child in expr.children]
+        assert expr.unique_id == expr.unique_id
+    named = (rasp.tokens == "a").named("x")
+    assert named.label == f"x_{named.unique_id}"
+    assert [sop.copy().label for sop in (rasp.tokens, rasp.indices, rasp.length)] == ["tokens", "indices", "length"]
+
+
+def test_a_sequence_map_of_one_s_op_twice_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Where a user writes it; not for operators, and not for two s-ops."""
+    for quiet in (lambda: rasp.indices * rasp.indices, lambda: rasp.SequenceMap(max, rasp.indices, rasp.length)):
+        quiet()
+        assert not caplog.records
+    for build in (
+        lambda: rasp.SequenceMap(max, rasp.indices, rasp.indices),
+        lambda: rasp.LinearSequenceMap(rasp.indices, rasp.indices, 1, 2),
+    ):
+        caplog.clear()
+        build()
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "reads indices twice" in caplog.text
+
+
+def test_constants_of_unchecked_length() -> None:
+    """The interpreter takes inputs of any length, a model those the constant has values for; they agree."""
+    program = rasp.ConstantSOp([5, 6, 7], check_length=False)
+    assert program("longer") == [5, 6, 7, None, None, None]
+    model = compile_rasp_to_model(program, "a", 5)
+    for length in (1, 2, 3):
+        assert model.apply(["compiler_bos", *"a" * length]).decoded[1:] == program("a" * length)
+    with pytest.raises(tracr.InputError, match="at most 3"):
+        model.apply(["compiler_bos", *"aaaa"])
+
+
 def test_residual_labels_are_names_numbered_where_they_repeat() -> None:
-    """name, name_2, ...: "name" for a number, "name:value" for each value otherwise; BOS and PAD as they were given."""
+    """The output's first; name, name_2, ...: "name" for a number, else "name:value"; BOS and PAD as they were given."""
     first = rasp.numerical(rasp.tokens == "a").named("same")
     second = rasp.numerical(rasp.tokens == "b").named("same")
     model = compile_rasp_to_model(
         (rasp.LinearSequenceMap(first, second, 1, 2)).named("sum"), "ab", 2, compiler_bos="<s>", compiler_pad="<p>"
     )
     assert model.residual_labels == [
+        "sum",
         *("tokens:a", "tokens:b", "tokens:<s>", "tokens:<p>", "indices:0", "indices:1", "one"),
-        *("same", "same_2", "sum"),
+        *("same", "same_2"),
     ]
     assert model.output_label == "sum"
 

@@ -81,6 +81,23 @@ def test_dynamic_validation_is_content_where_all_is_well() -> None:
     assert validating.validate(rasp.SelectorWidth(EVERY), []) == []
 
 
+@pytest.mark.parametrize("operations", [5, 40])
+@pytest.mark.parametrize("xs", [None, [0, 1, 2]])
+def test_a_program_that_compiles_is_compiled_once(
+    operations: int, xs: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of its operations do not read the tokens: validating takes no longer than compiling."""
+    shift, program = rasp.indices, rasp.tokens
+    for number in range(operations):
+        shift = rasp.Map(lambda x, number=number: (3 * x + number) % 7, shift, simplify=False)
+        program = (program + shift) % 5
+    calls = []
+    compile_program = validating.compile_program
+    monkeypatch.setattr(validating, "compile_program", lambda *args: calls.append(args) or compile_program(*args))
+    assert validating.validate(program, xs) == []
+    assert len(calls) == 1
+
+
 def test_something_else_is_an_expression_error() -> None:
     """Nothing to validate."""
     with pytest.raises(tracr.ExpressionError, match="only a RASP expression"):

@@ -20,10 +20,7 @@ def uses_length(program: rasp.SOp) -> bool:
 
 LENGTH = {name for name, example in EXAMPLES.items() if uses_length(example.program)}
 # Programs that never look ahead: their causal meaning is the bidirectional one.
-BACKWARD = {
-    *("has_prev", "frac_prevs", "pair_balance", "dyck1", "dyck2", "closer"),
-    *("shift_by", "detect_pattern", "induction", "counter", "nary_sequencemap"),
-}
+BACKWARD = {name for name, example in EXAMPLES.items() if example.backward}
 
 
 def inputs_of(name: str) -> list[list[rasp.Value]]:

@@ -18,7 +18,7 @@ import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
 from tracr import CompiledModel
-from tracr.compiler.passes import OPT_IN, PASSES
+from tracr.compiler.passes import PASSES
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs.brackets import make_shuffle_dyck
@@ -77,12 +77,13 @@ SMALL = {
 }
 
 
-AUTOMATIC = sorted(name for name, one in PASSES.items() if one.level < OPT_IN)
+LEVELS = {name: one.level for name, one in PASSES.items() if one.level is not None}
+AUTOMATIC = sorted(LEVELS)
 
 
 def compiled(name: str, *, on: bool) -> CompiledModel:
     """The small program of a pass, at its level, with it or without."""
-    return tracr.compile(*SMALL[name], level=min(PASSES[name].level, 2), passes={name: on})
+    return tracr.compile(*SMALL[name], level=LEVELS.get(name, 2), passes={name: on})
 
 
 def size(model: CompiledModel) -> tuple[int, ...]:

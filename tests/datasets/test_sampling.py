@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import tracr
 from tests.datasets.killing import kill_when, run
@@ -84,6 +87,70 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(tracr.FormatError, match=r"line 1 of .* is not the record of a program"):
         write_programs(path, 5)
     assert path.read_text() == "precious\n"
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """The lines of a file, some of refused programs among them."""
+    path = tmp_path_factory.mktemp("sample") / "programs.jsonl"
+    write_programs(path, 12, 5, CONTROLS)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def reads_and_goes_on(path: Path, lines: list[bytes]) -> list[bool]:
+    """Whether a file of these lines can be read, and whether it can be gone on with."""
+    answers = []
+    for use in (lambda: list(read_programs(path, refused=True)), lambda: write_programs(path, 14, 5, CONTROLS)):
+        path.write_bytes(b"".join(lines))
+        try:
+            use()
+            answers.append(True)
+        except tracr.FormatError:
+            answers.append(False)
+    return answers
+
+
+def test_a_repeated_or_moved_record_is_noticed(tmp_path: Path, lines: list[bytes]) -> None:
+    """By reading and by going on, wherever it is; so is a missing one where programs are added."""
+    path = tmp_path / "programs.jsonl"
+    assert reads_and_goes_on(path, lines) == [True, True]
+    for place in range(len(lines)):
+        assert reads_and_goes_on(path, [*lines[:place], lines[place], *lines[place:]]) == [False, False]
+        assert reads_and_goes_on(path, [*lines, lines[place]]) == [False, False]
+        if place:
+            swapped = [*lines[: place - 1], lines[place], lines[place - 1], *lines[place + 1 :]]
+            assert reads_and_goes_on(path, swapped) == [False, False]
+        if place < len(lines) - 1:
+            assert reads_and_goes_on(path, [*lines[:place], *lines[place + 1 :]]) == [True, False]
+
+
+@given(data=st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_changed_record_is_noticed(tmp_path: Path, lines: list[bytes], data: st.DataObject) -> None:
+    """One bit of a record turned: the file is refused, or says what it said."""
+    place = data.draw(st.integers(0, len(lines) - 1))
+    byte, bit = data.draw(st.integers(0, len(lines[place]) - 2)), data.draw(st.integers(0, 7))
+    changed = bytearray(lines[place])
+    changed[byte] ^= 1 << bit
+    path = tmp_path / "programs.jsonl"
+    path.write_bytes(b"".join(lines))
+    before = list(read_programs(path, refused=True))
+    path.write_bytes(b"".join([*lines[:place], bytes(changed), *lines[place + 1 :]]))
+    with contextlib.suppress(tracr.FormatError):
+        assert list(read_programs(path, refused=True)) == before
+
+
+def test_files_without_checksums_are_still_read(tmp_path: Path, lines: list[bytes]) -> None:
+    """As they were written before there were any; what is added has them."""
+    path = tmp_path / "programs.jsonl"
+    records = [json.loads(line) for line in lines]
+    old = [json.dumps({key: record[key] for key in record if key != "check"}).encode() + b"\n" for record in records]
+    path.write_bytes(b"".join(old))
+    assert list(read_programs(path)) == list(sample(12, 5, CONTROLS))
+    write_programs(path, 14, 5, CONTROLS)
+    assert list(read_programs(path)) == list(sample(14, 5, CONTROLS))
+    assert b'"check"' in path.read_bytes().splitlines()[-1]
+    assert reads_and_goes_on(path, [*old, old[-1]]) == [False, False]
 
 
 def test_two_writers_do_not_meet(tmp_path: Path) -> None:

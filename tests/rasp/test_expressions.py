@@ -96,7 +96,7 @@ def test_naming_makes_a_named_copy(expr: rasp.RASPExpr) -> None:
     """`named` returns a copy with the name; the original keeps its own."""
     before = expr.name
     named = expr.named("lovely")
-    assert (named.name, named.label, named.annotations["name"]) == ("lovely", "lovely", "lovely")
+    assert (named.name, named.annotations["name"]) == ("lovely", "lovely")
     assert expr.name == before != "lovely"
     assert "lovely" in repr(named)
 

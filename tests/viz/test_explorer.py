@@ -270,7 +270,8 @@ def test_a_line_for_every_operation() -> None:
     assert [f"{line.label} = {line.text}" for line in listing(model.typed, model.graph)] == [
         "tokens = the input",
         "indices = the positions",
-        "distinct_keys = SequenceMap(lambda key, index: key + min_key * index / max_seq_len, tokens, indices)",
+        "distinct_keys = SequenceMap(lambda key, index: key + min_key * below_max(index) / max_seq_len, "
+        "tokens, indices)",
         "smaller = Select(distinct_keys, distinct_keys, Comparison.LT)",
         "target_pos = SelectorWidth(smaller)",
         "sel_sort = Select(target_pos, indices, Comparison.EQ)",

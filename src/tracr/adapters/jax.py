@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from numpy.typing import DTypeLike
 
 from tracr.errors import InputError
+from tracr.model.format_check import require_format
 from tracr.model.forward import forward
+from tracr.model.number_formats import format_of
 from tracr.model.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ Tree = dict[str, jax.Array]
 NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softmax)
 
 
-def to_jax(model: CompiledModel, dtype: DTypeLike) -> tuple[Callable[..., jax.Array], Tree]:
-    """`apply(params, ids)` and `params`, a dict under TransformerLens names."""
-    if np.dtype(dtype) == np.float64 and not jax.config.jax_enable_x64:
+def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
+    """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` refuses formats, see there."""
+    if format_of(dtype) == "float64" and not jax.config.jax_enable_x64:
         raise InputError("JAX is set to 32 bits", hint='call jax.config.update("jax_enable_x64", True) first')
     causal, longest = model.options.causal, model.vocabulary.longest + 1
 
@@ -35,7 +35,9 @@ def to_jax(model: CompiledModel, dtype: DTypeLike) -> tuple[Callable[..., jax.Ar
         ids = jnp.asarray(ids)
         if ids.ndim != 2 or ids.shape[1] > longest:
             raise InputError(f"ids have the shape {ids.shape}, not [batch, up to {longest}]", hint="use model.encode")
+        if check:
+            require_format(model, params["embed.W_E"].dtype)
         with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits unless told
             return forward(Parameters.of(params), ids, NAMESPACE, causal=causal, hook=hook, norm=model.norm)
 
-    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype).named()}
+    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=check).named()}

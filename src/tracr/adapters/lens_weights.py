@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.model.uniform import common_sizes, uniform
+from tracr.model.variants.layer_norm import require_plain_norms
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -20,6 +21,7 @@ __all__ = ["lens_config", "lens_weights"]
 
 def lens_config(model: CompiledModel) -> dict[str, Any]:
     """The arguments of its configuration; BOS is among the ids, so nothing may be prepended to them."""
+    require_plain_norms(model, "a model of TransformerLens")
     sizes = common_sizes(model.parameters)
     return {
         "n_layers": model.n_layers,
@@ -40,5 +42,6 @@ def lens_config(model: CompiledModel) -> dict[str, Any]:
 
 def lens_weights(model: CompiledModel) -> dict[str, NDArray[Any]]:
     """The state dict, in float64."""
+    require_plain_norms(model, "a model of TransformerLens")
     weights = dict(uniform(model.parameters, scaled=True).named())
     return {**weights, "unembed.b_U": np.zeros(model.parameters.W_U.shape[1])}

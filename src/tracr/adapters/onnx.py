@@ -17,7 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 from onnx import helper, numpy_helper
 
 from tracr.errors import FormatError, InputError
+from tracr.model.number_formats import LONG, format_of
 from tracr.model.saving.folders import read_file, write_file
+from tracr.model.variants.layer_norm import require_plain_norms
 from tracr.model.weights import with_weights
 
 if TYPE_CHECKING:
@@ -35,8 +37,9 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
     """Write the graph, the weights and the program into one file."""
     from tracr.model.saving.models import program_files
 
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise InputError(f"no ONNX model in {np.dtype(dtype)}", hint="pass float32 or float64")
+    if format_of(dtype) not in LONG:
+        raise InputError(f"no ONNX model in {format_of(dtype)}", hint="pass float32 or float64")
+    require_plain_norms(model, "ONNX")
     program, tables = program_files(model)
     parameters = model.cast(dtype)
     size = sum(array.nbytes for _, array in parameters.named()) + len(program) + len(tables) * 4 // 3

@@ -7,6 +7,7 @@ nnsight can read and change it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ import torch
 from torch import nn
 
 from tracr.errors import InputError
+from tracr.model.format_check import require_format
 from tracr.model.forward import forward
+from tracr.model.number_formats import format_of
 from tracr.model.parameters import LayerParameters, Parameters
 
 if TYPE_CHECKING:
@@ -24,21 +27,36 @@ if TYPE_CHECKING:
 
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["TorchModel", "as_dtype", "to_torch"]
+__all__ = ["TorchModel", "as_dtype", "to_torch", "used_format"]
 
 
-def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> TorchModel:
+def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
     """The model as a module."""
-    return TorchModel(model, model.parameters, dtype, device, trainable)
+    return TorchModel(model, model.parameters, dtype, device, trainable, check)
 
 
 def as_dtype(dtype: Any) -> torch.dtype:
     """A torch dtype, from its own kind, a name or a numpy dtype."""
-    name = dtype if isinstance(dtype, str | torch.dtype) else np.dtype(dtype).name
-    found = getattr(torch, name, None) if isinstance(name, str) else name
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise InputError(f"{dtype!r} is not a type weights could have", hint="pass torch.float32 or torch.float64")
-    return found
+    return getattr(torch, format_of(dtype))
+
+
+def used_format(dtype: torch.dtype, device: str) -> str:
+    """The shortest format that products of matrices are computed in: the weights', or one that torch was told to use.
+
+    That is autocast's, or for float32 what its older (`torch.set_float32_matmul_precision`) or newer settings
+    (`torch.backends...fp32_precision`) allow: tf32 or bfloat16.
+    """
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
+    if dtype is not torch.float32:
+        return str(dtype).removeprefix("torch.")
+    backend = torch.backends.cuda if device == "cuda" else torch.backends.mkldnn
+    settings = {getattr(place, "fp32_precision", "none") for place in (backend.matmul, torch.backends)}
+    with contextlib.suppress(RuntimeError):  # torch refuses to answer where only the newer settings were used
+        settings.add(torch.get_float32_matmul_precision())
+    if settings & {"medium", "bf16"}:
+        return "bfloat16"
+    return "tf32" if settings & {"high", "tf32"} else "float32"
 
 
 @dataclass(frozen=True)
@@ -57,9 +75,13 @@ class TorchModel(nn.Module):
     point: Callable[[], nn.Module] = nn.Identity
     """What an activation passes through."""
 
-    def __init__(self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool) -> None:
+    def __init__(
+        self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool, check: bool
+    ) -> None:
         super().__init__()
-        self._origin = Origin(model)
+        self._origin, self._check = Origin(model), check
+        if check:
+            require_format(model, as_dtype(dtype))
         self.blocks = nn.ModuleList(nn.Module() for _ in parameters.layers)
         for name, array in parameters.named():
             place, _, leaf = name.rpartition(".")
@@ -118,12 +140,29 @@ class TorchModel(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Logits [batch, position, d_vocab_out] for ids [batch, position], BOS included."""
-        longest = len(self.pos_embed.W_pos)
-        if ids.ndim != 2 or ids.shape[1] > longest:
+        return self.run_blocks(ids)
+
+    def run_blocks(self, ids: torch.Tensor, start: int | None = None, stop: int | None = None) -> torch.Tensor:
+        """A pass from block `start` (given its residual stream, not ids), or up to `stop` (giving it, not logits)."""
+        longest, width = self.pos_embed.W_pos.shape
+        if start is None and (ids.ndim != 2 or ids.shape[1] > longest):
             raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
-        causal = self.compiled.options.causal
-        norm = self.compiled.norm
-        return forward(self.weights(), ids, torch, causal=causal, hook=self._see, fine=self.fine, norm=norm)
+        if start is not None and (ids.ndim != 3 or ids.shape[1] > longest or ids.shape[2] != width):
+            wanted = f"[batch, up to {longest}, {width}]"
+            raise InputError(f"a residual stream has the shape {wanted}, not {tuple(ids.shape)}")
+        if self._check:
+            require_format(self.compiled, used_format(self.dtype, self.device.type))
+        return forward(
+            self.weights(),
+            ids,
+            torch,
+            causal=self.compiled.options.causal,
+            hook=self._see,
+            fine=self.fine,
+            norm=self.compiled.norm,
+            start=start,
+            stop=stop,
+        )
 
     def _see(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         return self._points[name](tensor)

@@ -8,15 +8,19 @@ does divide them; its query weights are multiplied by √d_head first.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from transformer_lens import ActivationCache, HookedRootModule, TransformerBridgeConfig
 from transformer_lens.hook_points import HookPoint
 
+from tracr.adapters.lens_circuits import LensCircuits
+from tracr.adapters.lens_loss import program_loss
+from tracr.adapters.lens_tokens import LensTokens
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.adapters.torch import TorchModel, as_dtype
 from tracr.errors import InputError
+from tracr.model.format_check import require_format
 from tracr.model.parameters import Parameters
 from tracr.model.uniform import uniform
 
@@ -34,9 +38,15 @@ FLAGS = {
 INPUTS = ("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input")  # of a block, or of its attention
 
 
-def to_transformer_lens(model: CompiledModel, bridge: bool, dtype: Any, device: Any, trainable: bool) -> Any:
+def to_transformer_lens(
+    model: CompiledModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool
+) -> Any:
     """The model with all hook points, or as a bridge."""
-    return to_bridge(model, dtype, device, trainable) if bridge else LensModel(model, dtype, device, trainable)
+    if not bridge:
+        return LensModel(model, dtype, device, trainable, check)
+    if check:
+        require_format(model, as_dtype(dtype))
+    return to_bridge(model, dtype, device, trainable)
 
 
 def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeConfig:
@@ -44,18 +54,27 @@ def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeCo
     return TransformerBridgeConfig(**lens_config(model), dtype=as_dtype(dtype), device=str(device or "cpu"))
 
 
-class LensModel(TorchModel, HookedRootModule):
+class Output(NamedTuple):
+    """What `return_type="both"` gives."""
+
+    logits: torch.Tensor
+    loss: torch.Tensor
+
+
+class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
     """A compiled model in TransformerLens: every hook point that the ground truth names, under those names."""
 
     point = HookPoint
 
-    def __init__(self, model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> None:
+    def __init__(self, model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> None:
         cfg = config(model, dtype, device)
-        cfg.use_attn_scale = False
+        cfg.use_attn_scale, cfg.default_prepend_bos = False, True
         for flag in FLAGS.values():
             setattr(cfg, flag, True)
         object.__setattr__(self, "cfg", cfg)
-        super().__init__(model, uniform(model.parameters), dtype, device, trainable)
+        super().__init__(model, uniform(model.parameters), dtype, device, trainable, check)
+        for block in self.blocks:
+            block.hook_out_is_single_residual_stream = True  # its logit lens asks for that
         self.setup()
 
     def _activations(self, parameters: Parameters) -> list[str]:
@@ -88,69 +107,91 @@ class LensModel(TorchModel, HookedRootModule):
         """Whether `hook_mlp_in` is filled."""
         self.cfg.use_hook_mlp_in = use
 
-    def forward(self, input: torch.Tensor | Sequence[Any], return_type: str | None = "logits") -> Any:
-        """Logits [batch, position, d_vocab_out] for ids [batch, position] with BOS in front, or for tokens without."""
-        if return_type not in ("logits", None):
-            raise InputError(f"no return_type {return_type!r}", hint='"logits" or None')
-        logits = super().forward(self.to_tokens(input))
-        return logits if return_type else None
+    def forward(
+        self,
+        input: torch.Tensor | Sequence[Any],
+        return_type: Literal["logits", "loss", "both"] | None = "logits",
+        *,
+        loss_per_token: bool = False,
+        prepend_bos: bool | None = None,
+        start_at_layer: int | None = None,
+        stop_at_layer: int | None = None,
+    ) -> Any:
+        """Logits [batch, position, d_vocab_out] for ids [batch, position] with BOS in front, or for tokens without.
+
+        Args:
+            input: tokens, ids, or with `start_at_layer` a residual stream [batch, position, d_model].
+            return_type: "logits"; "loss", which is that of the program's outputs (`lens_loss.py`); "both"; or `None`.
+            loss_per_token: the loss at each token, and not the mean.
+            prepend_bos: BOS has to be there, so off is refused for tokens; ids are taken as they are.
+            start_at_layer: begin with this block, and not with the embedding.
+            stop_at_layer: end before this block, and return the residual stream.
+        """
+        if return_type not in ("logits", "loss", "both", None):
+            raise InputError(f"no return_type {return_type!r}", hint='"logits", "loss", "both" or None')
+        if prepend_bos is False and not isinstance(input, torch.Tensor):
+            raise InputError("a compiled model needs BOS in front", hint="leave prepend_bos out")
+        if start_at_layer is not None and return_type in ("loss", "both"):
+            raise InputError("a residual stream does not say what the outputs should be", hint="pass tokens or ids")
+        given: Any = input if start_at_layer is not None else self.to_tokens(input, prepend_bos=True)
+        found = self.run_blocks(given, start_at_layer, stop_at_layer)
+        if stop_at_layer is not None or return_type == "logits":
+            return found
+        if return_type is None:
+            return None
+        loss = program_loss(self.compiled, found, given, loss_per_token)
+        return loss if return_type == "loss" else Output(found, loss)
 
     def run_with_cache(self, *args: Any, return_cache_object: bool = True, **kwargs: Any) -> Any:
-        """The logits and an `ActivationCache`."""
-        logits, cache = super().run_with_cache(*args, **kwargs)
+        """What `forward` returns and an `ActivationCache`."""
+        found, cache = super().run_with_cache(*args, **kwargs)
         if not return_cache_object:
-            return logits, cache
-        return logits, ActivationCache(cache, self, has_batch_dim=not kwargs.get("remove_batch_dim", False))
+            return found, cache
+        return found, ActivationCache(cache, self, has_batch_dim=not kwargs.get("remove_batch_dim", False))
 
-    def to_tokens(self, input: torch.Tensor | Sequence[Any]) -> torch.Tensor:
-        """Ids of an input or a list of inputs, with BOS in front; ids stay as they are."""
-        return input if isinstance(input, torch.Tensor) else self.encode(input)
+    def generate(
+        self,
+        input: torch.Tensor | Sequence[Any],
+        max_new_tokens: int = 10,
+        *,
+        do_sample: bool = False,
+        prepend_bos: bool | None = None,
+        verbose: bool = False,
+    ) -> Any:
+        """The input continued, each output taken for the next token: for causal programs whose outputs are tokens.
 
-    def to_str_tokens(self, input: torch.Tensor | Sequence[Any]) -> list[str]:
-        """The tokens of one input as text, BOS included."""
-        (ids,) = self.to_tokens(input).tolist()
-        return list(map(str, self.compiled.vocabulary.decode(ids)))
+        Ends at the longest input, or at a value that is no token. Gives ids for ids, else tokens. `do_sample` is
+        refused, as there is one answer; `verbose` shows nothing here.
+        """
+        if do_sample or prepend_bos is False:
+            raise InputError("a compiled model has one answer, and needs BOS", hint="leave out do_sample, prepend_bos")
+        compiled = self.compiled
+        vocabulary = compiled.vocabulary
+        if not compiled.options.causal or len(compiled.outputs) > 1:
+            raise InputError("only a causal model with one output generates", hint="compile with causal=True")
+        ids = self.to_tokens(input, prepend_bos=True)
+        if len(ids) != 1:
+            raise InputError(f"{len(ids)} inputs, and one is generated for at a time")
+        for _step in range(max_new_tokens):
+            if ids.shape[1] > vocabulary.longest:
+                break
+            value = self.decode(self(ids).detach(), ids)[0][-1]
+            if value not in vocabulary.tokens:
+                break
+            ids = torch.cat([ids, self.encode([value])[:, 1:]], dim=1)
+        if isinstance(input, torch.Tensor):
+            return ids
+        tokens = list(vocabulary.decode(ids[0, 1:].tolist()))
+        return "".join(map(str, tokens)) if isinstance(input, str) else tokens
 
-    def to_single_token(self, value: str) -> int:
-        """The number of the logit whose label is `value`: a value of the output, or "output:value"."""
-        labels = [(label, label.removeprefix(f"{out.name}:")) for out in self.compiled.outputs for label in out.labels]
-        found = [number for number, names in enumerate(labels) if value in names]
-        if len(found) != 1:
-            hint = f"they are {', '.join(label for label, _ in labels)}"
-            raise InputError(f"{value!r} names {len(found)} logits", hint=hint)
-        return found[0]
+    def enable_compatibility_mode(self, **_: Any) -> None:
+        """Nothing to do: there are no layer norms to fold, and the hooks have their usual names."""
 
-    def tokens_to_residual_directions(self, tokens: str | int | torch.Tensor) -> torch.Tensor:
-        """What the unembedding reads for logits, given by number or label: [..., d_model]."""
-        numbers = self.to_single_token(tokens) if isinstance(tokens, str) else tokens
-        return self.W_U.T[numbers]
-
-    def accumulated_bias(self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True) -> torch.Tensor:
-        """The sum of the output biases of all blocks before `layer`, and of its attention if the MLP is asked for."""
-        total = torch.zeros_like(self.W_U[:, 0])
-        for number, block in enumerate(self.blocks):
-            if number < layer or (number == layer and mlp_input):
-                total = total + block.attn.b_O
-            if number < layer and include_mlp_biases:
-                total = total + block.mlp.b_out
-        return total
-
-    def to(self, *args: Any, **kwargs: Any) -> LensModel:
+    def _apply(self, fn: Any, recurse: bool = True) -> LensModel:
         """Move or cast the model, and say so in `cfg`."""
-        super().to(*args, **kwargs)
+        super()._apply(fn, recurse)
         self.cfg.device, self.cfg.dtype = str(self.device), self.dtype
         return self
-
-    def __getattr__(self, name: str) -> Any:
-        """`W_E`, `W_pos`, `W_U`, and the weights of all layers stacked: `W_Q` [layer, head, d_model, d_head], ..."""
-        if name[:2] not in ("W_", "b_"):
-            return super().__getattr__(name)
-        weights = self.weights()
-        if hasattr(weights, name):
-            return getattr(weights, name)
-        if weights.layers and hasattr(weights.layers[0], name):
-            return torch.stack([getattr(layer, name) for layer in weights.layers])
-        return super().__getattr__(name)
 
 
 def _of_attention(name: str) -> str:

@@ -1,15 +1,18 @@
 """The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported,
 compressed.
 
-sources.py        what PROGRAM stands for; tokens and vocabularies typed as words
+sources.py        what PROGRAM stands for, made for the vocabulary and the length that are asked for
 textual.py        the same where PROGRAM is a .rasp file
-commands.py       the commands and their options
+inputs.py         tokens and vocabularies typed as words
+options.py        arguments and options that several commands take
+commands.py       the commands
 text.py           the commands for .rasp files; repl/ is the interactive one
 sampling.py       the command that makes datasets of programs
 checkpoints.py    the command that writes models for transformers
 exploring.py      the command that writes the explorer page
-drawing.py        the command that draws figures
+drawing.py        the commands that draw models and programs
 compressing.py    the commands that compress models
+twinning.py       the command that trains natural models
 description.py    what a model consists of, as data
 screen.py         that, and the residual stream, as text and tables
 """
@@ -20,25 +23,29 @@ import sys
 import warnings
 
 from tracr.cli.checkpoints import huggingface
-from tracr.cli.commands import TOKENS, app
+from tracr.cli.commands import app
 from tracr.cli.compressing import compress_program, sweep_programs
-from tracr.cli.drawing import figure
+from tracr.cli.drawing import draw, figure
 from tracr.cli.exploring import explore
+from tracr.cli.inputs import read_tokens, read_vocabulary
+from tracr.cli.options import TOKENS
 from tracr.cli.sampling import sample
-from tracr.cli.sources import read_tokens, read_vocabulary
-from tracr.cli.text import draw, fmt, repl
+from tracr.cli.text import fmt, repl
+from tracr.cli.twinning import twin
 from tracr.errors import TracrError, TracrWarning
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
 app.command("sample")(sample)
 app.command("explore", context_settings=TOKENS)(explore)
-app.command("figure")(figure)
-for command in (repl, fmt, draw):
+app.command("figure", context_settings=TOKENS)(figure)
+app.command("draw", context_settings=TOKENS)(draw)
+for command in (repl, fmt):
     app.command()(command)
 app.command("huggingface")(huggingface)
 app.command("compress")(compress_program)
 app.command("sweep")(sweep_programs)
+app.command("twin")(twin)
 
 
 def main() -> None:

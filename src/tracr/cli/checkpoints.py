@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab, With, Without
+from tracr.cli.options import Causal, Level, MaxLen, Name, Program, Vocab, With, Without, metavar, one_of
 from tracr.cli.sources import Choice, compiled, find, switches
 
 __all__ = ["huggingface"]
@@ -40,9 +40,20 @@ def huggingface(
     switched_on: With = None,
     switched_off: Without = None,
     causal: Causal = None,
-    activation: Annotated[Activation, typer.Option(help="What neurons compute.")] = Activation.relu,
+    activation: Annotated[
+        Activation,
+        typer.Option(
+            parser=one_of(Activation), metavar=metavar(Activation), show_default="relu", help="What neurons compute."
+        ),
+    ] = Activation.relu,
     numbers: Annotated[
-        Numbers, typer.Option(help="Numerical outputs: a word per value, or one logit that is the number.")
+        Numbers,
+        typer.Option(
+            parser=one_of(Numbers),
+            metavar=metavar(Numbers),
+            show_default="auto",
+            help="Numerical outputs: a word per value, or one logit that is the number.",
+        ),
     ] = Numbers.auto,
     which: Annotated[
         str | None, typer.Option(metavar="NAME", help="The output, if there are several.", show_default=False)

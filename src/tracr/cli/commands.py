@@ -9,12 +9,26 @@ from typing import Annotated, Any
 
 import typer
 
-from tracr.cli.sources import Choice, compiled, find, read_tokens, switches
+from tracr.cli.options import (
+    TOKENS,
+    Causal,
+    Json,
+    Level,
+    MaxLen,
+    Name,
+    Program,
+    Strict,
+    Tokens,
+    Vocab,
+    With,
+    Without,
+    metavar,
+    one_of,
+)
+from tracr.cli.sources import Choice, compiled, find, input_of, some_tokens, switches
 from tracr.errors import TracrError
 
 __all__ = ["app"]
-
-PROGRAM_HELP = "A .rasp file, a program of the library (`tracr list`), file.py:name, or the folder of a saved model."
 
 app = typer.Typer(
     help="Compile RASP programs into transformers, run them and look inside.",
@@ -25,7 +39,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-TOKENS = {"ignore_unknown_options": True}  # so that -1 is a token; read_tokens refuses what is none
 
 
 class Stage(Enum):
@@ -38,75 +51,6 @@ class Stage(Enum):
     schedule = "schedule"
     construct = "construct"
     assemble = "assemble"
-
-
-def _level(value: int | None) -> int | None:
-    from tracr.compiler.options import LEVELS
-
-    if value is not None and value not in LEVELS:
-        raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
-    return value
-
-
-def _passes(names: list[str] | None) -> list[str] | None:
-    from tracr.compiler.passes import PASSES
-
-    for name in names or ():
-        if name not in PASSES:
-            raise typer.BadParameter(f"there is no pass {name}; there are {', '.join(PASSES)} (`tracr passes`)")
-    return names
-
-
-Program = Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)]
-Tokens = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TOKENS", help="The input, one word per token, read against the vocabulary.", show_default=False
-    ),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Which s-op of a .rasp file; the last one if none.", show_default=False),
-]
-Vocab = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TOKENS",
-        help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
-        show_default=False,
-    ),
-]
-MaxLen = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="The longest input to compile for.", show_default=False)
-]
-Level = Annotated[
-    int | None,
-    typer.Option(
-        callback=_level,
-        metavar="N",
-        help="0 keeps the paper's structure, 1 (usual) optimises, 2 makes the smallest models.",
-        show_default=False,
-    ),
-]
-With = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with",
-        callback=_passes,
-        metavar="PASS",
-        help="Switch a pass of the optimiser on (`tracr passes`); may be repeated.",
-        show_default=False,
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--without", callback=_passes, metavar="PASS", help="Switch a pass off; may be repeated.", show_default=False
-    ),
-]
-Causal = Annotated[bool | None, typer.Option("--causal", help="Mask attention to earlier positions.")]
-Strict = Annotated[bool | None, typer.Option("--strict", help="Refuse what would otherwise be a warning.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _version(asked: bool) -> None:
@@ -129,7 +73,11 @@ def options(
 
 @app.command("list")
 def list_programs(as_json: Json = False) -> None:
-    """List the programs of the library."""
+    """List the programs of the library: what each computes, and the tokens and length it is usually compiled for.
+
+    With --vocab and --max-len the other commands make it for other tokens and lengths, which may be any unless the last
+    column says otherwise.
+    """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_list
     from tracr.rasp.programs import EXAMPLES
@@ -142,12 +90,13 @@ def list_programs(as_json: Json = False) -> None:
                     "description": example.description,
                     "vocab": [value_json(token) for token in example.vocab],
                     "max_len": example.max_seq_len,
+                    "right_for": example.right_for,
                 }
                 for name, example in EXAMPLES.items()
             ]
         )
         return
-    show_list([(name, e.description, e.vocab, e.max_seq_len) for name, e in EXAMPLES.items()])
+    show_list([(name, e.description, e.vocab, e.max_seq_len, e.right_for) for name, e in EXAMPLES.items()])
 
 
 @app.command("passes")
@@ -179,7 +128,15 @@ def compile_program(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
     ] = False,
-    show: Annotated[Stage | None, typer.Option(help="Print a stage of the compilation.", show_default=False)] = None,
+    show: Annotated[
+        Stage | None,
+        typer.Option(
+            parser=one_of(Stage),
+            metavar=metavar(Stage),
+            help="Print a stage of the compilation.",
+            show_default=False,
+        ),
+    ] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Print what its sizes cannot go below.")] = False,
     solve: Annotated[
         float | None,
@@ -240,12 +197,15 @@ def run(
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
+    typed = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = read_tokens(tokens or [], model.options.vocab, found.textual)
+    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
     decoded = model(words)
     got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
-    expected = {found.name: found.program(words)} if found.textual and not causal else expected_outputs(model, words)
+    expected = expected_outputs(model, words)
+    if found.textual and not causal:
+        expected = {output: found.program(words) for output in expected}
     agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         _print_json(
@@ -300,9 +260,10 @@ def show(
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
+    typed = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = read_tokens(tokens or [], model.options.vocab, found.textual)
+    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
     stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracr.cli.commands import Level, MaxLen, Name, Program, Vocab, With, Without
+from tracr.cli.drawing import picture
+from tracr.cli.options import Level, MaxLen, Name, Program, Vocab, With, Without, metavar, numbers, one_of
 from tracr.cli.sources import Choice, compiled, find, switches
 from tracr.errors import TracrError
 
@@ -48,7 +49,13 @@ def compress_program(
         typer.Option(metavar="N", help="Dimensions to keep; not needed for --method exact.", show_default=False),
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="fast: our optimiser; sgd: the paper's; pca: its baseline; exact: lose nothing.")
+        Method,
+        typer.Option(
+            parser=one_of(Method),
+            metavar=metavar(Method),
+            show_default="fast",
+            help="fast: our optimiser; sgd: the paper's; pca: its baseline; exact: lose nothing.",
+        ),
     ] = Method.fast,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other random starts.")] = 0,
     steps: Steps = None,
@@ -76,6 +83,8 @@ def compress_program(
     """
     from tracr.compress import compress
 
+    if plot is not None:
+        picture(plot)
     found = find(program, name, Choice(vocab, max_len))
     passes = switches(switched_on, switched_off)
     model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level, passes=passes))
@@ -107,7 +116,15 @@ def sweep_programs(
         typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all unless given.", show_default=False),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")] = "0-4",
-    method: Annotated[Trained, typer.Option(help="sgd: the paper's recipe; fast: our optimiser.")] = Trained.sgd,
+    method: Annotated[
+        Trained,
+        typer.Option(
+            parser=one_of(Trained),
+            metavar=metavar(Trained),
+            show_default="sgd",
+            help="sgd: the paper's recipe; fast: our optimiser.",
+        ),
+    ] = Trained.sgd,
     steps: Steps = None,
     level: Level = 0,
     switched_on: With = None,
@@ -141,8 +158,8 @@ def sweep_programs(
 
         swept = sweep(
             models,
-            None if dims is None else _numbers(dims, "--dims"),
-            _numbers(seeds, "--seeds"),
+            None if dims is None else numbers(dims, "--dims"),
+            numbers(seeds, "--seeds"),
             output,
             method=method.value,
             recipe=_recipe(method.value, steps),
@@ -165,15 +182,3 @@ def _recipe(method: str, steps: int | None) -> Any:
     if steps is None or method not in ("sgd", "fast"):
         return None
     return Recipe(steps=steps) if method == "sgd" else FastRecipe(steps=steps)
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    """4,6,8-10 as numbers."""
-    found: list[int] = []
-    try:
-        for piece in text.split(","):
-            first, dash, last = piece.strip().partition("-")
-            found += range(int(first), int(last) + 1) if dash else [int(first)]
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a list of numbers such as 4,6,8-10", param_hint=option) from None
-    return list(dict.fromkeys(found))

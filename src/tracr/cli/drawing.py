@@ -1,4 +1,4 @@
-"""`tracr figure`: publication figures of a model."""
+"""`tracr figure`, publication figures of a model, and `tracr draw`, a drawing of what a program computes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Vocab, With, Without
-from tracr.cli.sources import Choice, compiled, find, read_tokens, read_vocabulary, switches
+from tracr.cli.inputs import read_vocabulary, read_words
+from tracr.cli.options import (
+    Causal,
+    Input,
+    Level,
+    MaxLen,
+    Name,
+    Program,
+    Tokens,
+    Vocab,
+    With,
+    Without,
+    metavar,
+    one_of,
+)
+from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, input_of, switches, usual_input
+from tracr.cli.textual import defines, is_textual, read_module
+from tracr.errors import InputError
+from tracr.rasp.base import RASPExpr
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tracr.model.compiled import CompiledModel
+    from tracr.rasp.drawing import Drawing
 
-__all__ = ["figure"]
+__all__ = ["draw", "figure", "picture"]
 
 
 class Kind(Enum):
@@ -45,26 +62,27 @@ def figure(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write: .pdf, .svg, .png and others.")
     ],
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--input",
-            metavar="TOKENS",
-            help="The input, for stream and attention: x,a,c,x or xacx or a JSON list.",
-            show_default=False,
-        ),
-    ] = None,
+    tokens: Tokens = None,
+    given: Input = None,
     kind: Annotated[
         Kind,
         typer.Option(
+            parser=one_of(Kind),
+            metavar=metavar(Kind),
+            show_default="stream",
             help="stream: the residual stream after each sub-layer. attention: each head beside its selector. "
             "graph: the program with value sets. weights: in their labelled bases. layers: which component is where. "
-            "slots: which variable is in which dimension."
+            "slots: which variable is in which dimension.",
         ),
     ] = Kind.stream,
     rows: Annotated[
         Rows | None,
-        typer.Option(help="stream: all dimensions, or those used, not zero throughout.", show_default=False),
+        typer.Option(
+            parser=one_of(Rows),
+            metavar=metavar(Rows),
+            help="stream: all dimensions, or those used, not zero throughout.",
+            show_default=False,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -86,37 +104,126 @@ def figure(
     switched_off: Without = None,
     causal: Causal = None,
 ) -> None:
-    """Draw a figure of PROGRAM. Needs matplotlib: pip install 'tracr[viz]'.
+    """Draw a figure of PROGRAM's model. Needs matplotlib: pip install 'tracr[viz]'.
 
-    Example: tracr figure frac_prevs --input x,a,c,x --level 0 -o fig.pdf
+    stream and attention show one input: TOKENS or --input, else the program's own example. The other kinds show the
+    model itself, and are the same for every input. `tracr draw` takes the same inputs.
+
+    Example: tracr figure frac_prevs x a c x --level 0 -o fig.pdf
     """
     from tracr.cli.screen import waiting
-    from tracr.extras import need
+    from tracr.viz import OF_AN_INPUT
 
-    formats = need("matplotlib.figure", extra="viz").Figure().canvas.get_supported_filetypes()
-    if output.suffix[1:].lower() not in formats:
-        raise typer.BadParameter(f"{output} must end in one of .{', .'.join(sorted(formats))}", param_hint="--output")
-    if not output.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {output.parent}", param_hint="--output")
+    picture(output)
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
-    found = find(program, name, choice)
-    asked = {"rows": rows.value if rows else None, "only": only or None, "width": width}
+    name, words, one_word = _input(program, name, tokens, given)
+    found = find(program, name, choice, words)
+    asked = {"rows": rows.value if rows else None, "only": only or None, "width": None if kind is Kind.graph else width}
     options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
-        tokens = None if given is None else read_input(given, model)
-        drawn = model.figure(kind.value, tokens, **options)
+        size = (model.options.vocab, model.typed.lengths[1])
+        xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
+        drawn = model.figure(kind.value, xs if kind.value in OF_AN_INPUT else None, **options)
         _write(drawn, output)
     inches = " by ".join(f"{size:.1f}" for size in drawn.get_size_inches())
     typer.echo(f"{output}: {kind.value} of {found.name}, {inches} inches")
 
 
-def read_input(text: str, model: CompiledModel) -> list[Value]:
-    """An input typed as one word: tokens with commas, a JSON list, a single token, or characters."""
-    vocab = model.options.vocab
-    if text in map(str, vocab):
-        return read_tokens([text], vocab)
-    return read_tokens([str(token) for token in read_vocabulary(text)], vocab)
+def draw(
+    program: Program,
+    tokens: Tokens = None,
+    given: Input = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which s-op or selector of a .rasp file; the last s-op if none."),
+    ] = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The .svg to write; else standard output."),
+    ] = None,
+) -> None:
+    """Draw what PROGRAM computes on an input: selectors as grids, values in rows, as SVG. Needs no matplotlib.
+
+    The input is TOKENS or --input, else the program's own example. After a .rasp file the first of TOKENS can be a name
+    that the file defines: tracr draw program.rasp y hello
+
+    The layers drawn are those of the program: each is a step of attention, as the RASP paper counts. A model's layers
+    (`tracr info`) are blocks of attention and MLP, and may be more: counting and boolean selectors take several.
+
+    Example: tracr draw sort 3 1 2 1 -o sort.svg
+    """
+    if output is not None and output.suffix.lower() != ".svg":
+        raise typer.BadParameter(
+            f"{output} must end in .svg; `tracr figure` writes .png and .pdf", param_hint="--output"
+        )
+    name, words, one_word = _input(program, name, tokens, given)
+    if is_textual(program):
+        drawing = _of_text(program, name, words, vocab, max_len)
+    else:
+        drawing = _of_program(find(program, name, Choice(vocab, max_len), words), words, one_word)
+    if output is None:
+        typer.echo(drawing.svg, nl=False)
+        return
+    drawing.save(output)
+    typer.echo(f"{output}: {drawing.summary}")
+    typer.echo("Its layers are the program's steps of attention; a model's layers (tracr info) are blocks, often more.")
+
+
+def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
+    """An s-op or a selector of a .rasp file."""
+    from tracr.rasp.drawing import draw as draw_expression
+
+    known = None if vocab is None else read_vocabulary(vocab)
+    text = read_module(program, name, words, known, max_len)
+    usual = text.module.example or (known or list("hello"))[:max_len]
+    return draw_expression(text.module[text.name], text.tokens if words else usual)
+
+
+def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
+    """A program of the library, or of a Python file."""
+    from tracr.rasp.drawing import draw as draw_expression
+
+    if found.model is not None:
+        raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")
+    if not isinstance(found.program, RASPExpr):
+        raise InputError(f"{found.name} is several programs", hint="name one of them")
+    xs: list[Value] | None
+    if found.vocab is None:
+        xs = read_words(words, numbers=True) if words else None
+    else:
+        size = (found.vocab, found.max_seq_len or DEFAULT_LENGTH)
+        xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
+    if xs is None:
+        raise InputError(f"{found.name} has no example that fits", hint="add an input: --input")
+    return draw_expression(found.program, xs)
+
+
+def picture(output: Path) -> None:
+    """Refuse a file that no figure can be written to, before any work is done."""
+    from tracr.extras import need
+
+    formats = need("matplotlib.figure", extra="viz").Figure().canvas.get_supported_filetypes()
+    if output.suffix[1:].lower() not in formats:
+        raise typer.BadParameter(f"{output} must end in one of .{', .'.join(sorted(formats))}")
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {output.parent}")
+
+
+def _input(
+    program: str, name: str | None, tokens: list[str] | None, given: str | None
+) -> tuple[str | None, list[str], bool]:
+    """The name of what is drawn, the input as it was typed, and whether as one word, after --input."""
+    words = tokens or []
+    if words and name is None and is_textual(program) and defines(program, words[0]):
+        name, words = words[0], words[1:]
+    if given is None:
+        return name, words, False
+    if words:
+        raise typer.BadParameter(f"the input is typed twice: {' '.join(words)} and --input {given}")
+    return name, [given], True
 
 
 def _write(drawn: Figure, output: Path) -> None:

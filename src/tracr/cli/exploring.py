@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.commands import Causal, Level, MaxLen, Name, Program, Tokens, Vocab, With, Without
-from tracr.cli.sources import Choice, compiled, find, read_tokens, switches
+from tracr.cli.options import Causal, Level, MaxLen, Name, Program, Tokens, Vocab, With, Without
+from tracr.cli.sources import Choice, compiled, find, input_of, switches, usual_input
 
 __all__ = ["explore"]
 
@@ -37,11 +37,14 @@ def explore(
     """
     from tracr.cli.screen import waiting
 
+    if output is not None and output.suffix.lower() not in (".html", ".htm"):
+        raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-        words = read_tokens(tokens, model.options.vocab, found.textual) if tokens else None
+        size = (model.options.vocab, model.typed.lengths[1])
+        words = input_of(found, tokens, *size) if tokens else usual_input(found, *size)
         page = model.explore(words, name=found.name, description=found.description)
         path = page.save(output or Path(f"{found.name}.html"))
     typer.echo(f"{path}: {path.stat().st_size / 1000:,.0f} kB, open it in any browser")

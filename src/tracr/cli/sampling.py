@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracr.cli.sources import read_vocabulary
+from tracr.cli.inputs import read_vocabulary
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:

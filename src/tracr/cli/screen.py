@@ -85,19 +85,20 @@ def _plain_table(*columns: str) -> Table:
     return table
 
 
-def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int]]) -> None:
-    """The library: name, description, tokens, length."""
-    table = _plain_table("program", "what it computes", "tokens", "length")
-    for name, description, vocab, length in rows:
-        table.add_row(Text(name, "cyan"), Text(description), Text(" ".join(map(short, vocab))), f"up to {length}")
+def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> None:
+    """The library: name, description, usual tokens and length, what else it is right for."""
+    table = _plain_table("program", "what it computes", "tokens", "length", "only for")
+    for name, description, vocab, length, right_for in rows:
+        tokens = " ".join(map(short, vocab))
+        table.add_row(Text(name, "cyan"), Text(description), Text(tokens), f"up to {length}", Text(right_for))
     Screen().print(table)
 
 
-def show_passes(rows: Sequence[tuple[str, int, str]]) -> None:
-    """The passes of the optimiser: name, the level from which it is on, what it does."""
+def show_passes(rows: Sequence[tuple[str, int | None, str]]) -> None:
+    """The passes of the optimiser: name, the level from which it is on, if any, what it does."""
     table = _plain_table("pass", "from level", "what it does")
     for name, level, does in rows:
-        table.add_row(Text(name, "cyan"), str(level), Text(does))
+        table.add_row(Text(name, "cyan"), f"--with {name}" if level is None else str(level), Text(does))
     Screen().print(table)
 
 

@@ -1,9 +1,8 @@
-"""What is typed on the command line: which program is meant, which vocabulary, which tokens."""
+"""What PROGRAM stands for on the command line, and the input it is to run on."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tracr.cli.textual import is_textual, module_and_name, read_input, usual_vocabulary
+from tracr.cli.inputs import as_typed, read_tokens, read_vocabulary
+from tracr.cli.textual import is_textual, read_module
 from tracr.errors import InputError, TracrError
 from tracr.rasp.values import Value
+from tracr.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.rasp.programs import Example
 
-__all__ = ["Choice", "Found", "compiled", "find", "read_tokens", "read_vocabulary", "switches"]
+__all__ = [
+    "DEFAULT_LENGTH",
+    "Choice",
+    "Found",
+    "compiled",
+    "find",
+    "input_of",
+    "some_tokens",
+    "switches",
+    "usual_input",
+]
 
 DEFAULT_LENGTH = 8
 
@@ -59,7 +71,11 @@ def switches(switched_on: Sequence[str] | None, switched_off: Sequence[str] | No
 
 @dataclass(frozen=True)
 class Found:
-    """What PROGRAM stands for: something to compile, or a model that is compiled already."""
+    """What PROGRAM stands for: something to compile, or a model that is compiled already.
+
+    An `example` is made for the vocabulary and the length that are asked for, and says what inputs it is right on.
+    `shown` is an input to look at.
+    """
 
     name: str
     description: str = ""
@@ -69,22 +85,45 @@ class Found:
     model: CompiledModel | None = None
     source: str = ""
     textual: bool = False
+    example: Example | None = None
+    shown: Sequence[Value] = ()
+
+    @staticmethod
+    def of(name: str, example: Example, source: str = "") -> Found:
+        """A program with all that is known about it."""
+        return Found(
+            name,
+            example.description,
+            example.program,
+            example.vocab,
+            example.max_seq_len,
+            source=source,
+            example=example,
+            shown=example.shown,
+        )
 
 
-def find(program: str, name: str | None = None, choice: Choice | None = None, words: Sequence[str] = ()) -> Found:
+NOTHING_CHOSEN = Choice()
+
+
+def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN, words: Sequence[str] = ()) -> Found:
     """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
 
-    `name` chooses among the s-ops of a .rasp file; what it computes is checked for the chosen vocabulary.
+    `name` chooses among the s-ops of a .rasp file. Vocabulary and length are those that are chosen, else its own; a
+    program of the library is made for them.
     """
+    return _fitted(_located(program, name, choice, words), choice)
+
+
+def _located(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
     from tracr.rasp.programs import EXAMPLES
 
     if is_textual(program):
-        return _from_text(program, name, choice or Choice(), words)
+        return _from_text(program, name, choice, words)
     if name is not None:
         raise typer.BadParameter(f"--name chooses an s-op of a .rasp file, and {program} is none")
     if program in EXAMPLES:
-        example = EXAMPLES[program]
-        return Found(program, example.description, example.program, example.vocab, example.max_seq_len)
+        return Found.of(program, EXAMPLES[program])
     path, colon, name = program.rpartition(":")
     if colon and path.endswith(".py"):
         return _from_file(Path(path), name)
@@ -99,8 +138,28 @@ def find(program: str, name: str | None = None, choice: Choice | None = None, wo
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
-        hint=f"the library has {', '.join(EXAMPLES)}",
+        hint=did_you_mean(program, [*EXAMPLES, *_nearby()], f"the library has {', '.join(EXAMPLES)}"),
     )
+
+
+def _nearby() -> list[str]:
+    """Programs and models in this folder."""
+    return [path.name for path in Path().iterdir() if path.suffix == ".rasp" or path.is_dir()]
+
+
+def _fitted(found: Found, choice: Choice) -> Found:
+    """What was found, for the vocabulary and the length that are chosen."""
+    if found.model is not None:
+        return found
+    vocab = found.vocab if choice.vocab is None else read_vocabulary(choice.vocab)
+    length = choice.max_len or found.max_seq_len
+    found = replace(found, vocab=vocab, max_seq_len=length)
+    if found.example is None:
+        return found
+    example = found.example.made_for(vocab or (), length or DEFAULT_LENGTH)
+    ahead = choice.causal and not example.backward
+    seen = " (with --causal: as far as each position sees, itself and those before)" if ahead else ""
+    return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
 def compiled(found: Found, choice: Choice) -> CompiledModel:
@@ -111,16 +170,15 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         if choice.given:
             raise typer.BadParameter(f"{found.name} is compiled already; leave out {', '.join(choice.given)}")
         return found.model
-    vocab = found.vocab if choice.vocab is None else read_vocabulary(choice.vocab)
-    if vocab is None:
+    if found.vocab is None:
         example = ', or `set example "..."` to the file' if found.textual else ""
         raise typer.BadParameter(
             f"{found.name} says nothing about its tokens; add --vocab, such as --vocab abc{example}"
         )
     model = tracr.compile(
         found.program,
-        vocab,
-        choice.max_len or found.max_seq_len or DEFAULT_LENGTH,
+        found.vocab,
+        found.max_seq_len or DEFAULT_LENGTH,
         causal=bool(choice.causal),
         level=1 if choice.level is None else choice.level,
         strict=bool(choice.strict),
@@ -130,24 +188,68 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
     return replace(model, source=found.source)
 
 
+# Inputs
+
+
+def some_tokens(words: Sequence[str] | None, program: str, found: Found, command: str) -> Sequence[str]:
+    """The words of an input, of which there must be one."""
+    if words:
+        return words
+    such = f", such as `tracr {command} {program} {as_typed(found.shown, found.textual)}`" if found.shown else ""
+    raise typer.BadParameter(f'which input? add its tokens{such}; "" is the empty input', param_hint="TOKENS")
+
+
+def input_of(found: Found, words: Sequence[str], vocab: Sequence[Value], longest: int, one_word: bool = False) -> Any:
+    """The tokens that were typed, for a model of this vocabulary and length; `one_word` if they came after --input.
+
+    Refused where the program does not do what its description says, and where the input is too long.
+    """
+    tokens = read_tokens(words, vocab, characters=found.textual or one_word)
+    if len(tokens) > longest:
+        add = "compile it again with" if found.model is not None else "add"
+        raise InputError(
+            f"the input has {len(tokens)} tokens, and {found.name} takes at most {longest}",
+            hint=f"{add} --max-len {len(tokens)}",
+        )
+    if found.example is not None:
+        found.example.check(tokens)
+    return tokens
+
+
+def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Value] | None:
+    """The input to look at, if it can be one for this vocabulary and length."""
+    fits = len(found.shown) <= longest and all(token in vocab for token in found.shown)
+    return list(found.shown) if found.shown and fits else None
+
+
 # Files
 
 
 def _from_text(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+    """The vocabulary is the one that is chosen, else the tokens of the file's `set example` and of the input."""
     vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
-    module, chosen = module_and_name(program, name, vocab or read_input(words, ()) or None, choice.max_len)
-    usual, longest = usual_vocabulary(module, words)
-    value = module[chosen]
+    text = read_module(program, name, words, vocab, choice.max_len)
+    value = text.module[text.name]
     if not _is_program(value):
-        raise InputError(f"{chosen} is no s-op, and only an s-op can be compiled", hint=f"{chosen} = {value!r}")
-    return Found(chosen, program=value, vocab=usual, max_seq_len=longest, source=module.source.text, textual=True)
+        raise InputError(f"{text.name} is no s-op, and only an s-op can be compiled", hint=f"{text.name} = {value!r}")
+    example = text.module.example or []
+    return Found(
+        text.name,
+        program=value,
+        vocab=vocab or list(dict.fromkeys([*example, *text.tokens])) or None,
+        max_seq_len=max(len(example), len(text.tokens)) or None,
+        source=text.module.source.text,
+        textual=True,
+        shown=example,
+    )
 
 
 def _from_file(path: Path, name: str) -> Found:
     defined = _execute(path)
     if name not in defined:
         names = [key for key, value in defined.items() if _is_program(value)]
-        raise InputError(f"{path} defines no {name!r}", hint=f"its programs are {', '.join(names)}" if names else "")
+        listed = f"its programs are {', '.join(names)}" if names else ""
+        raise InputError(f"{path} defines no {name!r}", hint=did_you_mean(name, names, listed))
     value = defined[name]
     if callable(value) and not _is_program(value):
         try:
@@ -161,7 +263,7 @@ def _from_file(path: Path, name: str) -> Found:
         )
     source = path.read_text(encoding="utf-8", errors="replace")
     if hasattr(value, "program"):
-        return Found(name, value.description, value.program, value.vocab, value.max_seq_len, source=source)
+        return Found.of(name, value, source)
     if hasattr(value, "parameters"):
         return Found(name, model=value)
     return Found(name, program=value, source=source)
@@ -207,76 +309,3 @@ def _is_program(value: object) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, SOp) for item in value)
     return isinstance(value, SOp | Example | CompiledModel)
-
-
-# Words
-
-
-def read_vocabulary(text: str) -> list[Value]:
-    """A vocabulary typed as a JSON list, as comma separated tokens (numbers where they look so) or as characters.
-
-    >>> read_vocabulary("abc"), read_vocabulary("1,2,x"), read_vocabulary('["1", 1, ["a", true]]')
-    (['a', 'b', 'c'], [1, 2, 'x'], ['1', 1, ('a', True)])
-    """
-    if text.startswith("[") and text.endswith("]") and len(text) > 2:
-        try:
-            return [_as_token(item) for item in json.loads(text)]
-        except ValueError as error:
-            if '"' in text or "," in text:
-                raise typer.BadParameter(f"{text!r} is not a JSON list: {error}") from None
-    if "," in text and len(text) > 1:
-        words = [word.strip() for word in text.split(",")]
-        if not all(words):
-            raise typer.BadParameter(f'{text!r} has an empty token; a comma is written in JSON: ["a", ","]')
-        return [_number_or_word(word) for word in words]
-    return list(text)
-
-
-def _as_token(item: object) -> Value:
-    if isinstance(item, dict):
-        raise typer.BadParameter(f"{json.dumps(item)} cannot be a token")
-    return tuple(map(_as_token, item)) if isinstance(item, list) else item
-
-
-def _number_or_word(word: str) -> Value:
-    for number in (int, float):
-        try:
-            return number(word)
-        except ValueError:
-            continue
-    return word
-
-
-def read_tokens(words: Sequence[str], vocab: Sequence[Value], textual: bool = False) -> list[Value]:
-    """Words typed on the command line as tokens: `3` is the number 3 if that is in the vocabulary and "3" is not.
-
-    For a .rasp program one word may also stand for its characters.
-
-    >>> read_tokens(["3", "a"], [3, "a"]), read_tokens(["3a"], [3, "a"], textual=True)
-    ([3, 'a'], [3, 'a'])
-    """
-    if textual:
-        words = [str(token) for token in read_input(words, list(map(str, vocab)))]
-    by_text: dict[str, list[Value]] = {}
-    for token in vocab:
-        by_text.setdefault(str(token), []).append(token)
-    tokens = []
-    for position, word in enumerate(words):
-        meant = by_text.get(word, [])
-        if len(meant) > 1:
-            raise InputError(f"{word!r} could be any of {meant!r}", hint="the vocabulary has tokens that print alike")
-        if not meant:
-            raise _unknown(word, position, by_text)
-        tokens.append(meant[0])
-    return tokens
-
-
-def _unknown(word: str, position: int, by_text: Mapping[str, object]) -> Exception:
-    if word.startswith("-") and len(word) > 1:
-        return typer.BadParameter(f"{word} is neither an option nor a token of the vocabulary")
-    if len(word) > 1 and all(character in by_text for character in word):
-        hint = f"put spaces between tokens: {' '.join(word)}"
-    else:
-        shown = list(by_text)
-        hint = f"the vocabulary is {' '.join(shown[:20])}" + (f" ... ({len(shown)} tokens)" if len(shown) > 20 else "")
-    return InputError(f"token {word!r} at position {position} is not in the vocabulary", hint=hint)

@@ -1,4 +1,4 @@
-"""The commands for .rasp files: repl, fmt and draw."""
+"""The commands for .rasp files: repl and fmt."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.sources import read_vocabulary
-from tracr.cli.textual import is_textual, module_and_name, read_input
 from tracr.errors import InputError
 
-__all__ = ["draw", "fmt", "repl"]
+__all__ = ["fmt", "repl"]
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILES", help="The .rasp files; - is standard input.")]
 
@@ -66,44 +64,3 @@ def fmt(
         typer.echo(f"{'would change' if check else 'changed'} {path}")
     if check and changed:
         raise typer.Exit(1)
-
-
-def draw(
-    program: Annotated[str, typer.Argument(metavar="FILE", help="A .rasp file, a library program or file.py:name.")],
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which s-op or selector of the .rasp file.")
-    ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--input", metavar="TOKENS", help="The input: characters (abc) or a JSON list.", show_default=False
-        ),
-    ] = None,
-    vocab: Annotated[
-        str | None, typer.Option(metavar="TOKENS", help="The tokens, for checking the file.", show_default=False)
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The SVG file; standard output if none.", show_default=False)
-    ] = None,
-) -> None:
-    """Draw what a program computes on an input: layers, heads, selectors as grids, values in rows.
-
-    Example: tracr draw program.rasp y --input hello -o y.svg
-    """
-    from tracr.cli.sources import find
-    from tracr.rasp.drawing import draw as draw_expression
-
-    tokens = [] if given is None else read_input([given], ())
-    if is_textual(program):
-        module, chosen = module_and_name(program, name, read_vocabulary(vocab) if vocab else tokens or None, None)
-        expr, usual = module[chosen], module.example or list("hello")
-    else:
-        found = find(program, name)
-        if found.program is None:
-            raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")
-        expr, usual = found.program, list(found.vocab or "hello")[: found.max_seq_len]
-    drawing = draw_expression(expr, tokens or usual)
-    if output is None:
-        typer.echo(drawing.svg, nl=False)
-    else:
-        typer.echo(f"{drawing} in {drawing.save(output)}")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr.errors import InputError, SourceError
+from tracr.cli.inputs import read_tokens, read_words
+from tracr.errors import InputError, SourceError, TracrError
 from tracr.rasp.values import Value
+from tracr.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from tracr.rasp.text.module import Module
 
-__all__ = ["is_textual", "module_and_name", "read_input", "usual_vocabulary"]
+__all__ = ["Text", "defines", "is_textual", "read_module"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file that was read, which of its names is meant, and the input that was typed."""
+
+    module: Module
+    name: str
+    tokens: list[Any]
 
 
 def is_textual(program: str) -> bool:
@@ -22,10 +33,24 @@ def is_textual(program: str) -> bool:
     return program.endswith(".rasp") or (bool(colon) and path.endswith(".rasp"))
 
 
-def module_and_name(
-    program: str, name: str | None, vocab: Sequence[Value] | None, max_len: int | None
-) -> tuple[Module, str]:
-    """The file, read and checked against the vocabulary, and the s-op that is meant: the last one if none is named."""
+def defines(program: str, word: str) -> bool:
+    """Whether a word is a name that the file `program` defines."""
+    from tracr.rasp.text.parser import read
+    from tracr.rasp.text.runner import read_file
+    from tracr.rasp.text.syntax import Assign
+
+    path = Path(program)
+    statements = read(read_file(path)) if path.is_file() else ()
+    return any(word in statement.names for statement in statements if isinstance(statement, Assign))
+
+
+def read_module(
+    program: str, name: str | None, words: Sequence[str], vocab: Sequence[Value] | None, max_len: int | None
+) -> Text:
+    """The file, read and checked against the vocabulary, and the name that is meant: the last s-op's if none is given.
+
+    Without a vocabulary the input is read against the file's `set example`, to which it may add tokens.
+    """
     from tracr.rasp.text import parse_file
 
     path, colon, given = program.rpartition(":")
@@ -34,38 +59,37 @@ def module_and_name(
     if given and name:
         raise InputError(f"{program} and --name {name} both name a program", hint="give one of them")
     if not Path(path).is_file():
-        raise InputError(f"there is no file {path}")
-    module = parse_file(path, vocab=vocab, max_seq_len=max_len)
-    chosen = name or given or next(reversed(module.programs), "")
+        beside = {other.name for other in Path(path).parent.glob("*.rasp")}
+        raise InputError(f"there is no file {path}", hint=did_you_mean(Path(path).name, sorted(beside)))
+    known = _example(Path(path)) if vocab is None else vocab
+    tokens = read_words(words, known) if vocab is None else read_tokens(words, vocab, characters=True)
+    if not all(isinstance(token, int | float | str) for token in tokens):
+        raise SourceError(f"the input {words[0]} holds something else than numbers, strings and booleans")
+    module = parse_file(path, vocab=vocab or tokens or None, max_seq_len=max_len)
+    return Text(module, _name(module, path, name or given), tokens)
+
+
+def _example(path: Path) -> list[Value]:
+    """The tokens of the file's `set example`; none if it has none, or one that needs the rest of the file."""
+    from tracr.rasp.text.parser import read
+    from tracr.rasp.text.runner import Runner, read_file
+    from tracr.rasp.text.syntax import SetExample
+
+    source, runner = read_file(path), Runner((path.parent,), notify=lambda warning: None)
+    try:
+        for statement in read(source):
+            if isinstance(statement, SetExample):
+                runner.step(source, statement)
+    except TracrError:  # reading the whole file will tell
+        return []
+    return list(runner.settings.sop_example) if runner.settings.chosen else []
+
+
+def _name(module: Module, path: str, name: str) -> str:
+    chosen = name or next(reversed(module.programs), "")
     if not chosen:
         raise InputError(f"{path} defines no s-op", hint="assign one to a name: y = indices + 1;")
     if chosen not in module:
-        raise InputError(f"{path} defines no {chosen}", hint=f"its s-ops are {', '.join(module.programs)}")
-    return module, chosen
-
-
-def usual_vocabulary(module: Module, words: Sequence[str]) -> tuple[list[Value] | None, int | None]:
-    """Tokens and length where no option says them: those of the file's `set example` and of the input, if any."""
-    tokens = [*(module.example or []), *read_input(words, ())]
-    longest = max(len(module.example or []), len(read_input(words, ())))
-    return list(dict.fromkeys(tokens)) or None, longest or None
-
-
-def read_input(words: Sequence[str], vocab: Sequence[Value]) -> list[Any]:
-    """An input as it is typed: words; one word for its characters; or a JSON list.
-
-    >>> read_input(["abc"], ()), read_input(["the", "cat"], ()), read_input(["[1, 2]"], ())
-    (['a', 'b', 'c'], ['the', 'cat'], [1, 2])
-    """
-    if len(words) != 1 or words[0] in vocab:
-        return list(words)
-    (word,) = words
-    if word.startswith("[") and word.endswith("]"):
-        try:
-            items = json.loads(word)
-        except ValueError:
-            return list(word)
-        if not all(isinstance(item, int | float | str) for item in items):
-            raise SourceError(f"the input {word} holds something else than numbers, strings and booleans")
-        return list(items)
-    return list(word)
+        listed = f"its s-ops are {', '.join(module.programs)}"
+        raise InputError(f"{path} defines no {chosen}", hint=did_you_mean(chosen, module, listed))
+    return chosen

@@ -10,6 +10,7 @@ it gives c_v . x for every value v: B for the right one, at most B - 2 for the o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +23,19 @@ from tracr.craft.variables import Array, Variable
 from tracr.errors import LimitError
 from tracr.model.parameters import LayerParameters, Parameters
 
-__all__ = ["assemble"]
+if TYPE_CHECKING:
+    from tracr.model.assembled import AssembledTransformerModel, AssembledTransformerModelOutput
+
+__all__ = ["AssembledTransformerModel", "AssembledTransformerModelOutput", "assemble"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the classes that existing code looks for here: they are built on the compiled model."""
+    if name in ("AssembledTransformerModel", "AssembledTransformerModelOutput"):
+        from tracr.model import assembled
+
+        return getattr(assembled, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def assemble(construction: Construction, options: Options) -> Parameters:

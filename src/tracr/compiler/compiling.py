@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.pipeline import compile_program
+from tracr.craft.transformers import SeriesWithResiduals
 from tracr.model.assembled import AssembledTransformerModel
 from tracr.rasp.expressions import SOp
 from tracr.rasp.values import Value
 
-__all__ = ["COMPILER_BOS", "COMPILER_PAD", "compile_rasp_to_model"]
+__all__ = ["COMPILER_BOS", "COMPILER_PAD", "TracrOutput", "compile_rasp_to_model"]
 
 COMPILER_BOS = "compiler_bos"
 COMPILER_PAD = "compiler_pad"
+
+
+@dataclass(frozen=True, eq=False)
+class TracrOutput:
+    """A model, the networkx graph of its program and its sub-layers.
+
+    Code written for a compiler that returns this finds the same three names on `compile_rasp_to_model`'s result.
+    """
+
+    model: AssembledTransformerModel
+    graph: Any = None
+    craft_model: SeriesWithResiduals | None = None
 
 
 def compile_rasp_to_model(
@@ -42,5 +57,6 @@ def compile_rasp_to_model(
     >>> model.apply(["compiler_bos", "a", "b", "c"]).decoded
     ['compiler_bos', 'c', 'b', 'a']
     """
-    options = Options(as_vocabulary(vocab), max_seq_len, causal, level=0, bos=compiler_bos, pad=compiler_pad)
+    tokens = as_vocabulary(vocab)
+    options = Options(tokens, max_seq_len, causal, 0, compiler_bos, compiler_pad, output_first=True)
     return AssembledTransformerModel(compile_program({getattr(program, "name", "output"): program}, options))

@@ -1,6 +1,7 @@
 """Step 5: construct the model: the residual stream as the direct sum of the variables' spaces.
 
-Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written. At level 0 all of
+Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written; with the option
+`output_first` the outputs come before them, each value's direction in the order of the unembedding. At level 0 all of
 them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
 nothing reads (`prune.py`) are left out. At level 2 directions that are not there at the same time share a dimension
 (`reuse.py`).
@@ -114,6 +115,8 @@ def lay_out(schedule: Schedule, options: Options) -> tuple[Schedule, list[Place]
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
+    if options.output_first:
+        order = list(dict.fromkeys([*(variable for _, variable in circuit.outputs if variable in order), *order]))
     places = [(variable, place) for variable in order for place in circuit.kept(variable)]
     places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
     if not options.on("reuse"):

@@ -6,7 +6,7 @@
 - A function of functions of one s-op is one `Map`; of two s-ops, one `SequenceMap`. With three it stops: a table over
   three inputs is large.
 - Sums and differences of means stay as they are: a head's output can be added up without listing its values.
-- `tokens_str` and its like are the tokens themselves where the vocabulary makes no difference.
+- `tokens_asis` is the tokens; so are `tokens_str` and its like where the vocabulary makes no difference.
 
 Only s-ops of the textual language (`TYPED`) are touched: programs built in Python say themselves what is one operation.
 """
@@ -20,6 +20,7 @@ from typing import Any
 
 from tracr.compiler.inference.linear import linear_form
 from tracr.rasp.annotations import NAME, TYPED
+from tracr.rasp.elementwise import tokens
 from tracr.rasp.expressions import Aggregate, Map, RASPExpr, SequenceMap, SOp, Tokens
 from tracr.rasp.functions import Composition, Function, Printed, UnaryOperator, function_name
 from tracr.rasp.traversal import topological
@@ -61,6 +62,8 @@ def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
         own = expr if all(new[child] is child for child in expr.children) else expr.reading(new)
         if _is_identity(own, vocab):
             own = own.children[0]
+        elif isinstance(own, Tokens) and _is_textual(own):
+            own = tokens
         linear = isinstance(own, Map | SequenceMap) and linear_form(own) is not None
         averages = isinstance(own, Aggregate) or (linear and not means.isdisjoint(own.children))
         if isinstance(own, Map) or (isinstance(own, SequenceMap) and not averages):

@@ -36,7 +36,10 @@ def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `tracr.compile` documents each field."""
+    """How to compile. `tracr.compile` documents each field but one.
+
+    `output_first` puts the outputs' directions first in the residual stream, where converters look for the logits.
+    """
 
     vocab: tuple[Value, ...]
     max_seq_len: int
@@ -51,6 +54,7 @@ class Options:
     gap: float = GAP
     passes: Switches = None
     solve_seconds: float = 10.0
+    output_first: bool = False
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
@@ -64,7 +68,7 @@ class Options:
             if isinstance(number, bool) or not hasattr(number, "__index__") or operator.index(number) < 1:
                 raise CompileError(f"{name} must be a positive integer, not {number!r}")
             object.__setattr__(self, name, operator.index(number))
-        for name in ("causal", "strict"):
+        for name in ("causal", "strict", "output_first"):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")
         if isinstance(self.level, bool) or self.level not in LEVELS:

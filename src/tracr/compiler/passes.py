@@ -1,4 +1,4 @@
-"""The optimiser's passes: what each does, and the level from which it is on. Every one has its own switch."""
+"""The optimiser's passes: what each does, and the level from which it is on, if any. Every one has its own switch."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from tracr.errors import CompileError
+from tracr.spelling import did_you_mean
 
-__all__ = ["OPT_IN", "PASSES", "Pass", "Switches", "enabled"]
+__all__ = ["PASSES", "Pass", "Switches", "enabled"]
 
 
 class Pass(NamedTuple):
-    """One optimisation."""
+    """One optimisation; one without a level is on only where its switch is."""
 
-    level: int
+    level: int | None
     does: str
 
-
-OPT_IN = 9  # a level there is not
 
 PASSES = {
     "share": Pass(1, "equal expressions are computed once"),
@@ -36,7 +35,7 @@ PASSES = {
     "factor": Pass(2, "the embedding writes what is read of tokens and positions, not which they are"),
     "few_bits": Pass(2, "what is only copied and compared is stored in bits, however few the values"),
     "schedule": Pass(2, "components that can wait stand where the residual stream is narrowest"),
-    "solve": Pass(OPT_IN, "a constraint solver looks for the best schedule (extra `opt`)"),
+    "solve": Pass(None, "a constraint solver looks for the best schedule (extra `opt`)"),
     "share_neurons": Pass(2, "neurons of a layer that read the same become one"),
     "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
 }
@@ -58,8 +57,9 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
         )
     for name in switches or ():
         if name not in PASSES:
-            raise CompileError(f"there is no pass {name!r}", hint=f"there are {', '.join(PASSES)}")
+            hint = did_you_mean(str(name), PASSES, f"there are {', '.join(PASSES)}")
+            raise CompileError(f"there is no pass {name!r}", hint=hint)
     if switches is not None and not isinstance(switches, Mapping):
         return tuple(name for name in PASSES if name in switches)
     chosen = switches or {}
-    return tuple(name for name, one in PASSES.items() if chosen.get(name, level >= one.level))
+    return tuple(name for name, one in PASSES.items() if chosen.get(name, one.level is not None and level >= one.level))

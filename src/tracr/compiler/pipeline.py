@@ -53,10 +53,11 @@ from tracr.compiler.size import Size, size_of
 from tracr.compiler.smallest import smallest
 from tracr.compiler.solve import solve
 from tracr.compiler.split import split
+from tracr.compiler.suggest import suggest_vocabulary
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
 from tracr.compiler.typed import Typed
-from tracr.errors import CompileError
+from tracr.errors import CompileError, FunctionError
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.saved_graph import SavedGraph
 
@@ -68,7 +69,12 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
     attempts = _Attempts()
-    return compile_typed(graph, tabulated(graph, options, attempts), attempts=attempts)
+    try:
+        typed = tabulated(graph, options, attempts)
+    except FunctionError as error:
+        suggest_vocabulary(error, graph, options)
+        raise
+    return compile_typed(graph, typed, attempts=attempts)
 
 
 def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None) -> Typed:

@@ -2,7 +2,8 @@
 
 Nothing here has rules of its own. A sub-expression that does not read the tokens means the same whatever the
 vocabulary, so it is compiled as it stands, for the shortest input it accepts: what is refused there is refused
-always. With an input, the interpreter runs it, and the compiler tries the program for that input's tokens and length.
+always. They are compiled together first, and one by one only if that is refused. With an input, the interpreter runs
+it, and the compiler tries the program for that input's tokens and length.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from tracr.compiler.infer import accepted_lengths
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.pipeline import compile_program
-from tracr.compiler.trace import trace
+from tracr.compiler.trace import Outputs, trace
 from tracr.errors import CompileError, ExpressionError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr, Selector, SelectorWidth, SOp, Tokens
 from tracr.rasp.interpreter import evaluate
@@ -45,9 +46,14 @@ def validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsup
     >>> [found.reason for found in validate(mean, "ab")]
     ["position 0 selects several values, not all numbers ('a', 'b'): they have no mean"]
     """
-    found = static_validate(program)
-    known = {entry.expr for entry in found}
-    return found + [entry for entry in dynamic_validate(program, xs) if entry.expr not in known]
+    if xs is None or not len(xs) or not isinstance(program, SOp):
+        return static_validate(program)
+    dynamic = dynamic_validate(program, xs)
+    if not dynamic:
+        return []  # what compiles for these tokens is not refused whatever the vocabulary
+    static = static_validate(program)
+    known = {entry.expr for entry in static}
+    return static + [entry for entry in dynamic if entry.expr not in known]
 
 
 def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
@@ -66,11 +72,13 @@ def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
         length, _ = accepted_lengths(trace({program.name: program}), sys.maxsize)
     except CompileError as error:
         return [_entry(program, error)]
+    options = Options(("token",), length, level=0)
+    sops = {expr: _as_sop(expr) for expr in _without_tokens(program)}
+    if not sops or _refusal({str(number): sop for number, sop in enumerate(sops.values())}, options) is None:
+        return []
     found: dict[RASPExpr, TracrUnsupportedExpr] = {}
-    for expr in _without_tokens(program):
-        sop = SelectorWidth(expr) if isinstance(expr, Selector) else expr
-        assert isinstance(sop, SOp)
-        refusal = _refusal(sop, Options(("token",), length, level=0))
+    for expr, sop in sops.items():
+        refusal = _refusal({sop.name: sop}, options)
         if refusal is not None:
             entry = _entry(expr, refusal)
             found.setdefault(entry.expr, entry)
@@ -81,16 +89,14 @@ def dynamic_validate(program: SOp, xs: Sequence[Value] | None = None) -> list[Tr
     """What fails on the input `xs`, and what cannot be compiled for its tokens and its length."""
     if xs is None or not len(xs):
         return []
-    errors: list[TracrError] = []
+    vocab = as_vocabulary(list(xs))
+    bos, pad = (_unused(name, vocab) for name in ("bos", "pad"))
+    refusal = _refusal({program.name: program}, Options(vocab, len(xs), level=0, bos=bos, pad=pad))
+    errors = [] if refusal is None else [refusal]
     try:
         evaluate(program, xs)
     except TracrError as error:
         errors.append(error)
-    vocab = as_vocabulary(list(xs))
-    bos, pad = (_unused(name, vocab) for name in ("bos", "pad"))
-    refusal = _refusal(program, Options(vocab, len(xs), level=0, bos=bos, pad=pad))
-    if refusal is not None:
-        errors.append(refusal)
     found: dict[RASPExpr, TracrUnsupportedExpr] = {}
     for problem in errors:
         entry = _entry(program, problem)
@@ -104,12 +110,12 @@ def _unused(name: str, vocab: tuple[Value, ...]) -> str:
     return name
 
 
-def _refusal(program: SOp, options: Options) -> TracrError | None:
+def _refusal(outputs: Outputs, options: Options) -> TracrError | None:
     """Why the compiler refuses; warnings are for whoever compiles."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TracrWarning)
         try:
-            compile_program({program.name: program}, options)
+            compile_program(outputs, options)
         except TracrError as error:
             return error
     return None
@@ -120,6 +126,13 @@ def _entry(program: RASPExpr, error: TracrError) -> TracrUnsupportedExpr:
     told = error.diagnostic
     culprits = (expr for expr in topological([program]) if repr(expr) == told.expression)
     return TracrUnsupportedExpr(next(culprits, program), told.what, told.hint)
+
+
+def _as_sop(expr: RASPExpr) -> SOp:
+    """What is compiled to try an expression: of a selector, its width."""
+    sop = SelectorWidth(expr) if isinstance(expr, Selector) else expr
+    assert isinstance(sop, SOp)
+    return sop
 
 
 def _without_tokens(program: RASPExpr) -> list[RASPExpr]:

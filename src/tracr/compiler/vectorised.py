@@ -298,6 +298,8 @@ class _Run:
 
     def aggregate(self, node: SOpNode, op: Aggregation) -> NDArray[Any]:
         source, count = self.typed.sops[op.value], self.counts(op.selector)
+        if op.assumed and source.domain.numeric:  # booleans of the textual language, which have no mean
+            self.flag(count > 1)
         if isinstance(source.domain, Finite) and not source.domain.numeric:
             return self.aggregate_values(node, op, source.domain, count)
         table = self.prepared.means(node, op)

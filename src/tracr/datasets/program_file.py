@@ -1,13 +1,19 @@
-"""A file of program records, one JSON object a line. Whoever stops writing it can go on later."""
+"""A file of program records, one JSON object a line. Writing it can stop, and go on later.
+
+Each line ends with a checksum of its record, under `check`. Records stand in the order of their seeds. So a record that
+was changed, repeated or moved is noticed, both by reading and by going on. Files made before there were checksums have
+none: there a record that was changed is not noticed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tracr.datasets.controls import Controls
 from tracr.datasets.records import Record, Sampling
@@ -16,12 +22,20 @@ from tracr.errors import FormatError
 
 __all__ = ["read_programs", "write_programs"]
 
+CHECK, DIGITS = "check", 16
+
 
 def read_programs(path: str | Path, *, refused: bool = False) -> Iterator[Record]:
-    """The records of a file; with `refused` also those of candidates that the compiler refused to tabulate."""
+    """The records of a file; with `refused` also those of candidates that the compiler refused to tabulate.
+
+    A record that was changed, repeated or moved is an error. Lines may be left out.
+    """
+    before: Record | None = None
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             record = _parse(line, path, number)
+            _check_order(record, before, path, number)
+            before = record
             if record.meaning is not None or refused:
                 yield record
 
@@ -47,7 +61,7 @@ def write_programs(
         if progress is not None:
             progress(sampling)
         for record in sampling.records(count, workers):
-            file.write(json.dumps(record.to_json(), allow_nan=False).encode() + b"\n")
+            file.write(_line(record))
             file.flush()
             if progress is not None:
                 progress(sampling)
@@ -59,14 +73,22 @@ def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
     """Read what is there, and cut off an unfinished line."""
     file.seek(0)
     end = 0
+    before: Record | None = None
     for number, line in enumerate(file, 1):
         if not line.endswith(b"\n"):
             break
         record = _parse(line, path, number)
+        _check_order(record, before, path, number)
+        before = record
         if record.controls != sampling.controls or record.seed[0] != sampling.seed:
             raise FormatError(
                 f"{path} holds programs drawn with another seed or other options (line {number})",
                 hint="give the seed and the options it was begun with, or another file",
+            )
+        if record.id is not None and record.id != sampling.found:
+            raise FormatError(
+                f"line {number} of {path} is program {record.id}, not {sampling.found}: lines before it are missing",
+                hint="write to another file, or delete the lines from there on",
             )
         sampling.note(record)
         end += len(line)
@@ -74,16 +96,45 @@ def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
     file.seek(0, os.SEEK_END)
 
 
+def _line(record: Record) -> bytes:
+    data = record.to_json()
+    return json.dumps({**data, CHECK: _checksum(data)}, allow_nan=False).encode() + b"\n"
+
+
+def _checksum(data: dict[str, Any]) -> str:
+    """Of a record as JSON, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(data, allow_nan=False, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
 def _parse(line: bytes, path: str | Path, number: int) -> Record:
     try:
         data = json.loads(line)
         if not isinstance(data, dict):
             raise FormatError("it is not an object")
-        return Record.from_json(data)
+        check = data.pop(CHECK, None)
+        record = Record.from_json(data)
+        known = record.to_json()
     except (ValueError, FormatError) as error:
         raise FormatError(
             f"line {number} of {path} is not the record of a program: {error}", hint="this file was not made by sample"
         ) from None
+    unknown = sorted(data.keys() - known.keys())
+    if unknown or (check is not None and check != _checksum(data)):
+        why = f"it has {', '.join(unknown)}, which no record has" if unknown else "its checksum is another"
+        raise FormatError(
+            f"line {number} of {path} was changed after it was written: {why}",
+            hint=f"tracr.random_program({list(record.seed)}, ...) draws the program again; or sample into another file",
+        )
+    return record
+
+
+def _check_order(record: Record, before: Record | None, path: str | Path, number: int) -> None:
+    if before is not None and record.seed <= before.seed:
+        repeated = "repeats the record before it" if record.seed == before.seed else "belongs further up"
+        raise FormatError(
+            f"line {number} of {path} {repeated}: seed {list(record.seed)} after {list(before.seed)}",
+            hint="delete the line, or restore the order of the seeds",
+        )
 
 
 @contextlib.contextmanager

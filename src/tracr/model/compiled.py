@@ -19,10 +19,12 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
-from tracr.errors import TracrError, UnknownName
+from tracr.errors import InputError, TracrError, UnknownName
+from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
 from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
+from tracr.model.number_formats import format_of
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
 from tracr.model.residual import Residual, residual_of
@@ -106,6 +108,7 @@ class CompiledModel:
     variant: Variant | None = None
     certified: bool = True
     _cast: dict[Any, Parameters] = field(default_factory=dict, init=False, repr=False)
+    _formats: dict[str, FormatCheck] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -296,32 +299,45 @@ class CompiledModel:
 
         return explore(self, tokens, name=name, description=description)
 
-    def to_jax(self, *, dtype: DTypeLike = np.float32) -> tuple[Any, dict[str, Any]]:
+    def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
         """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
 
-        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits.
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits. A `dtype`, or
+        a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
         """
-        return adapter("jax").to_jax(self, dtype)  # type: ignore[no-any-return]
+        return adapter("jax").to_jax(self, dtype, check)  # type: ignore[no-any-return]
 
-    def to_torch(self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True) -> Any:
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
         """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
 
-        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back.
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back. A `dtype`,
+        or a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
         """
-        return adapter("torch").to_torch(self, dtype, device, trainable)
+        return adapter("torch").to_torch(self, dtype, device, trainable, check)
 
     def to_transformer_lens(
-        self, *, bridge: bool = False, dtype: Any = "float32", device: Any = None, trainable: bool = True
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
     ) -> Any:
         """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
 
-        It has every hook point that `ground_truth` names. With `bridge` it is a native `TransformerBridge`, which has
-        fewer.
+        It has every hook point that `ground_truth` names, and what users of `HookedTransformer` and `TransformerBridge`
+        call. With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is that of `to_torch`.
         """
-        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable)
+        return adapter("transformer_lens").to_transformer_lens(self, bridge, dtype, device, trainable, check)
 
     def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
-        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back."""
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back.
+
+        `dtype` is float32 or float64.
+        """
         adapter("onnx").to_onnx(self, path, dtype)
 
     def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
@@ -345,12 +361,33 @@ class CompiledModel:
         """
         return verify(self, budget, seed, progress)
 
-    def cast(self, dtype: DTypeLike) -> Parameters:
-        """The weights in another float type."""
-        key = np.dtype(dtype)
-        if key not in self._cast:
-            self._cast[key] = self.parameters.map(lambda array: array.astype(key, copy=False))
-        return self._cast[key]
+    def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
+        """The weights in another float type, in which the model is proved to be right; in any one without `check`."""
+        if check:
+            require_format(self, dtype)
+        name = format_of(dtype)
+        if name not in self._cast:
+            try:
+                kind = np.dtype(name)
+            except TypeError:
+                hint = "use to_torch or to_jax for it, or float32"
+                raise InputError(f"numpy has no {name}", hint=hint) from None
+            with np.errstate(over="ignore"):
+                self._cast[name] = self.parameters.map(lambda array: array.astype(kind, copy=False))
+        return self._cast[name]
+
+    def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+        """For which inputs the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
+
+        Bounds on rounding errors are computed for all inputs up to `budget`, else for a sample of some 200. The result
+        is true if they prove every answer, and prints as a report. `tracr.model.rounding` has the proof.
+        """
+        if budget != BUDGET:
+            return check_format(self, dtype, budget)
+        key = str(dtype)
+        if key not in self._formats:
+            self._formats[key] = check_format(self, dtype)
+        return self._formats[key]
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
@@ -374,7 +411,7 @@ class CompiledModel:
 
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
         """The pass for who does not look at the activations, where there is one."""
-        return self._float32_kernel if dtype is np.float32 or np.dtype(dtype) == np.float32 else None
+        return self._float32_kernel if dtype is np.float32 or format_of(dtype) == "float32" else None
 
     @cached_property
     def _float32_kernel(self) -> Kernel | None:

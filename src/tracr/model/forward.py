@@ -1,4 +1,4 @@
-"""The one forward pass: a decoder-only transformer, over numpy, JAX or torch.
+"""The one forward pass: one stack of attention and MLPs, causal or not, over numpy, JAX or torch.
 
 `xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The frameworks' own are taken because
 of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and that of `maximum` would be 1/2.
@@ -40,8 +40,14 @@ def forward(
     fine: Collection[str] = (),
     norm: Callable[[Tensor, Any], Tensor] | None = None,
     activation: Callable[[Tensor], Tensor] | None = None,
+    start: int | None = None,
+    stop: int | None = None,
 ) -> Tensor:
-    """Logits [batch, position, d_vocab_out] for token ids [batch, position], BOS included."""
+    """Logits [batch, position, d_vocab_out] for token ids [batch, position], BOS included.
+
+    With `start` the pass begins with that block, and `ids` are the residual stream before it. With `stop` it ends
+    before that block, with the residual stream.
+    """
 
     def see(name: str, tensor: Tensor) -> Tensor:
         if hook is None:
@@ -53,11 +59,13 @@ def forward(
         return tensor if norm is None else see(f"{name}.hook_normalized", norm(tensor, xp))
 
     length = ids.shape[1]
-    embed = see("hook_embed", parameters.W_E[ids])
-    positions = see("hook_pos_embed", xp.broadcast_to(parameters.W_pos[:length], embed.shape))
-    residual = embed + positions
+    if start is None:
+        embed = see("hook_embed", parameters.W_E[ids])
+        residual = embed + see("hook_pos_embed", xp.broadcast_to(parameters.W_pos[:length], embed.shape))
+    else:
+        residual = ids
     mask = _lower_triangle(parameters.W_pos[:length, 0], xp) if causal else None
-    for number, layer in enumerate(parameters.layers):
+    for number, layer in list(enumerate(parameters.layers))[start:stop]:
 
         def here(name: str, tensor: Tensor, number: int = number) -> Tensor:
             return see(f"blocks.{number}.{name}", tensor)
@@ -71,6 +79,8 @@ def forward(
         act = activation or partial(_relu, xp)
         neurons = _mlp(layer, residual, act, here, ln2, fine) if size else xp.zeros_like(ln2(residual))
         residual = here("hook_resid_post", residual + here("hook_mlp_out", neurons))
+    if stop is not None:
+        return residual
     return see("logits", normed("ln_final", residual) @ parameters.W_U)
 
 

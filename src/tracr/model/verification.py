@@ -22,7 +22,7 @@ from tracr.rasp.values import Value
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Counterexample", "Verification", "differs", "verify"]
+__all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
 ROWS = 4096  # inputs compared at once
 NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
@@ -87,11 +87,8 @@ class Verification:
 
 def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:
     """Compare the model with its program on all inputs, or on about `budget` of them."""
-    shortest, longest = model.typed.lengths
-    size = len(model.options.vocab)
-    total = sum(size**length for length in range(shortest, longest + 1))
+    batches, total = chosen_inputs(model, budget, seed)
     exhaustive = total <= budget
-    batches = _every_input(size, shortest, longest) if exhaustive else _sample(size, shortest, longest, budget, seed)
     compared = errors = 0
     with _Progress(min(total, budget), progress) as bar:
         for codes in batches:
@@ -101,6 +98,16 @@ def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Veri
             compared, errors = compared + len(codes) - raised, errors + raised
             bar.advance(len(codes))
     return Verification(compared, exhaustive, errors, None, model.certified)
+
+
+def chosen_inputs(model: CompiledModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
+    """All inputs if they are at most `budget`, else about that many of them; and how many there are."""
+    shortest, longest = model.typed.lengths
+    size = len(model.options.vocab)
+    total = sum(size**length for length in range(shortest, longest + 1))
+    if total <= budget:
+        return _every_input(size, shortest, longest), total
+    return _sample(size, shortest, longest, budget, seed), total
 
 
 class _Progress:
@@ -166,7 +173,7 @@ def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None,
     return None, int(evaluation.errors.sum())
 
 
-def _ids(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
+def ids_of(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
     """Token ids with BOS in front, and PAD up to the longest input behind."""
     vocabulary = model.vocabulary
     width = vocabulary.longest if padded else codes.shape[1]
@@ -180,7 +187,7 @@ def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> N
     """Which inputs give a wrong output at some position."""
     codes = evaluation.batch.codes
     wrong = np.zeros(len(codes), dtype=bool)
-    found = model.codes(_ids(model, codes, padded))
+    found = model.codes(ids_of(model, codes, padded))
     for output, (_, number), got in zip(model.outputs, model.typed.outputs, found, strict=True):
         expected = np.broadcast_to(evaluation.codes[number], codes.shape)
         wrong |= differs(output.domain, expected, got[:, 1 : codes.shape[1] + 1]).any(axis=1)
@@ -210,7 +217,7 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
 
     codes = _shrink(codes, model.typed.lengths[0], fails)
     evaluation = evaluate_batch(model.typed, _single(codes))
-    found = model.codes(_ids(model, codes[None, :], padded))
+    found = model.codes(ids_of(model, codes[None, :], padded))
     for output, (_, number), every in zip(model.outputs, model.typed.outputs, found, strict=True):
         expected, got = np.broadcast_to(evaluation.codes[number], (1, len(codes))), every[:, 1 : len(codes) + 1]
         if differs(output.domain, expected, got).any():
@@ -249,7 +256,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
     """The first variable, in the order they are computed, whose code in the residual stream is not the value's."""
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
-    model.logits(_ids(model, codes, padded), hook=seen.__setitem__)
+    model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)
     for location in locations(model.construction).values():
         variable, live = location.variable, location.slots >= 0
         assert variable.node is not None

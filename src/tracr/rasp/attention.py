@@ -79,7 +79,11 @@ class Select(Selector):
 
 
 class ConstantSelector(Selector):
-    """A fixed matrix, row = query and column = key, for inputs of exactly its size."""
+    """A fixed matrix, row = query and column = key, for inputs of exactly its size.
+
+    With `check_length=False` a shorter input sees its beginning, and a longer one selects nothing behind its end.
+    Models take inputs up to its size.
+    """
 
     __slots__ = ("check_length", "value")
     default_name = "constant_selector"

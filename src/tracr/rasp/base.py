@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,16 +17,19 @@ from tracr.rasp.values import Program, Value
 
 __all__ = ["RASPExpr", "checked", "checked_function", "items"]
 
+_numbers = itertools.count(1)
+
 
 class RASPExpr(Program, abc.ABC):
     """Base of s-ops and selectors."""
 
-    __slots__ = ("__weakref__", "_explicit", "children", "origin")
+    __slots__ = ("__number", "__weakref__", "_explicit", "children", "origin")
     default_name: ClassVar[str] = "expr"
     a_kind: ClassVar[str] = "an expression"  # these three for error messages
     how_to_make_one: ClassVar[str] = ""
     how_to_turn_into_one: ClassVar[str] = ""
 
+    __number: int
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
     origin: str
@@ -69,9 +73,18 @@ class RASPExpr(Program, abc.ABC):
         return str(self._explicit[NAME] if NAME in self._explicit else self.annotations[NAME])
 
     @property
+    def unique_id(self) -> int:
+        """A number that no other expression of this process has, a copy neither; given when it is first asked for."""
+        try:
+            return self.__number
+        except AttributeError:
+            object.__setattr__(self, "_RASPExpr__number", next(_numbers))
+            return self.__number
+
+    @property
     def label(self) -> str:
-        """The name; the compiler numbers labels that occur twice."""
-        return self.name
+        """The name with the unique id. Models do not use it: they number the names that occur twice."""
+        return f"{self.name}_{self.unique_id}"
 
     def copy(self) -> Self:
         """Another expression that means the same."""
@@ -126,9 +139,11 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 
 
 def _origin() -> str:
-    """The line, outside this package, that builds the expression."""
+    """The line, outside this package, that builds the expression; none for what the command line itself makes."""
     frame = sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
+        if frame.f_globals["__name__"].startswith("tracr.cli."):
+            return ""
         frame = frame.f_back
     file = frame.f_code.co_filename
     return "" if file.startswith("<") else f"{os.path.basename(file)}:{frame.f_lineno}"

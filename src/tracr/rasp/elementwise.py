@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -31,6 +33,8 @@ __all__ = [
     "length",
     "tokens",
 ]
+
+logger = logging.getLogger(__name__)
 
 
 class SOp(RASPExpr):
@@ -135,34 +139,39 @@ class SOp(RASPExpr):
         return Map(UnaryOperator("neg"), self)
 
 
-class Tokens(SOp):
+class _Source(SOp):
+    """An s-op that is made of no other; all of a kind mean the same, so they have one label."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._set()
+
+    @property
+    def label(self) -> str:
+        """The same for every copy."""
+        return type(self).default_name
+
+
+class Tokens(_Source):
     """The input itself."""
 
     __slots__ = ()
     default_name = "tokens"
 
-    def __init__(self) -> None:
-        self._set()
 
-
-class Indices(SOp):
+class Indices(_Source):
     """The positions 0, 1, 2, ..."""
 
     __slots__ = ()
     default_name = "indices"
 
-    def __init__(self) -> None:
-        self._set()
 
-
-class Length(SOp):
+class Length(_Source):
     """The length of the input, at every position."""
 
     __slots__ = ()
     default_name = "length"
-
-    def __init__(self) -> None:
-        self._set()
 
 
 class Full(SOp):
@@ -184,7 +193,11 @@ class Full(SOp):
 
 
 class ConstantSOp(SOp):
-    """Fixed values, for inputs of exactly their length (or, with `check_length=False`, of at most it)."""
+    """Fixed values, for inputs of exactly their length.
+
+    With `check_length=False` a shorter input sees the first of them, and a longer one sees `None` behind the last.
+    Models take inputs up to their length.
+    """
 
     __slots__ = ("check_length", "value")
     default_name = "constant_sop"
@@ -238,10 +251,21 @@ class SequenceMap(SOp):
     def __init__(self, f: Callable[[Any, Any], Any], fst: SOp, snd: SOp) -> None:
         fst = checked(fst, SOp, "the first input", type(self).__name__)
         snd = checked(snd, SOp, "the second input", type(self).__name__)
+        if fst is snd and not isinstance(f, BinaryOperator):
+            _discourage(fst)
         self._set(fst, snd, f=checked_function(f, "SequenceMap"), fst=fst, snd=snd)
 
     def _details(self) -> list[str]:
         return [function_name(self.f)]
+
+
+def _discourage(twice: SOp) -> None:
+    """Log a warning of a SequenceMap of one s-op with itself, unless this package builds it."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    if not f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
+        logger.warning("this SequenceMap reads %r twice: a Map says the same, and calls its function less often", twice)
 
 
 class LinearSequenceMap(SequenceMap):

@@ -57,7 +57,10 @@ class DefaultRASPEvaluator:
             raise InputError(f"an input is a sequence of tokens, not {xs!r}", hint='write "abc" or [1, 2]')
         tokens = [as_value(x, where="an input token") for x in xs]
         results: dict[RASPExpr, Result] = {}
-        for expr in topological(exprs):
+        order = topological(exprs)
+        if not tokens and any(expr.annotation(TYPED) is not None for expr in order):
+            raise InputError("a program of the textual language takes one token at least", hint='write y("abc")')
+        for expr in order:
             if replaced is not None and expr in replaced:
                 results[expr] = replaced[expr]
                 continue
@@ -160,9 +163,9 @@ def _(expr: Full, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
 
 
 def check_length(expr: ConstantSOp | ConstantSelector, length: int) -> None:
-    """Refuse an input whose length the constant has no values for."""
+    """Refuse an input of another length than the constant's, unless it takes any."""
     own = len(expr.value)
-    if length > own or (expr.check_length and length != own):
+    if expr.check_length and length != own:
         raise InputError(
             f"the constant {expr!r} has values for length {own}, not for an input of length {length}",
             hint=f"give inputs of length {own}, or write the constant as a function of rasp.indices",
@@ -172,7 +175,7 @@ def check_length(expr: ConstantSOp | ConstantSelector, length: int) -> None:
 @_evaluate.register
 def _(expr: ConstantSOp, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
     check_length(expr, len(xs))
-    return list(expr.value[: len(xs)])
+    return [*expr.value[: len(xs)], *[None] * (len(xs) - len(expr.value))]
 
 
 @_evaluate.register
@@ -199,7 +202,12 @@ def _(expr: Select, how: DefaultRASPEvaluator, xs: list[Value], keys: list[Value
 @_evaluate.register
 def _(expr: ConstantSelector, how: DefaultRASPEvaluator, xs: list[Value]) -> Matrix:
     check_length(expr, len(xs))
-    return how.select(len(xs), lambda query: expr.value[query][: len(xs)])
+    behind = [False] * (len(xs) - len(expr.value))
+
+    def row(query: int) -> list[bool]:
+        return [*expr.value[query][: len(xs)], *behind] if query < len(expr.value) else [False] * len(xs)
+
+    return how.select(len(xs), row)
 
 
 @_evaluate.register
@@ -224,7 +232,20 @@ def _(expr: SelectorWidth, how: DefaultRASPEvaluator, xs: list[Value], selector:
 
 @_evaluate.register
 def _(expr: Aggregate, how: DefaultRASPEvaluator, xs: list[Value], selector: Matrix, sop: list[Value]) -> list[Value]:
+    if expr.annotation(TYPED) and all(type(value) is bool for value in sop):
+        return [_chosen_boolean(expr, query, sop, row) for query, row in enumerate(selector)]
     return [_aggregate(expr, query, sop, row) for query, row in enumerate(selector)]
+
+
+def _chosen_boolean(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -> Value:
+    """An aggregate of the textual language, where booleans are not numbers and have no mean."""
+    if sum(row) > 1:
+        raise EvaluationError(
+            f"position {query} selects {sum(row)} booleans: they have no mean",
+            expression=expr,
+            hint="indicator(x) is 1 where x holds, else 0; the mean of that is a share",
+        )
+    return _aggregate(expr, query, sop, row)
 
 
 def _aggregate(expr: Aggregate, query: int, sop: list[Value], row: list[bool]) -> Value:

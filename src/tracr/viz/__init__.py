@@ -22,6 +22,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import InputError, TracrError
+from tracr.spelling import did_you_mean
 
 __all__ = [
     "KINDS",
@@ -72,7 +73,7 @@ else:
 def figure(model: CompiledModel, kind: str, tokens: Any = None, **options: Any) -> Figure:
     """The figure of some kind: what `model.figure` and `tracr figure` make."""
     if kind not in KINDS:
-        raise TracrError(f"no figure {kind!r}", hint=f"there are {', '.join(KINDS)}")
+        raise TracrError(f"no figure {kind!r}", hint=did_you_mean(str(kind), KINDS, f"there are {', '.join(KINDS)}"))
     if (tokens is not None) != (kind in OF_AN_INPUT):
         raise InputError(
             f"the figure {kind!r} {'needs an input' if tokens is None else 'takes no input'}",

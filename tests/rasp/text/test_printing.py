@@ -15,6 +15,7 @@ import tracr
 from tests.rasp.text.cases import name, of_kind, parsed
 from tracr.datasets.structure import same_structure
 from tracr.rasp import rasp
+from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.rasp.text.layout import format_text
 from tracr.rasp.text.parser import read
@@ -148,6 +149,25 @@ def test_programs_built_in_python_are_printed_or_refused_with_the_reason() -> No
             assert program(xs) == example.program(xs), (title, xs)
     assert len(refused) < len(EXAMPLES) / 2
     assert all("None" in error or "cannot be written" in error for error in refused)
+
+
+def test_random_programs_built_in_python_compute_the_same_when_read_again() -> None:
+    """The printed text is read as it is, its definitions checked; only `None` keeps a program from being printed."""
+    printed = 0
+    for seed in range(100):
+        program = random_program(seed)
+        try:
+            text = tracr.to_rasp(program, vocab="abc", max_seq_len=3)
+        except tracr.ExpressionError as error:
+            if "None" not in str(error):
+                raise
+            continue
+        again, printed = list(tracr.parse(text).values())[-1], printed + 1
+        rng = random.Random(seed)
+        for n in range(6):
+            xs = [rng.choice("abc") for _ in range(1 + n % 3)]
+            assert again(xs) == program(xs), (seed, xs, text)
+    assert printed > 60
 
 
 def test_python_operators_keep_their_meaning() -> None:

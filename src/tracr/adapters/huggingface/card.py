@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["card"]
 
+FORMATS = (
+    "- **Number formats.** The weights are for float32, which is what `from_pretrained` loads them in unless told "
+    "otherwise. Do not load them with `dtype=torch.float16`: the layer norms' weights are beyond its largest number. "
+    "All logits are NaN then, and the first word is taken for the largest. In bfloat16, under autocast and with TF32 "
+    "nothing is proved."
+)
 MOST = 200  # lines of a table or listing
 
 
@@ -161,6 +167,7 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
         )
     if model.variant.noise:
         lines.append(f"- **Noise** of standard deviation {model.variant.noise:.2g} was added to the weights.")
+    lines.append(FORMATS)
     lines.append(f"- Checked by running the weights with their layer norms in float32: {checked}.")
     return "\n".join(lines)
 

@@ -19,6 +19,7 @@ import numpy as np
 import safetensors.numpy
 
 from tracr.adapters.huggingface.card import card
+from tracr.adapters.huggingface.fine_tuned import with_checkpoint
 from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, Sizes, config_json, generation_json, sizes_of, tensors
 from tracr.adapters.huggingface.head import Numbers, head_of
 from tracr.adapters.huggingface.tokens import tokenizer_config_json, tokenizer_json
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.outputs import Output
 
-__all__ = ["FOLDER", "check_unchanged", "is_checkpoint", "save_pretrained"]
+__all__ = ["FOLDER", "as_changed", "is_checkpoint", "is_unchanged", "refuse_stranger", "save_pretrained"]
 
 FORMAT, VERSION = "tracr checkpoint", 1
 MARK, FOLDER = "tracr.json", "tracr"
@@ -40,6 +41,11 @@ NAMES = {
     *(CONFIG, WEIGHTS, "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
     *("README.md", "ground_truth.json", MARK, FOLDER),
 }
+ARCHITECTURE = (
+    *("model_type", "vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"),
+    *("activation_function", "layer_norm_epsilon", "tie_word_embeddings"),
+)
+RELU = 'only the architecture that tracr wrote, with activation="relu", can be read back'
 BUDGET = 1_000  # inputs the weights are checked on for the card
 
 
@@ -62,7 +68,7 @@ def save_pretrained(
     chosen = _output(model, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, _is_ours(path))
-    normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+    normed = _normed(model)
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
         CONFIG: _dump(config_json(normed, sizes, head, activation)),
@@ -74,9 +80,19 @@ def save_pretrained(
         "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET)).encode(),
     }
     assert {*files, MARK, FOLDER} == NAMES
-    mark = {"format": FORMAT, "version": VERSION, "files": {name: _digest(files[name]) for name in (CONFIG, WEIGHTS)}}
+    mark = {
+        "format": FORMAT,
+        "version": VERSION,
+        "files": {name: _digest(files[name]) for name in (CONFIG, WEIGHTS)},
+        "output": chosen.name,
+        "numbers": numbers,
+    }
     ours = {f"{FOLDER}/{name}": data for name, data in files_of(model).items()}
     write_folder(path, {**files, **ours, MARK: _dump(mark)})
+
+
+def _normed(model: CompiledModel) -> CompiledModel:
+    return model if model.variant and model.variant.layer_norm else model.with_layer_norm()
 
 
 def _output(model: CompiledModel, name: str | None) -> Output:
@@ -107,29 +123,79 @@ def is_checkpoint(folder: Path) -> bool:
     return isinstance(reader.data, dict) and reader.data.get("format") == FORMAT
 
 
+def refuse_stranger(folder: Path) -> None:
+    """Raise if the folder holds what transformers saved, without the program that it was compiled from."""
+    if (folder / CONFIG).exists() and not (folder / MARK).exists():
+        raise FormatError(
+            f"it has a {CONFIG}, but neither {MARK} nor the folder {FOLDER!r} with the program",
+            hint="save what was trained into the folder that tracr's save_pretrained wrote",
+        )
+
+
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is a checkpoint to which nothing was added, with the weights that were written."""
     if not is_checkpoint(folder) or not {entry.name for entry in folder.iterdir()} <= NAMES:
         return False
     try:
-        check_unchanged(folder)
+        return is_unchanged(folder)
     except FormatError:
         return False
-    return True
 
 
-def check_unchanged(folder: Path) -> None:
-    """Raise if the checkpoint's weights or configuration are not those that were written with its program."""
-    given = parse(read_file(folder / MARK, SMALL), MARK).object(("format", "version", "files"))
+def is_unchanged(folder: Path) -> bool:
+    """Whether the checkpoint's weights and configuration are those that were written with its program."""
+    files = _mark(folder)["files"].object((CONFIG, WEIGHTS))
+    return all(_digest(_whole_file(folder / name)) == digest.text() for name, digest in files.items())
+
+
+def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
+    """The model of a checkpoint with the weights that are there now; not certified if they are others."""
+    mark = _mark(folder)
+    if "output" not in mark:
+        raise FormatError(
+            "its weights were changed, and an older tracr wrote it", hint=f"load the folder {FOLDER!r} in it"
+        )
+    normed = _normed(model)
+    output = _output(normed, mark["output"].text())
+    numbers: Any = mark["numbers"].text()
+    sizes, head = sizes_of(normed), head_of(normed, output, numbers)
+    config = parse(_whole_file(folder / CONFIG), CONFIG).data
+    written = config_json(normed, sizes, head, "relu")
+    for name in ARCHITECTURE:
+        if not isinstance(config, dict) or config.get(name) != written[name]:
+            raise FormatError(f"{CONFIG} was changed: {name} is not {written[name]!r}", hint=RELU)
+    given = _read_weights(_whole_file(folder / WEIGHTS))
+    expected = tensors(normed, sizes, head, "relu")
+    for name, array in expected.items():
+        if name not in given or given[name].shape != array.shape:
+            raise FormatError(f"{WEIGHTS} has no {name} of the shape {array.shape}", hint="it is another model's")
+        if not np.isfinite(given[name]).all():
+            raise FormatError(f"{name} has weights that are not finite", hint="training diverged, or float16 was used")
+    if all(np.array_equal(given[name], array) for name, array in expected.items()):
+        return model
+    return with_checkpoint(normed, given, sizes, head, output)
+
+
+def _mark(folder: Path) -> dict[str, Any]:
+    given = parse(read_file(folder / MARK, SMALL), MARK).object(
+        ("format", "version", "files"), optional=("output", "numbers")
+    )
     if given["version"].integer() != VERSION:
         raise FormatError(f"{MARK} has a version that this tracr does not read, not {VERSION}")
-    for name, digest in given["files"].object((CONFIG, WEIGHTS)).items():
-        path = folder / name
-        if _digest(read_file(path, path.stat().st_size if path.exists() else 0)) != digest.text():
-            raise FormatError(
-                f"{name} was changed after tracr wrote it, so its labels may no longer be true",
-                hint=f"load the folder {FOLDER!r} in it for the model as it was compiled",
-            )
+    return given
+
+
+def _whole_file(path: Path) -> bytes:
+    return read_file(path, path.stat().st_size if path.exists() else 0)
+
+
+def _read_weights(data: bytes) -> dict[str, Any]:
+    try:
+        return safetensors.numpy.load(data)
+    except Exception as error:  # it raises errors of several kinds, for bfloat16 too
+        raise FormatError(
+            f"{WEIGHTS} cannot be read: {type(error).__name__}: {error}", hint="save the model in float32"
+        ) from None
 
 
 def _dump(data: object) -> bytes:

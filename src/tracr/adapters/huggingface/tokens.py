@@ -7,6 +7,7 @@ space becomes ␣, and where two values would share a word the later one gets it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +85,11 @@ def _unique(value: Value, taken: dict[str, None]) -> str:
 
 
 def tokenizer_json(words: Words) -> dict[str, Any]:
-    """A tokenizer that splits at white space, puts BOS in front, and refuses words it does not know."""
+    """A tokenizer that splits at white space, puts BOS in front, and refuses words it does not know.
+
+    Decoded, each word but BOS has a space in front, the first one too: `pipeline` decodes the new words alone and puts
+    them behind the text it was given.
+    """
     special = [
         {
             "id": number,
@@ -112,7 +117,13 @@ def tokenizer_json(words: Words) -> dict[str, Any]:
             "pair": [first, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
             "special_tokens": {bos: {"id": bos, "ids": [words.bos], "tokens": [bos]}},
         },
-        "decoder": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"Regex": f"^(?!{re.escape(bos)}$)"}, "content": " "},
+                {"type": "Fuse"},
+            ],
+        },
         "model": {
             "type": "WordLevel",
             "vocab": {word: number for number, word in enumerate(words.words)},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tracr
 from tracr.cli.description import in_short, parts
-from tracr.cli.sources import read_vocabulary
+from tracr.cli.inputs import read_vocabulary
 from tracr.errors import InputError, SourceError, TracrWarning
 from tracr.rasp.attention import Selector
 from tracr.rasp.drawing import Drawing, draw

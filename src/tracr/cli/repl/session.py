@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tracr.cli.repl import show
@@ -17,7 +18,8 @@ from tracr.rasp.text.values import literal
 
 __all__ = ["Session"]
 
-MOST_LINES = 200  # in which a beginning that can be read is looked for
+MOST_LINES = 200  # of one statement in a text that cannot be read as a whole
+TEXT_OR_COMMENT = re.compile(r'"[^"]*"|#.*')
 
 
 class Session:
@@ -95,12 +97,24 @@ class Session:
     def _run(self, source: Source) -> None:
         try:
             statements = read(source)
-        except SourceError as error:
-            self._output.append(str(error))
-            rest = _rest(source.text)
-            if rest:
-                self._run(Source(rest, source.name))
-            return
+        except SourceError:
+            self._run_in_pieces(source)
+        else:
+            self._run_statements(source, statements)
+
+    def _run_in_pieces(self, source: Source) -> None:
+        """Run what can be read of a text, and tell what cannot: one broken statement takes no other along."""
+        lines, here = source.text.splitlines(), 0
+        while here < len(lines) and not self.over:
+            count, found = _first_piece(lines, here, source.name)
+            if isinstance(found, SourceError):
+                self._output.append(str(found))
+                here += _lines_of_broken(lines[here:])
+            else:
+                self._run_statements(*found)
+                here += count
+
+    def _run_statements(self, source: Source, statements: list[syntax.Statement]) -> None:
         for statement in statements:
             if isinstance(statement, syntax.Leave):
                 self.over = True
@@ -135,11 +149,30 @@ def _readable(text: str) -> bool:
     return True
 
 
-def _rest(text: str) -> str:
-    """What follows the first statement of a text that cannot be read, from the first line that can."""
-    lines = text.splitlines()
-    for start in range(1, min(len(lines), MOST_LINES)):
-        rest = "\n".join(lines[start:])
-        if rest.strip() and (_readable(rest) or not Session.is_complete(rest)):
-            return rest
-    return ""
+def _first_piece(
+    lines: list[str], here: int, name: str
+) -> tuple[int, tuple[Source, list[syntax.Statement]] | SourceError]:
+    """How many lines from there on can be read together, the fewest, and their statements; or why they cannot."""
+    found: SourceError | None = None
+    most = min(len(lines) - here, MOST_LINES)
+    for count in range(1, most + 1):
+        source = Source("\n" * here + "\n".join(lines[here : here + count]), name)  # lines keep their numbers
+        try:
+            return count, (source, read(source))
+        except UnfinishedError as error:
+            found = error
+        except SourceError as error:
+            return count, error
+    assert found is not None
+    return most, found
+
+
+def _lines_of_broken(lines: list[str]) -> int:
+    """How many lines a statement takes that cannot be read: up to its last }, or one if it has no braces."""
+    depth = 0
+    for number, line in enumerate(lines, 1):
+        code = TEXT_OR_COMMENT.sub("", line)
+        depth += code.count("{") - code.count("}")
+        if depth <= 0:
+            return number
+    return 1

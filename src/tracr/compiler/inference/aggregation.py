@@ -16,6 +16,7 @@ from tracr.compiler.trace import Node
 from tracr.compiler.typed import Aggregation, Selector, SOpNode
 from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
+from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import Aggregate
 from tracr.rasp.values import is_number
 
@@ -87,11 +88,12 @@ def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode)
         and bool(((literal.table == 1).sum(axis=1) <= 1).all())
         for literal in implied(inference, select.id)
     )
-    if source.domain.numeric:
+    if source.domain.numeric and not _unaveraged(node, source.domain):
         one_value = isinstance(source.domain, Finite) and len(source.domain) == 1 and _floats(source.domain)
         return fixed or one_value, False
     assert isinstance(source.domain, Finite)
-    others = [value for value in source.domain.values if value is not None and not is_number(value)]
+    unaveraged = _unaveraged(node, source.domain)
+    others = [value for value in source.domain.values if value is not None and (unaveraged or not is_number(value))]
     if len(others) < len(source.domain) - int(source.domain.maybe_none) and not fixed:
         raise CompileError(
             f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
@@ -105,6 +107,13 @@ def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode)
             hint="select at most one position per query (refused because strict=True)",
         )
     return True, True
+
+
+def _unaveraged(node: Node, domain: Domain) -> bool:
+    """Whether all values are booleans, which have no mean in the textual language."""
+    if node.expr.annotation(TYPED) is None or not isinstance(domain, Finite):
+        return False
+    return all(type(r) is bool for code in range(len(domain)) for r in domain.representatives(code))
 
 
 def _floats(domain: Domain) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Codes, Finite, finite, surely_same
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
-from tracr.errors import CompileError, Diagnostic, LimitError, TracrError, TracrWarning
+from tracr.errors import CompileError, Diagnostic, FunctionError, LimitError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.rasp.values import PLAIN, Value, as_value, short_repr
@@ -159,10 +159,10 @@ class Caller:
         shown = "; ".join(f"{name}{failure}" for failure in failures[:3])
         more = f" and {len(failures) - 3} more" if len(failures) > 3 else ""
         if self.reachable:
-            raise CompileError(
+            raise FunctionError(
                 f"the function raises on values that inputs take: {shown}{more}",
                 expression=self.expression,
-                hint=f"{ADVICE[self.predicate]}, or leave those tokens out of the vocabulary",
+                hint=ADVICE[self.predicate],
             )
         self.reporter.warn(
             self.expression,

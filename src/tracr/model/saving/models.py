@@ -110,8 +110,9 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
         if path.suffix == ".onnx":
             return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
         if checkpoint.is_checkpoint(path):
-            checkpoint.check_unchanged(path)
-            return _load(path / checkpoint.FOLDER, recompile, max_parameters)
+            model = _load(path / checkpoint.FOLDER, recompile, max_parameters)
+            return model if recompile or checkpoint.is_unchanged(path) else checkpoint.as_changed(model, path)
+        checkpoint.refuse_stranger(path)
         return _load(path, recompile, max_parameters)
     except FormatError as error:
         hint = error.diagnostic.hint or "save the model anew"

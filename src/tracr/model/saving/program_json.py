@@ -64,9 +64,13 @@ ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 # Options
 
 
+NEWER = ("output_first",)  # options that older folders lack; written only where they are not the default
+
+
 def options_json(options: Options) -> dict[str, Any]:
     """Every option under its name."""
     found = {field.name: getattr(options, field.name) for field in fields(Options)}
+    found = {name: value for name, value in found.items() if name not in NEWER or value != getattr(Options, name)}
     vocab = [encode_value(token) for token in found.pop("vocab")]
     passes = list(found.pop("passes"))
     return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
@@ -74,7 +78,7 @@ def options_json(options: Options) -> dict[str, Any]:
 
 def read_options(reader: Reader) -> Options:
     """The options `options_json` wrote."""
-    given = reader.object(field.name for field in fields(Options))
+    given = reader.object({field.name for field in fields(Options)} - set(NEWER), NEWER)
     vocab = given["vocab"].values()
     if as_vocabulary(vocab) != vocab:
         given["vocab"].fail("has a token twice")
@@ -82,7 +86,7 @@ def read_options(reader: Reader) -> Options:
     others = {
         field.name: _read_option(given[field.name], field.default)
         for field in fields(Options)
-        if field.name not in ("vocab", "passes")
+        if field.name in given and field.name not in ("vocab", "passes")
     }
     options = Options(vocab, **others, passes=passes)
     if options.passes != passes:

@@ -20,9 +20,10 @@ CLOSE = 1e-9
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """The steps, the noise and the layer norms' epsilon."""
-    epsilon = variant.layer_norm.epsilon if variant.layer_norm else None
-    return {"steps": list(variant.steps), "noise": variant.noise, "epsilon": epsilon}
+    """The steps, the noise, and the layer norms' epsilon and width, if they have one."""
+    norm = variant.layer_norm
+    content = {"steps": list(variant.steps), "noise": variant.noise, "epsilon": norm.epsilon if norm else None}
+    return {**content, "width": norm.width} if norm and norm.width is not None else content
 
 
 def basis_tensors(variant: Variant) -> dict[str, NDArray[Any]]:
@@ -32,12 +33,13 @@ def basis_tensors(variant: Variant) -> dict[str, NDArray[Any]]:
 
 def read_variant(reader: Reader, tensors: dict[str, NDArray[Any]]) -> Variant:
     """What `variant_json` and `basis_tensors` wrote (taken out of `tensors`)."""
-    given = reader.object(("steps", "noise", "epsilon"))
+    given = reader.object(("steps", "noise", "epsilon"), optional=("width",))
     steps = tuple(step.text() for step in given["steps"].items())
     noise, epsilon = float(given["noise"].number()), given["epsilon"]
-    norm = None if epsilon.data is None else LayerNorm(float(epsilon.number()))
-    if noise < 0 or (norm and norm.epsilon <= 0):
-        reader.fail("has noise or an epsilon below 0")
+    width = given["width"].integer() if "width" in given else None
+    norm = None if epsilon.data is None else LayerNorm(float(epsilon.number()), width)
+    if noise < 0 or (norm and norm.epsilon <= 0) or (width is not None and width < 1):
+        reader.fail("has noise, an epsilon or a width below 0")
     write, read = (tensors.pop(name, np.zeros(0)) for name in (WRITE, READ))
     for name, array in ((WRITE, write), (READ, read)):
         if array.dtype != np.float64 or array.ndim != 2 or not np.isfinite(array).all():

@@ -34,7 +34,7 @@ from tracr.model.variants.variant import changed
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["LayerNorm", "largest_square", "with_layer_norm"]
+__all__ = ["LayerNorm", "largest_square", "require_plain_norms", "with_layer_norm"]
 
 Tensor = Any
 EPSILON = 2.0**40
@@ -43,9 +43,10 @@ HALF_ULP = 2.0**-24
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """A layer norm with gain sqrt(epsilon) in every dimension and no bias."""
+    """A layer norm with gain sqrt(epsilon) and no bias, of all dimensions or of the first `width`."""
 
     epsilon: float
+    width: int | None = None
 
     @property
     def gain(self) -> float:
@@ -54,6 +55,9 @@ class LayerNorm:
 
     def __call__(self, stream: Tensor, xp: Any) -> Tensor:
         """The normalised stream."""
+        if self.width is not None:
+            seen = LayerNorm(self.epsilon)(stream[..., : self.width], xp)
+            return xp.concatenate([seen, stream[..., self.width :]], axis=-1)
         centred = stream - stream.mean(axis=-1, keepdims=True)
         variance = (centred * centred).mean(axis=-1, keepdims=True)
         return centred / xp.sqrt(variance + self.epsilon) * self.gain
@@ -70,6 +74,15 @@ def with_layer_norm(model: CompiledModel) -> CompiledModel:
     enough = 4.0 ** math.ceil(math.log(largest_square(model) / HALF_ULP, 4))
     norm = LayerNorm(max(EPSILON, enough))
     return changed(model, "with_layer_norm()", basis=(write, read), layer_norm=norm)
+
+
+def require_plain_norms(model: CompiledModel, what: str) -> None:
+    """Refuse a model whose weights were changed, so that its layer norms matter, for what has none."""
+    if model.norm is not None and not model.certified:
+        raise TracrError(
+            f"the model's layer norms change what it computes, as its weights were changed, and {what} has none",
+            hint="use to_torch or to_jax",
+        )
 
 
 def largest_square(model: CompiledModel) -> float:

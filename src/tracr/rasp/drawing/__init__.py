@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracr.errors import ExpressionError, TracrError
+from tracr.errors import ExpressionError, InputError, TracrError
 from tracr.rasp.base import RASPExpr
 from tracr.rasp.drawing.plan import Plan, plan
 from tracr.rasp.drawing.svg import svg
@@ -36,13 +36,23 @@ class Drawing:
         return self.svg
 
     def __repr__(self) -> str:
+        return f"Drawing({self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """What is drawn, and its size: the program's layers, which are fewer than a model's may be."""
         heads = sum(len(layer.heads) for layer in self.plan.layers)
         layers = len(self.plan.layers) - 1
-        return f"Drawing({self.plan.title}: {layers} layer{'s' * (layers != 1)}, {heads} head{'s' * (heads != 1)})"
+        return f"{self.plan.title}: {layers} layer{'s' * (layers != 1)}, {heads} head{'s' * (heads != 1)}"
 
     def save(self, path: str | Path) -> Path:
-        """Write the SVG to a file, whole or not at all."""
+        """Write the SVG to a file, whole or not at all; its name must end in .svg."""
         path = Path(path)
+        if path.suffix.lower() != ".svg":
+            raise InputError(
+                f"a drawing is SVG, and {path.name} does not end in .svg",
+                hint=f"save it as {path.with_suffix('.svg').name}; model.figure makes figures for .png and .pdf",
+            )
         part = path.with_name(f".{path.name}.part")
         part.write_text(self.svg, encoding="utf-8")
         return part.replace(path)

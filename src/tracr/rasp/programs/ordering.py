@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
 from tracr.rasp.programs.counting import make_has_prev, make_hist
 from tracr.rasp.rasp import Comparison, Selector, SOp
-from tracr.rasp.values import Value, is_number
+from tracr.rasp.values import Number, Value, is_number
 
 __all__ = [
     "make_most_freq",
@@ -15,7 +19,10 @@ __all__ = [
     "make_sort_composite",
     "make_sort_freq",
     "make_sort_unique",
+    "smallest_gap",
 ]
+
+LARGEST_KEY = 2.0**1000  # larger ones may not be floats
 
 
 def make_reverse(sop: SOp) -> SOp:
@@ -49,7 +56,8 @@ def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
     """`vals` in increasing order of the numbers `keys`; equal keys stay in the order of their positions.
 
     A small multiple of `indices`, below `min_key`, tells equal keys apart. So `min_key` must be positive and no
-    larger than the smallest gap between two different keys (1 for integers), and inputs no longer than `max_seq_len`.
+    larger than the smallest gap between two different keys (1 for integers), and inputs no longer than `max_seq_len`:
+    a longer one is an error.
 
     >>> make_sort(rasp.tokens, rasp.tokens, max_seq_len=5, min_key=1)([2, 3, 1, 2])
     [1, 2, 2, 3]
@@ -61,8 +69,42 @@ def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
             f"min_key must be a positive number, not {min_key!r}",
             hint="give the smallest gap between two different keys: 1 for integers",
         )
-    distinct_keys = rasp.SequenceMap(lambda key, index: key + min_key * index / max_seq_len, keys, rasp.indices)
+
+    def below_max(index: int) -> int:
+        """The index; past `max_seq_len` the multiple of it would reach the next key."""
+        if index >= max_seq_len:
+            raise ValueError(
+                f"this sort is for inputs of up to {max_seq_len} tokens: make it with a larger max_seq_len, "
+                "or use make_sort_composite"
+            )
+        return index
+
+    distinct_keys = rasp.SequenceMap(
+        lambda key, index: key + min_key * below_max(index) / max_seq_len, keys, rasp.indices
+    )
     return make_sort_unique(vals, distinct_keys.named("distinct_keys"))
+
+
+def smallest_gap(keys: Sequence[Value], max_seq_len: int) -> Number:
+    """The `min_key` for these numbers: the smallest gap between two different ones, 1 if there is none.
+
+    `make_sort` computes key + gap · index / max_seq_len, whose exact values are gap / max_seq_len apart or more.
+    Rounding moves each by less than 2 ulp of the largest, and the gap itself by less than 1. So 8 ulp keep all of them
+    apart and in order; numbers that are closer are refused.
+
+    >>> smallest_gap([1, 2, 0.25, 8], 5)
+    0.75
+    """
+    numbers = sorted({key for key in keys if is_number(key)})
+    gap = min((after - before for before, after in pairwise(numbers)), default=1)
+    largest = max(map(abs, numbers), default=0) + gap
+    if largest > LARGEST_KEY or gap / max_seq_len < 8 * math.ulp(largest):
+        raise ExpressionError(
+            f"rounding makes equal what make_sort must tell apart: {gap} between two numbers up to {numbers[-1]}, "
+            f"divided by {max_seq_len} positions",
+            hint="make_sort_composite needs no gap (sort_composite on the command line)",
+        )
+    return gap
 
 
 def make_sort_composite(vals: SOp, keys: SOp) -> SOp:

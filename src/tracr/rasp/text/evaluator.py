@@ -16,8 +16,8 @@ from tracr.rasp.interpreter import evaluate
 from tracr.rasp.text import operators, syntax
 from tracr.rasp.text.operations import Kept
 from tracr.rasp.text.places import Place, Source, Span
-from tracr.rasp.text.scope import STEPS, Budget, Function, Native, Scope
-from tracr.rasp.text.values import Items, Misfit, Result, describe, is_atom
+from tracr.rasp.text.scope import NOTHING, STEPS, VALUES, Budget, Function, Native, Scope
+from tracr.rasp.text.values import Items, Misfit, Result, describe, is_atom, size_of
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
 
@@ -27,11 +27,14 @@ DEPTH = 1_500
 LONGEST_INPUT = 300  # selectors grow with its square
 FRAMES = 12  # Python's, for one step into the tree
 INPUTS = (Indices, Length, Tokens)
+ASSIGNABLE = ("tokens",)  # of the library's names
 
 
 def sequence_of(value: Any) -> list[Any]:
     """The tokens of an input: a string's characters, or the items of a list."""
     if isinstance(value, str) or (isinstance(value, list) and all(map(is_atom, value))):
+        if not value:
+            raise Misfit("an input has at least one token", 'write it as y("abc") or y([1, 2])')
         if len(value) > LONGEST_INPUT:
             raise Misfit(f"an input of {len(value):,} tokens is too long here; the most are {LONGEST_INPUT}")
         return list(value)
@@ -49,8 +52,10 @@ class Evaluator:
         library: Mapping[str, Any],
         budget: Budget,
         caller: Place | None = None,
+        example: str = "",
     ) -> None:
         self.source, self.scope, self.budget, self.caller = source, scope, budget, caller
+        self.example = example  # the statements that set it
         self.constants, self.library = constants, library
         self.loops = 0  # that are running here
 
@@ -58,7 +63,9 @@ class Evaluator:
 
     def place(self, span: Span) -> Place:
         """Where something stands; what the library does happens where it is called."""
-        return self.caller if self.source.hidden and self.caller is not None else self.source.place(span)
+        if self.source.hidden and self.caller is not None:
+            return self.caller
+        return Place(self.source, span, self.example)
 
     def fail(self, span: Span, what: str, hint: str = "") -> NoReturn:
         """Refuse the program."""
@@ -68,6 +75,15 @@ class Evaluator:
         """Count what the program does; it must come to an end."""
         if not self.budget.spend(steps):
             self.fail(span, f"the program takes more than {STEPS:,} steps", "does a loop or a recursion run away?")
+
+    def spend_on(self, span: Span, *values: Any) -> None:
+        """Count the steps of reading or making long lists and texts."""
+        self.spend(sum(size_of(value) // VALUES for value in values), span)
+
+    def spend_on_running(self, exprs: Sequence[RASPExpr], tokens: int, span: Span) -> None:
+        """Count the steps of running expressions on an input."""
+        cells = sum(tokens if isinstance(expr, SOp) else tokens**2 for expr in exprs)
+        self.spend(len(exprs) + cells // VALUES, span)
 
     @contextlib.contextmanager
     def at(self, span: Span) -> Iterator[None]:
@@ -103,21 +119,43 @@ class Evaluator:
         return node.value
 
     def name(self, node: syntax.Name) -> Any:
-        if node.name == "out" and self.constants["out"] is None:
-            self.fail(node.span, "nothing has been computed yet", "out is the last value")
-        for names in (self.scope.own, self.scope.outer, self.library, self.constants):
+        if node.name == "out":
+            return self.last_value(node.span)
+        for names in self.names_in_sight():
             if node.name in names:
                 return names[node.name]
-        known = [*self.scope.own, *self.scope.outer, *self.library, *self.constants]
-        close = difflib.get_close_matches(node.name, known, 1)
-        self.fail(node.span, f"the name {node.name} is not defined", f"did you mean {close[0]}?" if close else "")
+        self.fail(node.span, f"the name {node.name} is not defined", self.advice_on(node.name))
+
+    def names_in_sight(self) -> Iterator[Mapping[str, Any]]:
+        """The names that can be read here, the innermost first."""
+        yield from (scope.own for scope in self.scope.outwards())
+        yield from (self.library, self.constants)
+
+    def advice_on(self, name: str) -> str:
+        """What to write instead of a name that is not defined."""
+        close = difflib.get_close_matches(name, [known for names in self.names_in_sight() for known in names], 1)
+        if close:
+            return f"did you mean {close[0]}?"
+        if self.caller is None:
+            return ""
+        return f"a function reads names when it is called: define {name} before the call at {self.caller}"
+
+    def last_value(self, span: Span) -> Any:
+        """`out`: what was computed last, here or, if nothing was yet, around here."""
+        found = (scope.out for scope in self.scope.outwards() if scope.out is not NOTHING)
+        value = next(found, NOTHING)
+        if value is NOTHING:
+            self.fail(span, "nothing has been computed yet", "out is the last value")
+        return value
 
     def paren(self, node: syntax.Paren) -> Any:
         return self.value(node.inner)
 
     def list(self, node: syntax.List) -> Any:
+        items = [self.value(item) for item in node.items]
+        self.spend_on(node.span, *items)
         with self.at(node.span):
-            return Items([self.value(item) for item in node.items])
+            return Items(items)
 
     def dict(self, node: syntax.Dict) -> Any:
         with self.at(node.span):
@@ -125,15 +163,14 @@ class Evaluator:
 
     def comprehension(self, node: syntax.Comprehension) -> Any:
         found = []
-        own = self.scope.own
-        before = {name: own[name] for name in node.names if name in own}
-        for _ in self.rounds(node.iterable, node.names, node.span, local=True):
+        items = self.items_of(node.iterable)
+        around = self.scope
+        self.scope = Scope({}, around)  # functions called from here do not see its names
+        for _ in self.rounds(items, node.names, node.span):
             if node.condition is None or self.condition(node.condition):
                 key = None if node.key is None else self.value(node.key)
                 found.append((key, self.value(node.value)))
-        for name in node.names:
-            own.pop(name, None)
-        own.update(before)
+        self.scope = around
         with self.at(node.span):
             return Items([item for _, item in found]) if node.key is None else operators.entries(found)
 
@@ -159,6 +196,7 @@ class Evaluator:
     def combined(self, node: syntax.Binary, left: Any) -> Any:
         """An operator applied to the value of its left side."""
         right = self.value(node.right)
+        self.spend_on(node.span, left, right)
         with self.at(node.span):
             return self.made(operators.binary(node.symbol, left, right), node.span)
 
@@ -176,12 +214,14 @@ class Evaluator:
 
     def truth(self, value: Any, span: Span) -> bool:
         """Whether a plain value counts as true."""
-        if not is_atom(value) and not isinstance(value, list):
+        if not is_atom(value) and not isinstance(value, list | dict):
             self.fail(span, f"{describe(value)} is neither true nor false", "a condition is a value or an s-op")
         return bool(value)
 
     def index(self, node: syntax.Index) -> Any:
         target, place = self.value(node.target), self.value(node.index)
+        if isinstance(place, SOp):
+            self.spend_on(node.span, target)
         with self.at(node.span):
             return self.made(operators.index(target, place), node.span)
 
@@ -197,7 +237,9 @@ class Evaluator:
             wanted = least if least == most else f"{least} to {most}"
             self.fail(node.span, f"{node.name} takes {wanted} arguments, not {len(arguments)}")
         with self.at(node.span):
-            return self.made(operators.BUILTINS[node.name](*arguments), node.span)
+            result = self.made(operators.BUILTINS[node.name](*arguments), node.span)
+        self.spend_on(node.span, result)
+        return result
 
     def call(self, node: syntax.Call) -> Any:
         target = self.value(node.target)
@@ -224,9 +266,9 @@ class Evaluator:
 
     def run_function(self, function: Function, arguments: Sequence[Any], span: Span) -> Any:
         """The body in a scope of its own, and what it returns: a list if it is several values."""
-        caller = self.place(span) if function.source.hidden else None
-        scope = Scope({}, function.seen, top=False)
-        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, caller)
+        scope = Scope({}, function.scope)
+        place = self.place(span)
+        inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, place, self.example)
         for name, value in zip(function.definition.parameters, arguments, strict=True):
             inner.set_name(name, value, function.definition.head)
         for statement in function.definition.body:
@@ -239,10 +281,13 @@ class Evaluator:
         if len(arguments) != 1:
             self.fail(span, f"{describe(expr)} is called on one input", 'write it as y("abc") or y([1, 2])')
         (given,) = arguments
+        parts = topological([expr])
         if isinstance(given, SOp):
-            return _composed(expr, given)
+            self.spend(len(parts), span)
+            return _composed(parts, given)
         with self.at(span):
             xs = sequence_of(given)
+            self.spend_on_running(parts, len(xs), span)
             try:
                 return Result(expr, xs, evaluate(expr, xs))  # type: ignore[arg-type]
             except (EvaluationError, InputError) as error:
@@ -255,7 +300,7 @@ class Evaluator:
         """Run one statement."""
         match statement:
             case syntax.Expression():
-                self.value(statement.value)
+                self.scope.out = self.value(statement.value)
             case syntax.Assign():
                 self.assign(statement)
             case syntax.Definition():
@@ -272,47 +317,52 @@ class Evaluator:
     def loop(self, statement: syntax.Loop) -> None:
         """`for`: what its body sets gets its name in the end, when it is set for the last time."""
         self.loops += 1
-        for _ in self.rounds(statement.iterable, statement.names, statement.span):
+        for _ in self.rounds(self.items_of(statement.iterable), statement.names, statement.span):
             for inner in statement.body:
                 self.run(inner)
         self.loops -= 1
         own = self.scope.own
         own.update({name: self.named(name, own[name]) for name in assigned(statement) if name in own})
 
-    def rounds(self, iterable: syntax.Node, names: Sequence[str], span: Span, local: bool = False) -> Iterator[None]:
-        """Set the names to each item in turn."""
+    def items_of(self, iterable: syntax.Node) -> Sequence[Any]:
+        """What `for` goes through."""
         items = self.value(iterable)
         if not isinstance(items, list | dict | str):
             self.fail(iterable.span, f"for goes through a list or a dictionary, not {describe(items)}")
-        for item in list(items):
+        self.spend_on(iterable.span, items)
+        return list(items)
+
+    def rounds(self, items: Sequence[Any], names: Sequence[str], span: Span) -> Iterator[None]:
+        """Set the names to each item in turn."""
+        for item in items:
             self.spend(1, span)
-            if len(names) == 1:
-                self.set_name(names[0], item, span, local)
-                yield
-                continue
-            if not isinstance(item, list) or len(item) != len(names):
+            parts = [item] if len(names) == 1 else item
+            if not isinstance(parts, list | dict | str) or len(parts) != len(names):
                 self.fail(span, f"{len(names)} names cannot take {describe(item)}", "zip(a, b) makes lists of two")
-            for name, part in zip(names, item, strict=True):
-                self.set_name(name, part, span, local)
+            for name, part in zip(names, parts, strict=True):
+                self.set_name(name, part, span)
             yield
 
     def assign(self, statement: syntax.Assign) -> None:
         """`a, b = x, y`."""
         names, values = statement.names, [self.value(value) for value in statement.values]
+        last = values[-1]
         if statement.symbol:
             (name,) = names
             old = self.value(syntax.Name((statement.span[0], statement.span[0] + len(name)), name))
+            self.spend_on(statement.span, old, values[0])
             with self.at(statement.span):
                 values = [self.made(operators.binary(statement.symbol, old, values[0]), statement.span)]
         if len(names) == 1:
             with self.at(statement.span):
                 values = values if len(values) == 1 else [Items(values)]
-        elif len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
+        elif len(values) == 1 and isinstance(values[0], list | dict | str):
+            values = list(values[0])
         if len(names) != len(values):
             self.fail(statement.span, f"{len(names)} names cannot take {len(values)} value{'s' * (len(values) != 1)}")
         for name, value in zip(names, values, strict=True):
             self.set_name(name, self.named(name, value), statement.span)
+        self.scope.out = self.scope.own[names[0]] if len(names) == len(statement.values) == 1 else last
 
     def named(self, name: str, value: Any) -> Any:
         """An expression is called what it was first assigned to."""
@@ -321,25 +371,21 @@ class Evaluator:
         return value if NAME in value.annotations.explicit else value.named(name)
 
     def define(self, statement: syntax.Definition) -> None:
-        """`def`: the function sees the names as they are now, and itself."""
-        seen = {**self.scope.outer, **self.scope.own}
-        self.spend(len(seen), statement.head)
-        function = Function(statement, self.source, seen)
-        for name in (statement.name, *statement.parameters):
-            self.check_name(name, statement.head, local=name != statement.name)
-        seen[statement.name] = function
-        self.set_name(statement.name, function, statement.head)
+        """`def`: the function keeps the scope, and reads the names in it when it is called."""
+        for name in statement.parameters:
+            self.check_name(name, statement.head, local=True)
+        self.set_name(statement.name, Function(statement, self.source, self.scope), statement.head)
 
     def check_name(self, name: str, span: Span, *, local: bool) -> None:
         """Refuse to give the language's own names another meaning."""
         if name in self.constants:
             self.fail(span, f"{name} is the language's own name", "choose another one")
-        if not local and name in self.library:
+        if not local and name in self.library and name not in ASSIGNABLE:
             self.fail(span, f"{name} is a function or an s-op of the library", "choose another name")
 
-    def set_name(self, name: str, value: Any, span: Span, local: bool = False) -> None:
-        """Give a name a value here."""
-        self.check_name(name, span, local=local or not self.scope.top or self.source.hidden)
+    def set_name(self, name: str, value: Any, span: Span) -> None:
+        """Give a name a value here; functions and comprehensions may use the library's names for their own."""
+        self.check_name(name, span, local=self.scope.outer is not None or self.source.hidden)
         self.scope.own[name] = value
 
 
@@ -353,13 +399,13 @@ def _is_half(expr: SOp) -> bool:
     return isinstance(getattr(expr, "f", None), Kept)
 
 
-def _composed(expr: RASPExpr, given: SOp) -> RASPExpr:
-    """`expr` with `given` in the place of the tokens."""
+def _composed(parts: Sequence[RASPExpr], given: SOp) -> RASPExpr:
+    """The last of the parts, which stand in topological order, with `given` in the place of the tokens."""
     replaced: dict[RASPExpr, RASPExpr] = {}
-    for part in topological([expr]):
+    for part in parts:
         changed = any(replaced[child] is not child for child in part.children)
         replaced[part] = given if isinstance(part, Tokens) else part.reading(replaced) if changed else part
-    return replaced[expr]
+    return replaced[parts[-1]]
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from tracr.rasp.annotations import TYPED
-from tracr.rasp.elementwise import Map, Tokens, indices, length
+from tracr.rasp.elementwise import Map, Tokens, indices, length, tokens
 from tracr.rasp.functions import UnaryOperator
 from tracr.rasp.text import operators
 from tracr.rasp.text.evaluator import Evaluator
@@ -22,7 +22,8 @@ tokens_asis = Tokens().annotated(**{TYPED: True})
 
 
 def _tokens_as(kind: str) -> Map:
-    return Map(UnaryOperator(kind), tokens_asis).annotated(name=f"tokens_{kind}", **{TYPED: True})
+    """The tokens converted; those of one input may differ in kind before that, not after."""
+    return Map(UnaryOperator(kind), tokens).annotated(name=f"tokens_{kind}", **{TYPED: True})
 
 
 tokens_str = _tokens_as("str")
@@ -35,7 +36,7 @@ CONSTANTS: Mapping[str, Any] = {
     "indices": indices,
     "True": True,
     "False": False,
-    "out": None,
+    "out": None,  # `Scope` has its value
 }
 OPERATIONS = {
     "selector_width": Native("selector_width", ("selector",), operators.width),
@@ -47,10 +48,10 @@ OPERATIONS = {
 
 @functools.cache
 def library() -> Mapping[str, Any]:
-    """The library's names: `length` and the operations of the compiler, and what is written in library.rasp."""
+    """The library's names: `tokens`, `length`, the operations of the compiler, and what library.rasp defines."""
     text = resources.files("tracr.rasp.text").joinpath("library.rasp").read_text(encoding="utf-8")
     source = Source(text, "library", hidden=True)
-    scope = Scope({"length": length, **OPERATIONS})
+    scope = Scope({"tokens": tokens_str, "length": length, **OPERATIONS})
     evaluator = Evaluator(source, scope, CONSTANTS, {}, Budget())
     for statement in read(source):
         evaluator.run(statement)

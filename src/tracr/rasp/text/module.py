@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse", "parse_file"]
 
-EXAMPLE_LENGTH = 10
-
 
 class Module(Mapping[str, Any]):
     """The names a text defines; `module["y"]` is an s-op to call, compile or draw, or whatever y ended as."""
@@ -28,13 +26,13 @@ class Module(Mapping[str, Any]):
         self.warnings: tuple[Diagnostic, ...] = tuple(runner.warnings)
         self.out = runner.out
         self._names = {name: value for name, value in runner.names.items() if name != "tokens"}
-        self._tokens = runner.names["tokens"]
+        self._tokens = runner.names.get("tokens")
         self._settings = runner.settings
 
     def __getitem__(self, name: str) -> Any:
         if name in self._names:
             return self._names[name]
-        if name == "tokens":
+        if name == "tokens" and self._tokens is not None:
             return self._tokens
         from tracr.rasp.text.library import CONSTANTS, library
 
@@ -120,10 +118,6 @@ def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_se
 
 
 def _run(source: Source, folders: tuple[Path, ...], vocab: Iterable[Value] | None, max_seq_len: int | None) -> Module:
-    settings = Settings()
-    if vocab is not None:
-        example = list(vocab)[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
-        settings.sop_example = settings.selector_example = example
-    runner = Runner(folders, settings)
+    runner = Runner(folders, Settings() if vocab is None else Settings.of(vocab, max_seq_len))
     drawings = tuple(event.value for event in runner.run(source) if event.what == "draw")
     return Module(source, runner, drawings)

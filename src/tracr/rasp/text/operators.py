@@ -29,6 +29,7 @@ __all__ = [
 
 ELEMENTWISE = {"^": "**", "and": "both", "or": "either"}  # what an operator is called among the functions of s-ops
 UNARY = {"-": "neg", "+": "pos"}
+OF_DICTIONARIES = ("==", "!=", "and", "or", "not")
 NEEDS_SOP = "an s-op is made of tokens, indices, length and operators on them"
 
 
@@ -38,7 +39,7 @@ def unary(symbol: str, x: Any) -> Any:
         return _elementwise(UnaryOperator(UNARY.get(symbol, symbol)), x)
     if isinstance(x, Selector) and symbol == "not":
         return SelectorNot(x)
-    if not is_atom(x) and not (symbol == "not" and isinstance(x, list)):
+    if not is_atom(x) and not (symbol == "not" and isinstance(x, list | dict)):
         raise Misfit(f"{symbol} has no meaning for {describe(x)}", "write it before a number, a boolean or an s-op")
     return _computed(OPERATORS[UNARY.get(symbol, symbol)], symbol, x)
 
@@ -52,7 +53,7 @@ def binary(symbol: str, x: Any, y: Any) -> Any:
     if isinstance(x, SOp) or isinstance(y, SOp):
         return _pairwise(ELEMENTWISE.get(symbol, symbol), symbol, x, y)
     for value in (x, y):
-        if not (is_atom(value) or isinstance(value, list) or (isinstance(value, dict) and symbol in ("==", "!="))):
+        if not (is_atom(value) or isinstance(value, list) or (isinstance(value, dict) and symbol in OF_DICTIONARIES)):
             raise Misfit(f"{symbol} has no meaning for {describe(value)}", "its sides are values, s-ops or selectors")
     if isinstance(x, list) or isinstance(y, list):
         _check_size(symbol, x, y)
@@ -201,7 +202,9 @@ def _contained(x: Any, y: Any) -> Any:
     if isinstance(y, SOp):
         return contains(y, x)
     if isinstance(y, list | dict):
-        _atoms(y, "a list after in")
+        strange = next((item for item in y if not is_atom(item) and not isinstance(item, list | dict)), None)
+        if strange is not None:
+            raise Misfit(f"a list after in holds values, not {describe(strange)}")
         return x in y
     raise Misfit(f"in needs a list or an s-op behind it, not {describe(y)}", 'write a list: ["a", "b"]')
 
@@ -257,7 +260,13 @@ def _zip(*lists: Any) -> Items:
     for items in lists:
         if not isinstance(items, list):
             raise Misfit(f"zip takes lists, not {describe(items)}")
-    return Items(map(Items, zip(*lists, strict=False)))
+    lengths = [len(items) for items in lists]
+    if len(set(lengths)) > 1:
+        raise Misfit(
+            f"zip takes lists of one length, not of {' and '.join(map(str, lengths))}",
+            "make them equally long; [l[i] for i in range(n)] is the beginning of a list l",
+        )
+    return Items(map(Items, zip(*lists, strict=True)))
 
 
 def _len(value: Any) -> int:

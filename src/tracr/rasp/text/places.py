@@ -17,11 +17,13 @@ class Place(str):
 
     source: Source
     span: Span
+    example: str
+    """The statements that set the running example for what stands there; empty where it is the usual one."""
 
-    def __new__(cls, source: Source, span: Span) -> Place:
+    def __new__(cls, source: Source, span: Span, example: str = "") -> Place:
         line, column = source.position(span[0])
         place = super().__new__(cls, f"{source.name}:{line}:{column}")
-        place.source, place.span = source, span
+        place.source, place.span, place.example = source, span, example
         return place
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:

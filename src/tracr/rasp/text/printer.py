@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracr.compiler.trace import unique_labels
-from tracr.errors import ExpressionError
-from tracr.rasp.annotations import NAME
+from tracr.errors import ExpressionError, SourceError
+from tracr.rasp.annotations import NAME, TYPED
 from tracr.rasp.expressions import (
     Aggregate,
     ConstantSelector,
@@ -33,6 +33,8 @@ from tracr.rasp.functions import BinaryOperator, Comparison, Composition, Consta
 from tracr.rasp.text.library import CONSTANTS, library
 from tracr.rasp.text.operations import Choice, ChoiceElse, ChoiceThen, Item, Kept, Lookup, Member, Otherwise
 from tracr.rasp.text.parser import RESERVED
+from tracr.rasp.text.places import Source
+from tracr.rasp.text.runner import Runner, Settings
 from tracr.rasp.text.tables import Tables, tables_of
 from tracr.rasp.traversal import topological
 from tracr.rasp.values import Value
@@ -53,6 +55,7 @@ INFIX = {
     **{symbol: (symbol, COMPARE) for symbol in ("==", "!=", "<", ">", "<=", ">=")},
 }
 PREFIX = {"neg": "-", "pos": "+", "not": "not ", "round": "round ", "indicator": "indicator "}
+OFF = "examples off\n"
 LONGEST_TEXT = 300  # of an unnamed expression where it is shown
 INLINE_WIDTH = 88  # an unnamed expression longer than this gets a line of its own
 
@@ -87,6 +90,9 @@ def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
 def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> str:
     """A program that defines `expr`, its last line `name = ...;`.
 
+    It begins with `set example` where the text that `expr` was read from did, or where the program has no meaning on
+    the usual example; with `examples off` where no example is known.
+
     Args:
         expr: an s-op or a selector, read from text or built in Python.
         vocab: the tokens, and
@@ -101,10 +107,33 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
     hist = selector_width(select(tokens, tokens, ==));
     y = hist > 1;
     >>> print(to_rasp(rasp.Map(lambda x: x.upper(), rasp.tokens), vocab="ab", max_seq_len=3))
+    set example "ab"
     y = {"a": "A", "b": "B"}[tokens];
     """
+    if not isinstance(expr, RASPExpr):
+        raise ExpressionError(
+            f"only an s-op or a selector is printed, not {expr!r}",
+            hint="of a function, print what it returns: assign f(tokens) to a name",
+        )
     tokens = None if vocab is None else list(dict.fromkeys(vocab))
-    return _Printer(expr, tokens, max_seq_len).program()
+    text = _Printer(expr, tokens, max_seq_len).program()
+    return _settings(expr, tokens, max_seq_len, text) + text
+
+
+def _settings(expr: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None, text: str) -> str:
+    """The statements before a program that let it be read: the example its definitions are checked on."""
+    own = getattr(expr.origin, "example", "")
+    made = Settings.of(vocab, max_seq_len).statements if vocab else ""
+    tries = (own, f"{own}{OFF}") if own else ("", made, OFF)
+    return next((settings for settings in tries if _can_be_read(settings + text)), own)
+
+
+def _can_be_read(text: str) -> bool:
+    runner = Runner(notify=lambda trap: None)
+    try:
+        return all(True for _ in runner.run(Source(text)))
+    except SourceError:
+        return False
 
 
 class _Printer:
@@ -115,6 +144,7 @@ class _Printer:
         self.vocab, self.max_seq_len = vocab, max_seq_len
         self.exprs = topological([program])
         self.texts: dict[RASPExpr, Phrase] = {}
+        self.booleans: set[RASPExpr] = set()  # s-ops that may hold some
         self._tables: Tables | None = None
 
     def program(self) -> str:
@@ -123,6 +153,7 @@ class _Printer:
         lines: list[str] = []
         for expr in self.exprs:
             phrase = self.phrase(expr)
+            self.booleans |= {expr} if self.may_hold_booleans(expr) else set()
             if expr is self.root or self.has_a_line(expr, phrase, readers[expr]):
                 own = expr.annotations.explicit.get(NAME)
                 (name,) = unique_labels([_identifier(own) if own else "y" if expr is self.root else "part"], taken)
@@ -258,7 +289,35 @@ class _Printer:
                 )
             default = 0
         third = "" if type(default) is int and default == 0 else f", {_bare(default, expr)}"
-        return Phrase(f"aggregate({self.texts[expr.selector].text}, {self.argument(expr.sop)}{third})")
+        return Phrase(f"aggregate({self.texts[expr.selector].text}, {self.averaged(expr)}{third})")
+
+    def averaged(self, expr: Aggregate) -> str:
+        """What an aggregate reads; booleans, which have a mean in Python only, as numbers."""
+        if expr.sop not in self.booleans or expr.annotation(TYPED) is not None:
+            return self.argument(expr.sop)
+        text = self.texts[expr.sop].text
+        return f"indicator({text})" if _is_boolean(expr.sop) else f"({text}) + 0"
+
+    def may_hold_booleans(self, expr: RASPExpr) -> bool:
+        """Whether an s-op may hold a boolean, as far as it is known here."""
+        match expr:
+            case Tokens():
+                values: Iterable[Value] = self.vocab or ()
+            case Full():
+                values = [expr.fill]
+            case ConstantSOp():
+                values = expr.value
+            case Aggregate():
+                return expr.sop in self.booleans or isinstance(expr.default, bool)
+            case Map() if self._tables is not None and expr in self._tables.maps:
+                values = [value for _, value in self._tables.maps[expr]]
+            case SequenceMap() if self._tables is not None and expr in self._tables.pairs:
+                values = [value for row in self._tables.pairs[expr].values() for value in row.values()]
+            case SequenceMap(f=BinaryOperator(symbol="and" | "or")):
+                return not self.booleans.isdisjoint(expr.children)
+            case _:
+                return _is_boolean(expr)
+        return any(isinstance(value, bool) for value in values)
 
 
 OWN: dict[RASPExpr, str] = {

@@ -15,12 +15,12 @@ from tracr.rasp.elementwise import SOp
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.text import syntax
 from tracr.rasp.text.evaluator import Evaluator, room_to_recurse, sequence_of
-from tracr.rasp.text.library import CONSTANTS, library, tokens_str
+from tracr.rasp.text.library import CONSTANTS, library
 from tracr.rasp.text.parser import read
 from tracr.rasp.text.places import Source, Span
-from tracr.rasp.text.scope import Budget, Scope
+from tracr.rasp.text.scope import NOTHING, Budget, Scope
 from tracr.rasp.text.traps import traps
-from tracr.rasp.text.values import literal
+from tracr.rasp.text.values import describe, literal
 from tracr.rasp.text.walk import assigned
 from tracr.rasp.traversal import topological
 from tracr.rasp.values import Value
@@ -28,6 +28,7 @@ from tracr.rasp.values import Value
 __all__ = ["Event", "Runner", "Settings"]
 
 EXAMPLE = "hello"
+EXAMPLE_LENGTH = 10  # of one that is made of a vocabulary
 HINTS: dict[type[Exception], str] = {
     TypeError: "strings and numbers do not go together here; tokens_int and tokens_float read the tokens as numbers",
     ZeroDivisionError: "if ... else computes both sides at every position: divide by what is never 0",
@@ -49,6 +50,30 @@ class Settings:
     full_display: bool = False
     chosen: bool = False
     """Whether the example was set, rather than being the one every program starts with."""
+
+    @staticmethod
+    def of(vocab: Iterable[Value], max_seq_len: int | None) -> Settings:
+        """With an example made of a vocabulary: its first tokens that can stand beside each other.
+
+        >>> Settings.of([1, "a", 2, "b"], 8).statements
+        'set example [1, 2]\\n'
+        """
+        known = list(vocab)
+        if not known:
+            return Settings()
+        alike = [token for token in known if isinstance(token, str) == isinstance(known[0], str)]
+        example = alike[: min(max_seq_len or EXAMPLE_LENGTH, EXAMPLE_LENGTH)]
+        characters = all(isinstance(token, str) and len(token) == 1 for token in example)
+        given = "".join(map(str, example)) if characters else example
+        return Settings(given, given)
+
+    @property
+    def statements(self) -> str:
+        """What sets the examples; nothing where they are the usual ones, and nobody chose them."""
+        if self.sop_example == self.selector_example:
+            usual = self.sop_example == EXAMPLE and not self.chosen
+            return "" if usual else f"set example {literal(self.sop_example)}\n"
+        return f"set s-op example {literal(self.sop_example)}\nset selector example {literal(self.selector_example)}\n"
 
     def example(self, value: object) -> Any:
         """The running example for an s-op or a selector."""
@@ -92,11 +117,20 @@ class Runner:
         self.settings = settings or Settings()
         self.files = files or Files(tuple(folders))
         self.budget = budget or Budget()
-        self.names: dict[str, Any] = {"tokens": tokens_str}
-        self.out: Any = None
+        self.scope = Scope({})
         self.warnings: list[Diagnostic] = []
         self._notify = notify or _warn
         self._checked: dict[tuple[Value, ...], dict[RASPExpr, Any]] = {}
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """What was defined."""
+        return self.scope.own
+
+    @property
+    def out(self) -> Any:
+        """The last value, `None` if there is none."""
+        return None if self.scope.out is NOTHING else self.scope.out
 
     def run(self, source: Source) -> Iterable[Event]:
         """Run a text, statement by statement; what each did."""
@@ -117,7 +151,7 @@ class Runner:
                 case syntax.Expression():
                     value = evaluator.value(statement.value)
                     self.check(value, source, statement.span)
-                    self.out = value
+                    self.scope.out = value
                     return [Event("value", value)]
                 case syntax.Assign():
                     return self.assign(source, statement, evaluator)
@@ -152,6 +186,7 @@ class Runner:
     def assign(self, source: Source, statement: syntax.Assign, evaluator: Evaluator) -> list[Event]:
         """Define names; where a definition fails on the example they keep their old values."""
         before = {name: self.names[name] for name in statement.names if name in self.names}
+        last = self.scope.out
         evaluator.assign(statement)
         events = [Event("value", self.names[name], name) for name in statement.names]
         try:
@@ -161,14 +196,13 @@ class Runner:
             for name in statement.names:
                 del self.names[name]
             self.names.update(before)
+            self.scope.out = last
             raise
-        self.out = events[-1].value
         return events
 
     def evaluator(self, source: Source) -> Evaluator:
         """Evaluates in the scope of the top."""
-        constants = {**CONSTANTS, "out": self.out}
-        return Evaluator(source, Scope(self.names), constants, library(), self.budget)
+        return Evaluator(source, self.scope, CONSTANTS, library(), self.budget, example=self.settings.statements)
 
     # the running example
 
@@ -188,7 +222,11 @@ class Runner:
         if not isinstance(value, SOp | Selector) or not self.settings.on(value):
             return
         try:
-            self.on_example(value)
+            evaluator = self.evaluator(source)
+            with evaluator.at(span):
+                tokens, known = self.seen_on_example(value)
+                evaluator.spend_on_running(topological([value], known), len(tokens), span)
+                self.on_example(value)
         except (EvaluationError, InputError) as error:
             told = error.diagnostic
             example = literal(self.settings.example(value))
@@ -199,10 +237,14 @@ class Runner:
                 hint=hint,
             ) from error
 
+    def seen_on_example(self, value: SOp | Selector) -> tuple[list[Any], dict[RASPExpr, Any]]:
+        """The tokens of an expression's running example, and what was computed on it before."""
+        tokens = sequence_of(self.settings.example(value))
+        return tokens, self._checked.setdefault(tuple((type(token), token) for token in tokens), {})
+
     def on_example(self, value: SOp | Selector) -> Any:
         """The value of an expression on its running example; what is known of earlier ones is used."""
-        tokens = sequence_of(self.settings.example(value))
-        known = self._checked.setdefault(tuple((type(token), token) for token in tokens), {})
+        tokens, known = self.seen_on_example(value)
         interpreter = DefaultRASPEvaluator()
         for expr in topological([value], known):
             known[expr] = interpreter.evaluate_one(expr, tokens, [known[child] for child in expr.children])
@@ -225,10 +267,7 @@ class Runner:
             for _ in inner.run(read_file(path)):
                 pass
             self.warnings += inner.warnings
-            public = {name: value for name, value in inner.names.items() if not name.startswith("_")}
-            if public["tokens"] is tokens_str:
-                del public["tokens"]
-            self.files.loaded[path] = public
+            self.files.loaded[path] = {name: value for name, value in inner.names.items() if not name.startswith("_")}
         self.names.update(self.files.loaded[path])
 
     def find(self, statement: syntax.Load, evaluator: Evaluator) -> Path:
@@ -253,8 +292,10 @@ class Runner:
         from tracr.rasp.drawing import draw
 
         value = evaluator.value(statement.value)
-        if not isinstance(value, SOp | Selector):
-            evaluator.fail(statement.span, "only an s-op or a selector can be drawn")
+        if not isinstance(value, SOp):
+            hint = "selector_width(s) or an aggregate of it shows it in its drawing" * isinstance(value, Selector)
+            evaluator.fail(statement.value.span, f"only an s-op can be drawn, not {describe(value)}", hint)
+        self.scope.out = value
         given = self.settings.example(value) if statement.given is None else evaluator.value(statement.given)
         with evaluator.at(statement.span):
             tokens = sequence_of(given)

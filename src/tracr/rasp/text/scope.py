@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tracr.rasp.text import syntax
 from tracr.rasp.text.places import Source
 
-__all__ = ["STEPS", "Budget", "Function", "Native", "Scope"]
+__all__ = ["NOTHING", "STEPS", "VALUES", "Budget", "Function", "Native", "Scope"]
 
 STEPS = 300_000
+VALUES = 64  # of a list, characters of a text or cells of a matrix, which one step reads or writes
+NOTHING = object()  # what `out` is before anything was computed
 
 
 @dataclass
@@ -27,27 +29,38 @@ class Budget:
         return self.steps >= 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Scope:
-    """The names in sight: those set here, and those of where the function was defined."""
+    """The names set in one place, and the place around it: a name is looked up when it is read, never before."""
 
     own: dict[str, Any]
-    outer: Mapping[str, Any] = field(default_factory=dict)
-    top: bool = True
+    outer: Scope | None = None
+    out: Any = NOTHING
+    """The last value computed here."""
+
+    def outwards(self) -> Iterator[Scope]:
+        """This scope and those around it, the innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Function:
-    """A function of the program, with the names it saw where it was defined."""
+    """A function of the program, and where it was defined: it reads the names there when it is called."""
 
     definition: syntax.Definition
     source: Source
-    seen: dict[str, Any]
+    scope: Scope
 
     @property
     def name(self) -> str:
         """What it is called."""
         return self.definition.name
+
+    def __repr__(self) -> str:
+        return f"the function {self.name}({', '.join(self.definition.parameters)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,19 @@ from tracr.rasp.attention import Selector
 from tracr.rasp.elementwise import SOp
 from tracr.rasp.values import LARGEST, LONGEST
 
-__all__ = ["Entries", "Items", "Misfit", "Result", "checked", "describe", "is_atom", "kind_of", "literal", "printed"]
+__all__ = [
+    "Entries",
+    "Items",
+    "Misfit",
+    "Result",
+    "checked",
+    "describe",
+    "is_atom",
+    "kind_of",
+    "literal",
+    "printed",
+    "size_of",
+]
 
 Atom = int | float | str | bool
 HEAVIEST = 100_000  # values in a list or dictionary, those of lists inside it included
@@ -53,6 +65,11 @@ def _weighed(values: Iterable[Any]) -> int:
     if weight - 1 > HEAVIEST:
         raise Misfit(f"a list of more than {HEAVIEST:,} values is too large")
     return weight
+
+
+def size_of(value: object) -> int:
+    """How many values a list or a dictionary holds, or characters a text; 1 for all others."""
+    return len(value) if isinstance(value, str) else getattr(value, "weight", 1)
 
 
 def is_atom(value: object) -> TypeGuard[Atom]:

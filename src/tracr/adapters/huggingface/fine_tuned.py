@@ -1,0 +1,131 @@
+"""The way back: weights of a checkpoint that were trained further, as a model with the same labels.
+
+Everything that GPT-2 can train is kept. Layer norms compute n(x) w + b, where ours are n(x) g with one gain g. So
+readers get W = diag(w/g) W' and one more bias, b W', for GPT-2's matrix W'. The head has no bias for b, so the stream
+gets one more dimension, in which every position has a 1 and which no layer norm sees. Heads, neurons and dimensions
+that were zeros, and may no longer be, stay.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.adapters.huggingface.gpt2 import Sizes
+from tracr.adapters.huggingface.head import MARGIN, Head
+from tracr.errors import FormatError
+from tracr.model.parameters import LayerParameters, Parameters
+from tracr.model.variants.basis import Directions
+from tracr.model.variants.layer_norm import LayerNorm
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.outputs import Output
+
+__all__ = ["with_checkpoint"]
+
+Array = NDArray[Any]
+STEP = "weights of a checkpoint"
+
+
+def with_checkpoint(
+    model: CompiledModel, tensors: dict[str, Array], sizes: Sizes, head: Head, output: Output
+) -> CompiledModel:
+    """The model with layer norms that a checkpoint was made of, with the checkpoint's tensors; not certified."""
+    if head.kind == "classes":
+        raise FormatError(
+            f"the output {output.name} is a number that the checkpoint reads as classes, which cannot be read back",
+            hint='save it with numbers="column", or compile rasp.categorical(program)',
+        )
+    assert model.variant is not None and model.variant.layer_norm is not None
+    norm = model.variant.layer_norm
+    checkpoint = _Checkpoint({name: array.astype(np.float64) for name, array in tensors.items()}, norm.gain)
+    width = sizes.d_model
+    W_E, W_pos = checkpoint["wte.weight"], checkpoint["wpe.weight"]
+    parameters = Parameters(
+        _wider(W_E[: len(model.vocabulary.ids)]),
+        np.concatenate([W_pos, np.ones((len(W_pos), 1))], axis=1),
+        tuple(checkpoint.layer(number, sizes) for number in range(sizes.layers)),
+        _unembedding(model, checkpoint, head, output),
+    )
+    extra = width + 1 - model.d_model
+    basis = Directions(np.pad(model.basis.write, ((0, 0), (0, extra))), np.pad(model.basis.read, ((0, extra), (0, 0))))
+    variant = replace(
+        model.variant,
+        steps=(*model.variant.steps, STEP),
+        basis=basis,
+        layer_norm=LayerNorm(norm.epsilon, width),
+    )
+    return replace(model, parameters=parameters, variant=variant, certified=False)
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    """GPT-2's tensors in float64; `gain` is what our layer norms multiply with."""
+
+    tensors: dict[str, Array]
+    gain: float
+
+    def __getitem__(self, name: str) -> Array:
+        return self.tensors[f"transformer.{name}"]
+
+    def read(self, norm: str, weight: Array, bias: Array) -> tuple[Array, Array]:
+        """A matrix [d_model, ...] that reads through a layer norm, and its bias, as one through ours."""
+        scale, shift = self[f"{norm}.weight"], self[f"{norm}.bias"]
+        return _taller((scale / self.gain)[:, None] * weight), bias + shift @ weight
+
+    def layer(self, number: int, sizes: Sizes) -> LayerParameters:
+        """A block."""
+        block = f"h.{number}"
+        attn, b_attn = self.read(
+            f"{block}.ln_1", self[f"{block}.attn.c_attn.weight"], self[f"{block}.attn.c_attn.bias"]
+        )
+        shape = (3, sizes.heads, sizes.d_head)
+        q, k, v = np.moveaxis(attn.reshape(len(attn), *shape), 0, 2)
+        b_q, b_k, b_v = b_attn.reshape(shape)
+        root = math.sqrt(sizes.d_head)
+        W_O = _wider(self[f"{block}.attn.c_proj.weight"]).reshape(sizes.heads, sizes.d_head, -1)
+        W_in, b_in = self.read(f"{block}.ln_2", self[f"{block}.mlp.c_fc.weight"], self[f"{block}.mlp.c_fc.bias"])
+        return LayerParameters(
+            W_Q=q / root,
+            b_Q=b_q / root,
+            W_K=k,
+            b_K=b_k,
+            W_V=v,
+            b_V=b_v,
+            W_O=W_O,
+            b_O=_wider(self[f"{block}.attn.c_proj.bias"]),
+            W_in=W_in,
+            b_in=b_in,
+            W_out=_wider(self[f"{block}.mlp.c_proj.weight"]),
+            b_out=_wider(self[f"{block}.mlp.c_proj.bias"]),
+        )
+
+
+def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: Head, output: Output) -> Array:
+    """The head's rows as columns for the output; those of other outputs, which have no head, as they were compiled."""
+    own = model.parameters.W_U
+    rows = checkpoint.tensors["lm_head.weight"]
+    weight, bias = checkpoint.read("ln_f", rows.T, np.zeros(len(rows)))
+    weight[-1] = bias
+    found = np.pad(own, ((0, len(weight) - len(own)), (0, 0)))
+    if head.kind == "one-hot":
+        found[:, output.start : output.stop] = weight[:, [number for _, number in head.decoded]] / MARGIN
+    else:
+        numbers = [len(rows) - 1, *(number for _, number in head.decoded)]
+        found[:, output.start : output.stop] = weight[:, numbers]
+    return found
+
+
+def _wider(array: Array) -> Array:
+    """What is written: nothing into the dimension of ones."""
+    return np.concatenate([array, np.zeros((*array.shape[:-1], 1))], axis=-1)
+
+
+def _taller(array: Array) -> Array:
+    """What is read: nothing from the dimension of ones."""
+    return np.concatenate([array, np.zeros((1, *array.shape[1:]))])

@@ -1,0 +1,70 @@
+"""The loss of a compiled model: how far its logits are from the program's outputs.
+
+A language model is scored on the next token. A compiled model says something else at each position, its program's
+output there, and that is what it is scored on: by cross-entropy where the output is one-hot, by the squared error where
+it is a number (and of the flag that says whether there is one).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.model.outputs import Output
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["program_loss"]
+
+
+def program_loss(model: CompiledModel, logits: torch.Tensor, ids: torch.Tensor, per_token: bool) -> torch.Tensor:
+    """The mean over all tokens; `per_token` gives [batch, position - 1], 0 at PAD and where the program raises."""
+    rows = [_tokens(model, row) for row in ids[:, 1:].tolist()]
+    evaluation = evaluate_batch(model.typed, rows)
+    shape = (len(rows), ids.shape[1] - 1)
+    counted = np.zeros(shape, dtype=bool)
+    for number, row in enumerate(rows):
+        counted[number, : len(row)] = not evaluation.errors[number]
+    there = torch.tensor(counted, device=logits.device)
+    losses = torch.zeros(shape, dtype=logits.dtype, device=logits.device)
+    for output in model.outputs:
+        wanted = _filled(evaluation.outputs()[output.name], counted)
+        losses = losses + _loss(output, logits[:, 1:, output.start : output.stop], wanted)
+    losses = torch.where(there, losses, 0)
+    return losses if per_token else losses.sum() / there.sum()
+
+
+def _tokens(model: CompiledModel, ids: list[int]) -> list[Value]:
+    pad = model.vocabulary.pad_id
+    return list(model.vocabulary.decode(ids[: ids.index(pad)] if pad in ids else ids))
+
+
+def _filled(values: list[list[Value]], counted: NDArray[np.bool_]) -> NDArray[Any]:
+    """The values that count, as an array of objects; `None` elsewhere."""
+    found = np.full(counted.shape, None, dtype=object)
+    for number, row in enumerate(values):
+        for place, value in enumerate(row):
+            found[number, place] = value if counted[number, place] else None
+    return found
+
+
+def _loss(output: Output, logits: torch.Tensor, wanted: NDArray[Any]) -> torch.Tensor:
+    if output.encoding is Encoding.CATEGORICAL:
+        assert isinstance(output.domain, Finite)
+        index = output.domain.index
+        codes = np.vectorize(lambda value: index.get(value, 0), otypes=[np.int64])(wanted)
+        targets = torch.tensor(codes, device=logits.device)
+        return functional.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    nothing = np.vectorize(lambda value: value is None, otypes=[bool])(wanted)
+    numbers = np.where(nothing, 0.0, wanted).astype(np.float64)
+    targets = torch.tensor(np.stack([numbers, nothing], axis=-1)[..., : logits.shape[-1]]).to(logits)
+    return ((logits - targets) ** 2).sum(dim=-1)

@@ -1,0 +1,220 @@
+"""Tokens and vocabularies as they are typed.
+
+An input is words, one for each token. One word by itself can stand for several tokens, by the first rule that fits:
+
+    it is a token of the vocabulary             that token
+    "" (nothing between quotes)                 no token: the empty input
+    its characters are all tokens               its characters, for .rasp programs and after --input
+    [1, "a b"]                                  a JSON list: numbers are numbers, strings are strings
+    3,1,2                                       the tokens between the commas
+    hello                                       its characters, for .rasp programs and after --input
+
+Spaces, and quotes around a word, are refused unless the vocabulary has such a token: they are almost always meant for
+the shell. A word is the token that is printed like it: `3` is the number 3 if that is in the vocabulary and "3" is not.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from tracr.errors import InputError
+from tracr.rasp.values import Value
+
+__all__ = ["as_typed", "read_tokens", "read_vocabulary", "read_words"]
+
+QUOTES = "\"'`"
+SHOWN = 20  # tokens in a message
+
+
+@dataclass(frozen=True)
+class Words:
+    """What was typed, one for each token; `exact` if numbers and strings were told apart, as in JSON."""
+
+    items: tuple[Value, ...]
+    exact: bool = False
+
+
+def read_vocabulary(text: str) -> list[Value]:
+    """A vocabulary typed as a JSON list, as comma separated tokens (numbers where they look so) or as characters.
+
+    >>> read_vocabulary("abc"), read_vocabulary("1,2,x"), read_vocabulary('["1", 1, ["a", true]]')
+    (['a', 'b', 'c'], [1, 2, 'x'], ['1', 1, ('a', True)])
+    """
+    listed = _json_list(text, ())
+    if listed is not None:
+        return listed
+    if "," in text and len(text) > 1:
+        return [_number_or_word(word) for word in _between_commas(text)]
+    wrong = _for_the_shell(text)
+    if wrong:
+        example = json.dumps(list(dict.fromkeys(text)))
+        raise typer.BadParameter(f"{text!r} has {wrong}; a vocabulary with such a token is a JSON list: '{example}'")
+    return list(text)
+
+
+def read_tokens(words: Sequence[str], vocab: Sequence[Value], characters: bool = False) -> list[Value]:
+    """What was typed, as tokens of a vocabulary; with `characters` one word may stand for its characters.
+
+    >>> read_tokens(["3", "a"], [3, "a"]), read_tokens(["3a"], [3, "a"], characters=True)
+    ([3, 'a'], [3, 'a'])
+    >>> read_tokens(["3,a"], [3, "a"])
+    [3, 'a']
+    """
+    typed = _split(words, vocab, characters)
+    by_text = _by_text(vocab)
+    return [_meant(word, place, typed.exact, vocab, by_text) for place, word in enumerate(typed.items)]
+
+
+def read_words(words: Sequence[str], known: Sequence[Value] = (), numbers: bool = False) -> list[Any]:
+    """What was typed where the vocabulary is not fixed: tokens that are known, else strings.
+
+    With `numbers` words that all look like numbers are numbers.
+
+    >>> read_words(["abc"]), read_words(["the", "cat"]), read_words(["[1, 2]"]), read_words(["13"], [1, 2])
+    (['a', 'b', 'c'], ['the', 'cat'], [1, 2], [1, '3'])
+    """
+    typed = _split(words, known, characters=True)
+    if typed.exact:
+        return list(typed.items)
+    texts = list(map(str, typed.items))
+    if numbers and not any(isinstance(_number_or_word(text), str) for text in texts):
+        return [_number_or_word(text) for text in texts]
+    by_text = _by_text(known)
+    return [by_text[text][0] if len(by_text.get(text, ())) == 1 else text for text in texts]
+
+
+def as_typed(tokens: Sequence[Value], characters: bool = False) -> str:
+    """Tokens as a shell takes them.
+
+    >>> as_typed([3, 1, 2]), as_typed("({})", characters=True)
+    ('3 1 2', "'({})'")
+    """
+    texts = list(map(str, tokens))
+    if characters and all(len(text) == 1 for text in texts):
+        return shlex.quote("".join(texts))
+    return shlex.join(texts)
+
+
+def _split(words: Sequence[str], known: Sequence[Value], characters: bool) -> Words:
+    """The words, one for each token."""
+    spelled = set(map(str, known))
+    if len(words) != 1:
+        for word in words:
+            if word not in spelled:
+                _refuse_shell_signs(word)
+        return Words(tuple(words))
+    (word,) = words
+    if word in spelled or _is_option(word):
+        return Words((word,))
+    if not word or (characters and all(character in spelled for character in word)):
+        return Words(tuple(word))
+    listed = _json_list(word, spelled)
+    if listed is not None:
+        return Words(tuple(listed), exact=True)
+    if not _quoted(word) and "," in word and len(word) > 1:
+        return Words(tuple(_between_commas(word)))
+    _refuse_shell_signs(word)
+    return Words(tuple(word) if characters else (word,))
+
+
+def _json_list(text: str, spelled: object) -> list[Value] | None:
+    """The values of a JSON list, if the text is one; brackets that are tokens may be anything."""
+    if not (text.startswith("[") and text.endswith("]") and len(text) > 2):
+        return None
+    try:
+        return [_as_token(item) for item in json.loads(text)]
+    except ValueError as error:
+        if '"' in text or ("," in text and not spelled):
+            raise typer.BadParameter(f"{text!r} is not a JSON list: {error}") from None
+        return None
+
+
+def _as_token(item: object) -> Value:
+    if isinstance(item, dict):
+        raise typer.BadParameter(f"{json.dumps(item)} cannot be a token")
+    return tuple(map(_as_token, item)) if isinstance(item, list) else item
+
+
+def _between_commas(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise typer.BadParameter(f'{text!r} has an empty token; a comma is written in JSON: ["a", ","]')
+    return words
+
+
+def _number_or_word(word: str) -> Value:
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            continue
+    return word
+
+
+def _quoted(word: str) -> bool:
+    return len(word) > 1 and word[0] in QUOTES and word[-1] == word[0]
+
+
+def _for_the_shell(word: str) -> str:
+    """What in a word was probably meant for the shell."""
+    if any(character.isspace() for character in word):
+        return "spaces"
+    return "quotes around it" if _quoted(word) else ""
+
+
+def _refuse_shell_signs(word: str) -> None:
+    wrong = _for_the_shell(word)
+    if not wrong:
+        return
+    plain = (word[1:-1] if _quoted(word) else word).split()
+    instead = f"if they are no tokens, write {shlex.join(plain)}; " if plain else ""
+    listed = shlex.quote(json.dumps(list(word), ensure_ascii=False))
+    raise InputError(f"the input {word!r} has {wrong}", hint=f"{instead}if they are, write a JSON list: {listed}")
+
+
+def _by_text(vocab: Sequence[Value]) -> dict[str, list[Value]]:
+    by_text: dict[str, list[Value]] = {}
+    for token in vocab:
+        by_text.setdefault(str(token), []).append(token)
+    return by_text
+
+
+def _meant(
+    word: Value, place: int, exact: bool, vocab: Sequence[Value], by_text: Mapping[str, Sequence[Value]]
+) -> Value:
+    """The token of the vocabulary that a word stands for."""
+    if exact:
+        for token in vocab:
+            if type(token) is type(word) and token == word:
+                return token
+    found = by_text.get(str(word), [])
+    if len(found) > 1:
+        raise InputError(
+            f"{word!r} could be any of {[*found]!r}",
+            hint=f"the vocabulary has tokens that print alike; write a JSON list: '{json.dumps([str(word)])}'",
+        )
+    if not found:
+        raise _unknown(str(word), place, by_text)
+    return found[0]
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("--") and len(word) > 2
+
+
+def _unknown(word: str, position: int, by_text: Mapping[str, object]) -> Exception:
+    if word.startswith("-") and len(word) > 1:
+        return typer.BadParameter(f"{word} is neither an option nor a token of the vocabulary")
+    if len(word) > 1 and all(character in by_text for character in word):
+        hint = f"put spaces between tokens: {shlex.join(word)}"
+    else:
+        shown = list(by_text)
+        more = f" ... ({len(shown)} tokens)" if len(shown) > SHOWN else ""
+        hint = f"the vocabulary is {' '.join(shown[:SHOWN])}{more}; --vocab says another"
+    return InputError(f"token {word!r} at position {position} is not in the vocabulary", hint=hint)

@@ -1,0 +1,155 @@
+"""Arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from tracr.spelling import did_you_mean
+
+__all__ = [
+    "TOKENS",
+    "Causal",
+    "Input",
+    "Json",
+    "Level",
+    "MaxLen",
+    "Name",
+    "Program",
+    "Strict",
+    "Tokens",
+    "Vocab",
+    "With",
+    "Without",
+    "metavar",
+    "numbers",
+    "one_of",
+]
+
+PROGRAM_HELP = "A .rasp file, a program of the library (`tracr list`), file.py:name, or the folder of a saved model."
+TOKENS_HELP = (
+    "The input, one word per token: 3 1 2. One word alone may have commas (3,1,2), be a JSON list, or for a .rasp "
+    'program its characters: hello. "" is the empty input. Spaces inside a word are refused unless they are tokens.'
+)
+TOKENS = {"ignore_unknown_options": True}  # so that -1 is a token; read_tokens refuses what is none
+
+Choices = TypeVar("Choices", bound=Enum)
+
+
+def one_of(choices: type[Choices]) -> Callable[[Any], Choices]:
+    """Reads the name of a choice."""
+
+    def read(text: Any) -> Choices:
+        try:
+            return choices(text)
+        except ValueError:
+            names = [str(choice.value) for choice in choices]
+            meant = did_you_mean(str(text), names, f"there are {', '.join(names)}")
+            raise typer.BadParameter(f"there is no {text}; {meant}") from None
+
+    return read
+
+
+def metavar(choices: type[Enum]) -> str:
+    """The names of the choices, for --help."""
+    return "|".join(str(choice.value) for choice in choices)
+
+
+def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | None:
+    """Refuse a word that is almost an option: where -1 may be a token, an option that is misspelt looks like one."""
+    options = [option for parameter in context.command.params for option in parameter.opts if option[:2] == "--"]
+    for word in words or ():
+        meant = did_you_mean(word.partition("=")[0], options) if word.startswith("--") else ""
+        if meant:
+            raise typer.BadParameter(f"there is no option {word}; {meant} (a token is written in JSON: '[\"{word}\"]')")
+    return words
+
+
+def _level(value: int | None) -> int | None:
+    from tracr.compiler.options import LEVELS
+
+    if value is not None and value not in LEVELS:
+        raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
+    return value
+
+
+def _passes(names: list[str] | None) -> list[str] | None:
+    from tracr.compiler.passes import PASSES
+
+    for name in names or ():
+        if name not in PASSES:
+            meant = did_you_mean(name, PASSES, f"there are {', '.join(PASSES)}")
+            raise typer.BadParameter(f"there is no pass {name}; {meant} (`tracr passes`)")
+    return names
+
+
+Program = Annotated[str, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)]
+Tokens = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TOKENS", help=TOKENS_HELP, callback=_no_options, show_default=False),
+]
+Input = Annotated[
+    str | None,
+    typer.Option(
+        "--input", metavar="TOKENS", help="The input as one word: 3,1,2 or hello or a JSON list.", show_default=False
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Which s-op of a .rasp file; the last one if none.", show_default=False),
+]
+Vocab = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TOKENS",
+        help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
+        show_default=False,
+    ),
+]
+MaxLen = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="The longest input to compile for, in tokens.", show_default=False),
+]
+Level = Annotated[
+    int | None,
+    typer.Option(
+        callback=_level,
+        metavar="N",
+        help="0 keeps the paper's structure, 1 (usual) optimises, 2 makes the smallest models.",
+        show_default=False,
+    ),
+]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        callback=_passes,
+        metavar="PASS",
+        help="Switch a pass of the optimiser on (`tracr passes`); may be repeated.",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without", callback=_passes, metavar="PASS", help="Switch a pass off; may be repeated.", show_default=False
+    ),
+]
+Causal = Annotated[bool | None, typer.Option("--causal", help="Each position attends to itself and earlier ones only.")]
+Strict = Annotated[bool | None, typer.Option("--strict", help="Refuse what would otherwise be a warning.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """4,6,8-10 as numbers."""
+    found: list[int] = []
+    try:
+        for piece in text.split(","):
+            first, dash, last = piece.strip().partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of numbers such as 4,6,8-10", param_hint=option) from None
+    return list(dict.fromkeys(found))

@@ -1,0 +1,41 @@
+"""The graph of a program for networkx, as existing code asks for it; our own is `trace.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tracr.compiler.nodes import EXPR, ID
+from tracr.errors import ExpressionError
+from tracr.extras import need
+from tracr.rasp.expressions import RASPExpr
+from tracr.rasp.traversal import topological
+
+__all__ = ["ExtractRaspGraphOutput", "extract_rasp_graph"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractRaspGraphOutput:
+    """The networkx.DiGraph, its node for the whole program, and its nodes for the s-ops made of no other."""
+
+    graph: Any
+    sink: dict[str, Any]
+    sources: list[dict[str, Any]]
+
+
+def extract_rasp_graph(tip: RASPExpr) -> ExtractRaspGraphOutput:
+    """Every expression under its label, with edges from what is read to what reads it.
+
+    `graph.nodes[expr.label]["EXPR"]` is the expression. Labels have the unique id, so nodes with one name stay apart.
+    """
+    if not isinstance(tip, RASPExpr):
+        raise ExpressionError(f"only a RASP expression has a graph, not {tip!r}")
+    graph = need("networkx", "torch").DiGraph()
+    sources = []
+    for expr in topological([tip]):
+        new = expr.label not in graph
+        graph.add_node(expr.label, **{ID: expr.label, EXPR: expr})
+        graph.add_edges_from((child.label, expr.label) for child in expr.children)
+        if new and not expr.children:
+            sources.append(graph.nodes[expr.label])
+    return ExtractRaspGraphOutput(graph, graph.nodes[tip.label], sources)

@@ -1,0 +1,129 @@
+"""Whether a model is right in a number format, and the refusal of formats in which that is not proved."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.vectorised import Batch, evaluate_batch
+from tracr.errors import PrecisionError, TracrWarning
+from tracr.model.number_formats import LONG, SHORT, Format, format_of
+from tracr.model.outputs import Output
+from tracr.model.rounding import Bounded, bounded_logits
+from tracr.model.verification import chosen_inputs, differs, ids_of
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["BUDGET", "FormatCheck", "check_format", "require_format"]
+
+Array = NDArray[Any]
+BUDGET = 2_000  # inputs for which bounds are computed
+SAMPLE = 200  # of them, where there are more
+ROWS = 256  # at once
+
+
+@dataclass(frozen=True)
+class FormatCheck:
+    """For how many inputs an answer in the format is proved to be that of float64. True if for each one computed.
+
+    `error` is the largest bound on what a logit is off by; infinite where the format may have no room for some number.
+    `unproved` is the first input without a proof.
+    """
+
+    format: str
+    inputs: int
+    exhaustive: bool
+    proved: int
+    error: float
+    unproved: list[Value] | None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.proved == self.inputs and not self.reason
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.format}: {self.reason}"
+        scope = "all" if self.exhaustive else "a sample of"
+        text = f"{self.format}: proved for {self.proved:,} of {scope} {self.inputs:,} inputs, padded and unpadded; "
+        size = f"logits are off by at most {self.error:.2g}"
+        text += (
+            size if np.isfinite(self.error) else f"some number may not fit into {self.format}, or be off by any amount"
+        )
+        return text if self else f"{text}; not proved on {self.unproved!r}"
+
+
+def check_format(model: CompiledModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+    """Bounds on the rounding errors in a format for all inputs up to `budget`, else for a sample of some 200."""
+    name = dtype if dtype in SHORT else format_of(dtype)
+    if name in LONG:
+        return FormatCheck(name, 0, True, 0, 0.0, None)
+    if model.norm is not None:
+        return FormatCheck(name, 0, False, 0, np.inf, None, "nothing is proved for models with layer norms")
+    batches, total = chosen_inputs(model, budget, seed=0)
+    if total > budget:
+        batches, _ = chosen_inputs(model, min(budget, SAMPLE), seed=0)
+    inputs = proved = 0
+    error, unproved = 0.0, None
+    for batch in batches:
+        for codes in (batch[start : start + ROWS] for start in range(0, len(batch), ROWS)):
+            right, off = _proved(model, SHORT[name], codes)
+            inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
+            if unproved is None and not right.all():
+                unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
+    return FormatCheck(name, inputs, total <= budget, proved, error, unproved)
+
+
+def _proved(model: CompiledModel, number_format: Format, codes: Array) -> tuple[Array, float]:
+    """For which inputs of one length the answer is proved, padded and unpadded, and the largest error of a logit.
+
+    Inputs on which the program raises have no right answer, so they count as proved.
+    """
+    length = codes.shape[1]
+    right = np.ones(len(codes), dtype=bool)
+    meaningless = evaluate_batch(model.typed, Batch(codes, np.full(len(codes), length, dtype=np.int32))).errors
+    error = 0.0
+    for padded in (False, True) if length < model.typed.lengths[1] else (False,):
+        ids = ids_of(model, codes, padded)
+        logits = bounded_logits(model.parameters, ids, number_format, causal=model.options.causal)
+        logits = logits.map(lambda array: array[:, 1 : length + 1])
+        certain = np.logical_and.reduce([_certain(output, logits).all(axis=1) for output in model.outputs])
+        right &= certain | meaningless
+        error = max(error, float(logits.error[~meaningless].max(initial=0.0)))
+    return right, error
+
+
+def _certain(output: Output, logits: Bounded) -> Array:
+    """Where [batch, position] every logit within the bounds gives the same output."""
+    value, error = (array[..., output.start : output.stop] for array in (logits.value, logits.error))
+    if output.encoding is Encoding.CATEGORICAL:
+        first = value.argmax(axis=-1)[..., None]
+        others = value + error
+        np.put_along_axis(others, first, -np.inf, axis=-1)
+        return np.asarray(np.take_along_axis(value - error, first, axis=-1)[..., 0] > others.max(axis=-1))
+    finite = np.isfinite(error).all(axis=-1)
+    error = np.where(np.isfinite(error), error, 0.0)
+    middle, low, high = (output.codes_of(number) for number in (value, value - error, value + error))
+    return finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
+
+
+def require_format(model: CompiledModel, dtype: Any) -> None:
+    """Refuse a format in which the model is not proved to be right; warn where that was not checked on all inputs."""
+    name = dtype if dtype in SHORT else format_of(dtype)
+    if name in LONG:
+        return
+    found = model.check_format(name)
+    if not found:
+        raise PrecisionError(
+            f"the model is not proved to be right in {found}",
+            hint="use float32; to study it anyway, pass check=False to to_torch, to_transformer_lens, to_jax or cast",
+        )
+    if not found.exhaustive:
+        warnings.warn(f"{found}; use float32 to be sure of the others", TracrWarning, stacklevel=3)

@@ -1,0 +1,1 @@
+"""Names that existing code imports from here; what they name is in `tracr.model`."""

@@ -1,0 +1,251 @@
+"""Every program of the library, for several vocabularies and lengths asked for on the command line.
+
+The answer is compared with the task written in plain Python, not with the RASP interpreter: a program that is made for
+another length or vocabulary agrees with its own interpreter, and is wrong all the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import tracr
+from tracr.cli import app
+from tracr.cli.sources import Choice, compiled, find, input_of
+from tracr.errors import TracrError, TracrWarning
+from tracr.rasp.interpreter import evaluate
+from tracr.rasp.programs import EXAMPLES, make_sort, make_sort_freq
+from tracr.rasp.rasp import tokens
+
+Xs = Sequence[Any]
+PAIRS = {"(": ")", "{": "}"}
+CLOSING = {closed: opened for opened, closed in PAIRS.items()}
+
+
+def fractions(xs: Xs, token: str) -> list[float]:
+    return [xs[:n].count(token) / n for n in range(1, len(xs) + 1)]
+
+
+def by_frequency(xs: Xs) -> list[Any]:
+    """Most frequent first, equally frequent ones as they stand."""
+    return sorted(xs, key=lambda x: -Counter(xs)[x])
+
+
+def most_frequent(xs: Xs) -> list[Any]:
+    ordered = list(dict.fromkeys(by_frequency(xs)))
+    return ordered + [None] * (len(xs) - len(ordered))
+
+
+def nesting(xs: Xs, pairs: str) -> list[list[str] | None]:
+    """After every prefix the brackets that are open, or None if they cannot nest any more."""
+    stack: list[str] | None = []
+    found: list[list[str] | None] = []
+    for x in xs:
+        if stack is not None and x in [*pairs]:
+            closes = stack[:-1] if stack and stack[-1] == CLOSING.get(x) else None
+            stack = [*stack, x] if x in PAIRS else closes
+        found.append(stack)
+    return found
+
+
+def verdicts(xs: Xs, pairs: str) -> list[str]:
+    return ["F" if stack is None else "P" if stack else "T" for stack in nesting(xs, pairs)]
+
+
+def each_balanced(xs: Xs, pairs: str) -> list[bool]:
+    """Whether each kind of bracket by itself balances."""
+    kinds = [pairs[i : i + 2] for i in range(0, len(pairs), 2)]
+    return [all(verdicts(xs, kind)[-1:] in (["T"], []) for kind in kinds)] * len(xs)
+
+
+def followed(xs: Xs) -> list[Any]:
+    earlier = [[i for i in range(1, n + 1) if xs[i - 1] == x] for n, x in enumerate(xs)]
+    return [xs[places[-1]] if places else None for places in earlier]
+
+
+def counted_on(xs: Xs, highest: int) -> list[int | None]:
+    steps = [1, *(after - before for before, after in itertools.pairwise(xs))]
+    return [x + step if 0 <= x + step <= highest else None for x, step in zip(xs, steps, strict=True)]
+
+
+def majority(xs: Xs) -> list[int | None]:
+    return [None if n < 2 else int(sum(xs[n - 2 : n + 1]) > 1) for n in range(len(xs))]
+
+
+TASKS: dict[str, Callable[[Xs, Xs], Xs]] = {
+    "length": lambda xs, vocab: [len(xs)] * len(xs),
+    "hist": lambda xs, vocab: [xs.count(x) for x in xs],
+    "hist_bos": lambda xs, vocab: [xs.count(x) if n else 0 for n, x in enumerate(xs)],
+    "hist2": lambda xs, vocab: [sum(xs.count(y) == xs.count(x) for y in {*xs}) for x in xs],
+    "has_prev": lambda xs, vocab: [x in xs[:n] for n, x in enumerate(xs)],
+    "count": lambda xs, vocab: [xs.count("a")] * len(xs),
+    "count_less_freq": lambda xs, vocab: [sum(xs.count(x) == 1 for x in xs)] * len(xs),
+    "frac_prevs": lambda xs, vocab: fractions(xs, "x"),
+    "reverse": lambda xs, vocab: xs[::-1],
+    "sort_unique": lambda xs, vocab: sorted(xs),
+    "sort": lambda xs, vocab: sorted(xs),
+    "sort_composite": lambda xs, vocab: sorted(xs),
+    "sort_freq": lambda xs, vocab: by_frequency(xs),
+    "most_freq": lambda xs, vocab: most_frequent(xs),
+    "pair_balance": lambda xs, vocab: [a - b for a, b in zip(fractions(xs, "("), fractions(xs, ")"), strict=True)],
+    "shuffle_dyck": lambda xs, vocab: each_balanced(xs, "()"),
+    "shuffle_dyck2": lambda xs, vocab: each_balanced(xs, "(){}"),
+    "dyck1": lambda xs, vocab: verdicts(xs, "()"),
+    "dyck2": lambda xs, vocab: verdicts(xs, "(){}"),
+    "closer": lambda xs, vocab: [PAIRS[stack[-1]] if stack else None for stack in nesting(xs, "(){}")],
+    "shift_by": lambda xs, vocab: [None, *xs[:-1]][: len(xs)],
+    "detect_pattern": lambda xs, vocab: [
+        None if n == 0 else [*xs[n - 1 : n + 1]] == ["a", "b"] for n in range(len(xs))
+    ],
+    "induction": lambda xs, vocab: followed(xs),
+    "counter": lambda xs, vocab: counted_on(xs, max(vocab)),
+    "nary_sequencemap": lambda xs, vocab: majority(xs),
+}
+ASKED: list[tuple[str | None, int | None]] = [
+    (None, None),
+    (None, 6),
+    (None, 2),
+    ("abx", 5),
+    ("1,2,3", 6),
+    ("-2.5,0,0.25,7", 5),
+    ("2,5,9", 4),
+    ("0,1", 7),
+    ("ab()", 4),
+    ("[100000, 100001, 5]", 4),
+    ('["one", "two", 3]', 3),
+]
+
+
+def test_every_program_has_a_task() -> None:
+    assert set(TASKS) == set(EXAMPLES)
+
+
+def inputs(vocab: Xs, longest: int, count: int = 60) -> list[list[Any]]:
+    """Random inputs, the longest among them, with few and with many different tokens."""
+    rng = random.Random(0)
+    lengths = [longest] * (count // 2) + [rng.randint(1, longest) for _ in range(count // 2)]
+    some = [rng.choices(vocab, k=length) for length in lengths]
+    different = [rng.sample(vocab, k=min(length, len(vocab))) for length in lengths[::4]]
+    # chance gives few inputs that begin with a token of their own
+    first = [[vocab[0], *rng.choices(vocab[1:], k=longest - 1)] for _ in range(8)] if len(vocab) > 1 else []
+    equal = [[vocab[-1]] + [vocab[0]] * (longest - 1)]
+    return some + different + first + equal
+
+
+def same(got: Any, wanted: Any) -> bool:
+    if isinstance(wanted, float) and got is not None:
+        return abs(got - wanted) < 1e-5
+    return bool(got == wanted)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_programs_do_their_task_or_are_refused(name: str) -> None:
+    """Whatever vocabulary and length are asked for: the task in plain Python, or an error."""
+    answered = refused = 0
+    for vocab, longest in ASKED:
+        choice = Choice(vocab, longest)
+        try:
+            found = find(name, choice=choice)
+            model = compiled(found, choice)
+        except TracrError:
+            refused += 1
+            continue
+        chosen, length = model.options.vocab, model.typed.lengths[1]
+        assert length == longest or longest is None
+        for xs in inputs(chosen, length):
+            try:
+                typed = input_of(found, [json.dumps(xs)], chosen, length)
+            except TracrError:
+                assert name in ("sort_unique", "hist_bos")
+                continue
+            got, wanted = model(typed), TASKS[name](xs, chosen)
+            assert all(map(same, got, wanted)), (vocab, longest, xs, got, wanted)
+            assert len(got) == len(wanted)
+            answered += 1
+    assert answered >= 100
+    assert refused < len(ASKED) - 2
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("sort 2 1 1 1 1 1 --max-len 6", [1, 1, 1, 1, 1, 2]),
+        ("sort_freq a b b c c c --max-len 6", ["c", "c", "c", "b", "b", "a"]),
+        ("counter 7 8 --vocab 6,7,8,9", [8, 9]),
+        ("sort 0.5 0.25 0.5 --vocab 0.25,0.5", [0.25, 0.5, 0.5]),
+    ],
+)
+def test_run(words: str, answer: list[Any]) -> None:
+    """As they are typed."""
+    result = CliRunner().invoke(app, ["run", *words.split(), "--json"], catch_exceptions=False)
+    (got,) = json.loads(result.output)["model"].values()
+    assert got == answer
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sort a b --vocab ab", "needs a vocabulary of numbers"),
+        ("nary_sequencemap 0 2 --vocab 0,1,2", "needs a vocabulary of 0 and 1"),
+        ("counter 1 2 --vocab 1,2.5", "needs a vocabulary of whole numbers from 0 on"),
+        ("sort_composite a 1 --vocab a,1", "needs a vocabulary of only numbers or only strings"),
+        ("sort_unique 1 1", "needs inputs with no token twice"),
+        ("hist_bos a b a", "needs inputs with a first token that does not come again"),
+        ("sort 1 1 --vocab 1,1.0000000000000002", "rounding makes equal"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "show", "draw", "explore"])
+def test_what_a_program_is_not_right_for_is_refused(command: str, words: str, message: str) -> None:
+    """By every command that takes an input; the hint says what to do."""
+    with pytest.raises(TracrError, match=message):
+        CliRunner().invoke(app, [command, *words.split()], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_say_what_is_true_of_them(name: str) -> None:
+    """An input to look at that is right, and whether the causal meaning is the same."""
+    example = EXAMPLES[name]
+
+    def same_causally(xs: Xs) -> bool:
+        try:
+            return evaluate(example.program, xs, causal=True) == evaluate(example.program, xs)
+        except TracrError:  # the length of the input is not known
+            return False
+
+    assert example.shown
+    assert set(example.shown) <= set(example.vocab)
+    assert len(example.shown) <= example.max_seq_len
+    example.check(example.shown)
+    assert example.program(example.shown) == TASKS[name](list(example.shown), example.vocab)
+    assert all(map(same_causally, inputs(example.vocab, example.max_seq_len))) == example.backward
+
+
+def test_a_sort_is_an_error_past_its_length() -> None:
+    """In the interpreter and in the compiler, which warns where it cannot tell that inputs lead there."""
+    for program in (make_sort(tokens, tokens, max_seq_len=4, min_key=1), make_sort_freq(4), EXAMPLES["sort"].program):
+        with pytest.raises(TracrError, match="inputs of up to 4 tokens: make it with a larger max_seq_len"):
+            program([2, 1, 1, 1, 1, 1])
+        with pytest.raises(
+            (tracr.CompileError, TracrWarning), match="inputs of up to 4 tokens: make it with a larger max_seq_len"
+        ):
+            tracr.compile(program, (1, 2), 6)
+
+
+def test_causal_attention_is_told() -> None:
+    """A task of the whole input is another one where positions see only what came before."""
+    run = CliRunner().invoke(app, ["run", "hist", "a", "a", "--causal"], catch_exceptions=False)
+    assert "with --causal: as far as each position sees" in run.output
+    assert "--causal" not in CliRunner().invoke(app, ["run", "dyck1", "(", "--causal"], catch_exceptions=False).output
+
+
+def test_what_the_command_line_makes_is_written_nowhere() -> None:
+    """No line of the command line's own libraries stands in messages and in the ground truth."""
+    found = find("sort", choice=Choice("1,2", 3))
+    assert {node.expr.origin for node in compiled(found, Choice("1,2", 3)).graph.nodes} == {""}
