@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
-from tests.model.test_verification import interventions_agree
+from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
 from tracr.compiler.domains import Finite
 from tracr.compiler.inference import Inference, infer_node

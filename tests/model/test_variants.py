@@ -206,7 +206,8 @@ def test_setting_a_variable(variant: str) -> None:
     other = VARIANTS[variant](model)
     for change in ({"is_x": [True, False, True]}, {"indices": [2, 1, 0]}, {"tokens": ["x", "a", "x"]}):
         expected = model.run("aab", set=change).decoded
-        assert other.run("aab", set=change).decoded == pytest.approx(expected, abs=1e-3)
+        close = 2e-2 if variant == "noise" else 1e-3  # numbers are not rounded to values
+        assert other.run("aab", set=change).decoded == pytest.approx(expected, abs=close)
     assert model.run("aab", set={"is_x": [True, False, True]}).decoded == [1.0, 0.5, 2 / 3]
 
 

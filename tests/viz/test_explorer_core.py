@@ -14,7 +14,7 @@ import pytest
 
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
-from tracr import CompileError
+from tracr import CompileError, InputError
 from tracr.compiler.domains import Domain, Finite
 from tracr.compiler.translation import bits
 from tracr.compiler.typed import CompositeNode
@@ -243,7 +243,10 @@ def assert_patched(jobs: Sequence[Job]) -> int:
             evaluation = evaluate_batch(model.typed, batch, {node.id: codes})
             assert page["fails"] == bool(evaluation.errors[0])
             values = [node.domain.values[code] for code in codes[0]]  # type: ignore[union-attr]
-            run = model.run(tokens, set={node.label: values})
+            try:
+                run = model.run(tokens, set={node.label: values})
+            except InputError:  # the page says why it has no answer, or does not let the variable be patched
+                continue
             for output, shown in zip(model.outputs, page["model"], strict=True):
                 assert_same_values(output.domain, shown, output.codes(run.logits[0, 1:]).tolist())
             if not page["fails"]:

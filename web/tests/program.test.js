@@ -152,4 +152,9 @@ test("a patch that leads where no input does is an error", () => {
     [one],
   );
   assert.ok(evaluate(p, [0, 1, 1], [{ sop: 2, position: 0, code: 0 }]).errors.length); // two keys where one was proved
+  const interval = new Interval({ low: 0, high: 0.5, none: false });
+  const half = program([isA, [3, { kind: "linear", terms: [[2, 0.5]], constant: 0 }, interval]]);
+  assert.deepEqual(evaluate(half, [0], [{ sop: 2, position: 0, code: 0 }]).errors, []);
+  const twice = program([isA, [3, { kind: "linear", terms: [[2, 1]], constant: 0 }, interval]]);
+  assert.deepEqual(evaluate(twice, [1], [{ sop: 2, position: 0, code: 1 }]).errors, [{ sop: 3, position: 0 }]);
 });

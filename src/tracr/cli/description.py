@@ -87,6 +87,17 @@ def summary(model: CompiledModel, name: str) -> dict[str, Any]:
         ],
         "outputs": {output.name: output.labels for output in model.outputs},
         "components": [{**vars(part), "reads": list(part.reads), "writes": list(part.writes)} for part in parts(model)],
+        "variables": [
+            {
+                "label": one.label,
+                "state": one.state,
+                "settable": one.settable,
+                "hook": one.hook or None,
+                "reason": one.reason or None,
+                "instead": one.instead or None,
+            }
+            for one in model.variables.values()
+        ],
         "residual": [
             {
                 "label": dimension.label,

@@ -161,6 +161,8 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
     for variable, one in folded(model.construction).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
+    for reason, labels in _not_kept(model).items():
+        facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
     screen.print(facts)
     screen.print()
     table = _plain_table("where", "size", "computes", "what")
@@ -168,6 +170,15 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
         size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neuron{'s' if part.size != 1 else ''}"
         table.add_row(Text(part.where, "cyan"), size_of, Text(", ".join(part.writes), "bold"), Text(part.computes))
     screen.print(table)
+
+
+def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
+    """The variables of the program that the model does not keep, by the reason; folded ones have lines of their own."""
+    found: dict[str, list[str]] = {}
+    for label, reason in model.variables.missing.items():
+        if model.variables[label].state != "folded":
+            found.setdefault(reason, []).append(label)
+    return found
 
 
 def show_steps(

@@ -22,6 +22,7 @@ __all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
 BULK = 200  # values for which an array of objects is worth making
+ROUNDING = 1e-9  # relative: what differs by less is the same number
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
 NUMBERS, NONE = frozenset({bool, int, float}), type(None)
 
@@ -150,6 +151,12 @@ class Interval:
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number."""
         return self.low, self.high
+
+    def holds(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each number (NaN is `None`) lies in it, up to rounding."""
+        slack = ROUNDING * max(1.0, abs(self.low), abs(self.high))
+        inside = (numbers >= self.low - slack) & (numbers <= self.high + slack)
+        return inside | (np.isnan(numbers) if self.maybe_none else False)
 
     def key(self) -> tuple[object, ...]:
         """What makes two domains the same."""

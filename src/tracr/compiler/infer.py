@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracr.compiler.inference import Inference, infer_node
+from tracr.compiler.inference.as_written import as_written
 from tracr.compiler.inference.linear import linear_form
 from tracr.compiler.options import Options
 from tracr.compiler.trace import Graph
@@ -29,7 +30,7 @@ def infer(graph: Graph, options: Options) -> Typed:
     inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
     for node in graph.nodes:
         infer_node(node.expr, inference, node)
-    return Typed(
+    typed = Typed(
         options,
         inference.sops,
         inference.selectors,
@@ -37,7 +38,9 @@ def infer(graph: Graph, options: Options) -> Typed:
         inference.lengths,
         tuple(inference.reporter.found),
         inference.same,
+        bypassed={inference.sops[number].label: selector for number, selector in inference.bypassed.items()},
     )
+    return replace(typed, written=as_written(graph, inference, typed))
 
 
 def read_nonlinearly(graph: Graph) -> frozenset[int]:

@@ -70,7 +70,9 @@ def share(typed: Typed) -> Typed:
         number: redirect_selector(selector) for number, selector in typed.selectors.items() if to(number) == number
     }
     outputs = tuple((name, to(output)) for name, output in typed.outputs)
-    return replace(typed, sops=sops, selectors=selectors, outputs=outputs, same={})
+    gone = {node.label: typed.sops[to(node.id)].label for node in typed.sops.values() if to(node.id) != node.id}
+    shared = {label: gone.get(first, first) for label, first in typed.shared.items()} | gone
+    return replace(typed, sops=sops, selectors=selectors, outputs=outputs, same={}, shared=shared)
 
 
 def _with(value: T, /, **changes: Any) -> T:

@@ -275,6 +275,12 @@ class Typed:
     warnings: tuple[Diagnostic, ...] = ()
     same: Mapping[int, int] = field(default_factory=dict)
     """For each node of a program that is not yet shared, the first that computes the same."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
+    bypassed: Mapping[str, str] = field(default_factory=dict)
+    """S-ops whose parts a selector compares in their place (`splitting.py`), and that selector."""
+    written: Typed | None = None
+    """The same before sharing, with selectors as they were written; a loaded program has none (`as_written.py`)."""
     absorbed: Mapping[str, str] = field(default_factory=dict)
     """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
     stored: Stored = Stored()

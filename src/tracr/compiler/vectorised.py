@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.prepared import Floats, prepared, snap
 from tracr.compiler.typed import (
     ERROR,
@@ -100,24 +100,26 @@ class Evaluation:
 
 
 def evaluate_batch(
-    typed: Typed, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, Codes] | None = None
+    typed: Typed, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, NDArray[Any]] | None = None
 ) -> Evaluation:
     """Run the tabulated program on many inputs at once.
 
-    S-ops in `replaced` are given, as codes [input, position], not computed. That may lead where no input does (values
-    that never meet, several keys where there is always one): such inputs count as errors.
+    S-ops in `replaced` are given, as codes (numbers, if an interval) [input, position], not computed. That may lead
+    where no input does (values that never meet, several keys where there is always one): such inputs count as errors.
     """
     batch = inputs if isinstance(inputs, Batch) else Batch.of(inputs, typed.options.vocab)
-    if replaced:
-        with blas_threads(1):
-            return _Run(typed, batch, replaced).evaluate()
+    given = replaced or {}
     size, longest = batch.codes.shape
     rows = max(1, CELLS // max(1, longest * longest))
     with blas_threads(1):
         if size <= rows:
-            return _Run(typed, batch).evaluate()
+            return _Run(typed, batch, given).evaluate()
         parts = [
-            _Run(typed, Batch(batch.codes[start : start + rows], batch.lengths[start : start + rows])).evaluate()
+            _Run(
+                typed,
+                Batch(batch.codes[start : start + rows], batch.lengths[start : start + rows]),
+                {number: codes[start : start + rows] for number, codes in given.items()},
+            ).evaluate()
             for start in range(0, size, rows)
         ]
     codes = {
@@ -130,8 +132,8 @@ def evaluate_batch(
 class _Run:
     """One pass over the program. Arrays are [batch or 1, position]: what no token influences is computed once."""
 
-    def __init__(self, typed: Typed, batch: Batch, replaced: Mapping[int, Codes] | None = None) -> None:
-        self.replaced = replaced or {}
+    def __init__(self, typed: Typed, batch: Batch, replaced: Mapping[int, NDArray[Any]]) -> None:
+        self.replaced = replaced
         self.typed = typed
         self.batch = batch
         self.prepared = prepared(typed)
@@ -151,6 +153,8 @@ class _Run:
             codes = self.replaced[node.id] if given else self.run(node)
             looked_at = isinstance(node.domain, Finite) if self.replaced else node.id in self.prepared.may_fail
             self.codes[node.id] = self.checked(node, codes) if looked_at else codes
+            if self.replaced and isinstance(node.domain, Interval):
+                self.flag(~node.domain.holds(codes))
         return Evaluation(self.typed, self.batch, self.codes, self.errors)
 
     def checked(self, node: SOpNode, codes: Codes) -> Codes:
@@ -311,9 +315,8 @@ class _Run:
         sums = self.total(op.selector, np.where(missing, 0.0, numbers))
         nones = self.total(op.selector, missing.astype(np.float64)) if missing.any() else np.zeros_like(sums)
         self.flag((nones > 0) & (count > 1))
-        if op.copies and self.replaced:  # equal values were proved for what the program computes, not for this
-            squares = self.total(op.selector, np.where(missing, 0.0, numbers) ** 2)
-            self.flag(np.abs(count * squares - sums**2) > 1e-9 * np.maximum(1, squares))
+        if op.copies and self.replaced:
+            self.flag(self.differing(op.selector, numbers))
         means = np.where(nones > 0, np.nan, sums / np.maximum(count, 1))
         if not isinstance(node.domain, Finite):
             return np.where(count == 0, float(op.default) if is_number(op.default) else np.nan, means)
@@ -322,6 +325,17 @@ class _Run:
             return np.where(count == 0, node.domain.index.get(op.default, ERROR), codes)
         default = float(op.default) if is_number(op.default) else np.nan
         return snap(node.domain, np.where(count == 0, default, means))
+
+    def differing(self, selector: int, numbers: Floats) -> NDArray[np.bool_]:
+        """Where a query selects numbers that are not equal.
+
+        That is proved impossible for what the program computes, where values are copied, but not for what is given.
+        """
+        chosen = (self.matrix(selector) > 0) & self.batch.valid[:, None, :]
+        known = np.where(np.isnan(numbers), 0.0, numbers)[:, None, :]
+        largest = np.where(chosen, known, -np.inf).max(axis=2, initial=-np.inf)
+        smallest = np.where(chosen, known, np.inf).min(axis=2, initial=np.inf)
+        return np.asarray(largest > smallest)
 
     def aggregate_values(self, node: SOpNode, op: Aggregation, source: Finite, count: Floats) -> Codes:
         """Values that are not all numbers: one is copied; several numbers among them are equal (or infer refuses)."""
@@ -333,6 +347,8 @@ class _Run:
         if numbers.any():
             means = self.total(op.selector, np.take(np.append(source.numbers, 0.0), held)) / np.maximum(count, 1)
             others = self.total(op.selector, np.take((~numbers).astype(np.float64), held))
+            if self.replaced:
+                self.flag(self.differing(op.selector, np.take(np.append(source.numbers, 0.0), held)))
             several = np.where(others > 0, np.int32(ERROR), snap(node.domain, means))
         codes = np.where(count == 1, chosen, several)
         return np.where(count == 0, np.int32(target.get(op.default, ERROR)), codes)

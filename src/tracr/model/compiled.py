@@ -19,16 +19,18 @@ from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Typed
+from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
-from tracr.model.interventions import setting_hook
 from tracr.model.kernel import Kernel
 from tracr.model.number_formats import format_of
 from tracr.model.outputs import Output
 from tracr.model.parameters import Parameters
+from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
+from tracr.model.setting import Intervention
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
@@ -122,7 +124,9 @@ class CompiledModel:
         found, start = [], 0
         for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
             node = self.typed.sops[number]
-            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values)))
+            own = self.certified and self.variant is None
+            error = variable.noise.error if own else OUTPUT_TOLERANCE
+            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
             start += len(variable.values)
         return tuple(found)
 
@@ -130,6 +134,11 @@ class CompiledModel:
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
         return residual_of(self.construction)
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The variables of the program: where the model keeps each, or why it does not; which of them can be set."""
+        return variables_of(self)
 
     @cached_property
     def ground_truth(self) -> GroundTruth:
@@ -235,7 +244,10 @@ class CompiledModel:
         return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble."""
+        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble.
+
+        "variables" says what became of each variable of the program.
+        """
         stages: dict[str, Any] = {
             "trace": self.graph,
             "infer": self.typed,
@@ -243,6 +255,7 @@ class CompiledModel:
             "lower": self.circuit,
             "schedule": self.schedule,
             "construct": self.construction,
+            "variables": self.variables,
         }
         if stage == "assemble":
             shapes = [f"{name} {tuple(array.shape)}" for name, array in self.parameters.named()]
@@ -477,16 +490,19 @@ class CompiledModel:
     ) -> Run:
         """A forward pass with every activation.
 
-        `set` maps variables to values, one per token: their codes are written where the variables live, right after
-        whatever computes them, and the model runs on from there. `hook(name, activation)` is called with every
-        activation and may return another to take its place.
+        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
+        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
+        computes with these expressions replaced; values for which the model does not compute that are refused.
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+
+        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
         """
         batch, single = self._batch(tokens)
         ids, given, real = self.vocabulary.encode(batch)
         activations: dict[str, NDArray[Any]] = {}
         shown = [self.vocabulary.decode(row) for row in ids.tolist()]
-        inputs = [row[1 : length + 1] for row, length in zip(shown, given, strict=True)]
-        change = setting_hook(self, set, inputs, single) if set else None
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        change = None if set is None else Intervention(self, set, inputs, given, single=single)
 
         def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
             for edit in (change, hook):
@@ -496,7 +512,12 @@ class CompiledModel:
             return tensor
 
         logits = self.logits(ids, dtype, keep)
-        decoded = self.decode(logits, given, real)
+        if change is not None and hook is None:
+            change.check(logits)
+        if change is None and hook is None:
+            decoded = self.decode(logits, given, real)
+        else:
+            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
@@ -521,10 +542,13 @@ class CompiledModel:
 
     def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
         """The output for each input, from its codes."""
-        columns: list[list[Any]] = [
-            output.decode(row[:, 1:]).tolist() for output, row in zip(self.outputs, codes, strict=True)
-        ]
-        if any(number < codes[0].shape[1] - 1 for number in real):
+        values = [output.decode(row[:, 1:]) for output, row in zip(self.outputs, codes, strict=True)]
+        return self._listed(values, given, real)
+
+    def _listed(self, values: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from the values [batch, position] of each output; PAD gives PAD."""
+        columns: list[list[Any]] = [rows.tolist() for rows in values]
+        if any(number < values[0].shape[1] for number in real):
             pad = self.options.pad
             for column in columns:
                 column[:] = [

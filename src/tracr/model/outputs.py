@@ -15,6 +15,8 @@ from tracr.rasp.values import Value
 
 __all__ = ["Output"]
 
+NEARBY = 1e-6  # rounding of the last sum, times max(1, |number|)
+
 
 @dataclass(frozen=True, eq=False)
 class Output:
@@ -25,6 +27,8 @@ class Output:
     domain: Domain
     start: int
     stop: int
+    error: float = 0.0
+    """How far off a number may be."""
 
     @property
     def labels(self) -> list[str]:
@@ -74,6 +78,23 @@ class Output:
         ordered, middles = self.domain.ascending
         nearest = ordered[np.searchsorted(middles, raw)] if len(ordered) else np.zeros(raw.shape, dtype=np.intp)
         return np.where(none, self.domain.index.get(None, 0), nearest)
+
+    def unrounded(self, logits: NDArray[Any]) -> NDArray[Any]:
+        """Values (an object array) for logits [..., d_vocab_out] of which nobody knows that they stand for a value.
+
+        A number is the value of the domain that its error may hide; if there is none near enough, it is as it is.
+        """
+        codes = self.codes(logits)
+        values = self.decode(codes)
+        if self.encoding is Encoding.CATEGORICAL or not isinstance(self.domain, Finite):
+            return values
+        raw = logits[..., self.start].astype(np.float64)
+        distance = np.abs(raw - self.domain.numbers[codes])
+        far = (distance > self.error + NEARBY * np.maximum(1.0, np.abs(raw))) & (
+            codes != self.domain.index.get(None, -1)
+        )
+        values[far] = raw[far]
+        return values
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Values (an object array) for codes."""

@@ -96,6 +96,13 @@ export class Interval {
     return code;
   }
 
+  /** Whether a number (NaN is None) lies in it, up to rounding. */
+  holds(x) {
+    if (Number.isNaN(x)) return this.maybeNone;
+    const slack = CLOSE * Math.max(1, Math.abs(this.low), Math.abs(this.high));
+    return x >= this.low - slack && x <= this.high + slack;
+  }
+
   snap(x) {
     return x;
   }

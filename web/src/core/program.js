@@ -55,6 +55,10 @@ class Evaluation {
         codes.forEach((code, position) => {
           if (code < 0) this.fail(sop, position);
         });
+      else if (this.patches.length)
+        codes.forEach((number, position) => {
+          if (!sop.domain.holds(number)) this.fail(sop, position); // bounds were proved for what the program computes
+        });
     }
     return {
       codes: this.codes,
@@ -155,7 +159,7 @@ class Evaluation {
       const values = keys.map((k) => source.domain.values[Math.max(held[k], 0)]);
       if (values.length === 1) return sop.domain.codeOf(values[0]);
       if (values.some((value) => value.number === null)) return ERROR;
-      return sop.domain.snap(mean(values.map((value) => value.number)));
+      return this.mean(sop, op, position, values.map((value) => value.number));
     }
     if (!keys.length) {
       if (fallback.number !== null) return sop.domain.snap(fallback.number);
@@ -167,7 +171,11 @@ class Evaluation {
       if (numbers.length > 1) this.fail(sop, position);
       return sop.domain.snap(NaN);
     }
-    if (op.copies && this.patches.length && spread(numbers) > 1e-9 * Math.max(1, ...numbers.map(Math.abs)))
+    return this.mean(sop, op, position, numbers);
+  }
+
+  mean(sop, op, position, numbers) {
+    if (op.copies && this.patches.length && numbers.some((number) => number !== numbers[0]))
       this.fail(sop, position); // equal values were proved for what the program computes, not for this
     return sop.domain.snap(mean(numbers));
   }
@@ -189,8 +197,4 @@ export function mean(numbers) {
     partials.push(x);
   }
   return partials.reduce((total, x) => total + x, 0) / numbers.length;
-}
-
-function spread(numbers) {
-  return Math.max(...numbers) - Math.min(...numbers);
 }

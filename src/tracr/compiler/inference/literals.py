@@ -17,6 +17,7 @@ def add_literal(inference: Inference, node: Node, keys: int, queries: int, table
     """Record `node`, or a part of it, as the selector of a table."""
     facts = inference.facts[keys], inference.facts[queries]
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
+        inference.unmasked[node.id] = table
         table = np.ones_like(table)
     first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
     found = inference.widths.get(first)

@@ -36,6 +36,7 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
     domains = inference.listed(keys, expr), inference.listed(queries, expr)
     blocks = split_comparison(inference, expr.predicate, keys, queries)
     if blocks:
+        inference.bypassed.update({keys: node.label, queries: node.label})
         _add_blocks(inference, node, blocks)
         return
     facts = inference.facts[keys], inference.facts[queries]

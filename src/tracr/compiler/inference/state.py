@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.domains import Codes, Domain, Finite, Interval
 from tracr.compiler.inference.facts import JOINT_CELLS, Facts, Groups, Pairs, Shape, feasible_pairs
@@ -57,6 +58,8 @@ class Inference:
         self.facts: dict[int, Facts] = {}
         self.canon: dict[int, int] = {}  # the first node that computes the same
         self.same: dict[int, int] = {}  # the node it may be shared with
+        self.unmasked: dict[int, NDArray[np.int8]] = {}  # of selectors that the causal mask makes: their own tables
+        self.bypassed: dict[int, str] = {}  # s-ops whose parts a selector compares, and that selector
         self.means: dict[object, Means] = {}  # by what is averaged, and how many of it
         self._decoded: dict[int, int] = {}
         self._numbering: dict[object, int] = {}

@@ -141,6 +141,7 @@ def typed_json(typed: Typed) -> dict[str, Any]:
     stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
     return {
         **({"stored": stored} if chosen != Stored() else {}),
+        **({"shared": [list(map(encode_value, pair)) for pair in typed.shared.items()]} if typed.shared else {}),
         "lengths": list(typed.lengths),
         "outputs": [[encode_value(name), output] for name, output in typed.outputs],
         "sops": [_sop_json(node) for node in typed.sops.values()],
@@ -216,7 +217,7 @@ def _number(number: float) -> float:
 
 def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Typed:
     """The program `typed_json` and `typed_tables` wrote."""
-    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional=("stored",))
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional=("stored", "shared"))
     left = dict(tables)
     sops: dict[int, SOpNode] = {}
     selectors: dict[int, Selector] = {}
@@ -236,7 +237,10 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
     longest = high.integer(1, options.max_seq_len)
     warnings = [Diagnostic(*(part.text() for part in place.items(count=3))) for place in given["warnings"].items()]
     outputs = _read_outputs(given["outputs"])
-    typed = Typed(options, sops, selectors, outputs, (low.integer(1, longest), longest), tuple(warnings))
+    pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
+    shared = {label.text(): first.text() for label, first in pairs}
+    lengths = low.integer(1, longest), longest
+    typed = Typed(options, sops, selectors, outputs, lengths, tuple(warnings), shared=shared)
     _check(typed, given["sops"])
     return replace(typed, stored=_read_stored(given["stored"], typed)) if "stored" in given else typed
 

@@ -22,6 +22,7 @@ from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
 from tracr.model.interventions import folded, locations
 from tracr.model.parameters import LayerParameters
+from tracr.model.program_variables import behind_simpler_selectors
 from tracr.model.saving.program_json import NAMES
 from tracr.rasp.values import Value, is_number, value_text
 from tracr.viz.explorer.listing import listing
@@ -43,6 +44,8 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
     values, options, typed, labelled = _Values(), model.options, model.typed, model.labelled
     groups = _groups(model)
     circuit, without = _Circuit(model, groups), folded(model.construction)
+    compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
+    absorbed = {**compared, **model.circuit.typed.absorbed}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -64,7 +67,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "op": _op_json(node.op, values),
                 "domain": _domain_json(node.domain, values),
                 "encoding": node.encoding.value,
-                "absorbed": model.circuit.typed.absorbed.get(node.label),
+                "absorbed": absorbed.get(node.label),
                 "folded": list(without[node.label].made_of) if node.label in without else None,
             }
             for node in typed.sops.values()

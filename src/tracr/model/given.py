@@ -1,0 +1,102 @@
+"""Reading `run(set={variable: values})`: shapes, kinds and values are checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Domain, Finite
+from tracr.compiler.trace import Graph
+from tracr.errors import InputError
+from tracr.rasp.expressions import RASPExpr
+from tracr.rasp.values import Value, is_number, short_repr
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["check_values", "given_codes", "given_rows"]
+
+EXAMPLE = 'such as set={"is_a": [True, False]}'
+
+
+def given_rows(
+    model: CompiledModel, changes: object, lengths: Sequence[tuple[int, int]], single: bool
+) -> dict[str, list[list[Value]]]:
+    """The values of each variable, a row for each input; `lengths` are those of the inputs without and with PAD.
+
+    Values for PAD are left out.
+    """
+    if not isinstance(changes, Mapping):
+        raise InputError(f"set must map variables to values, not {short_repr(changes)}", hint=EXAMPLE)
+    found = {}
+    for key, values in changes.items():
+        label = _label(model, key)
+        rows = [values] if single else _listed(label, values, "a list of values for each input")
+        if len(rows) != len(lengths):
+            raise InputError(
+                f"{label} has values for {len(rows)} inputs, there are {len(lengths)}",
+                hint="give a list of values for each input",
+            )
+        found[label] = [_row(label, row, *both) for row, both in zip(rows, lengths, strict=True)]
+    return found
+
+
+def _label(model: CompiledModel, key: object) -> str:
+    if isinstance(key, str):
+        return key
+    hint = EXAMPLE
+    if isinstance(key, RASPExpr):
+        nodes = model.graph.nodes if isinstance(model.graph, Graph) else ()
+        labels = [node.label for node in nodes if node.expr is key]
+        hint = f"write its label, {(labels or [key.name])[0]!r}"
+    raise InputError(f"a variable is named by its label, a string, not by {short_repr(key)}", hint=hint)
+
+
+def _listed(label: str, values: Any, wanted: str) -> list[Any]:
+    """A sequence as a list: arrays and tensors of any framework too."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if isinstance(values, list | tuple | str):
+        return list(values)
+    raise InputError(f"{label} needs {wanted}, not {short_repr(values)}", hint=EXAMPLE)
+
+
+def _row(label: str, values: Any, tokens: int, padded: int) -> list[Value]:
+    row = _listed(label, values, "a list of values, one for every token")
+    if len(row) not in (tokens, padded):
+        raise InputError(
+            f"{label} needs a value for every token: {tokens} of them, not {len(row)}",
+            hint="where nothing is to change, give the value that it has",
+        )
+    return [value.tolist() if hasattr(value, "tolist") else value for value in row[:tokens]]
+
+
+def check_values(label: str, domain: Domain, rows: Sequence[Sequence[Value]]) -> None:
+    """Refuse values that a variable does not have."""
+    for value in (value for row in rows for value in row):
+        try:
+            known = value in domain.index if isinstance(domain, Finite) else domain.holds(_number(value))
+        except TypeError:  # not hashable
+            known = False
+        if not known:
+            raise InputError(f"{label} cannot be {short_repr(value)}", hint=f"its values are {domain}")
+
+
+def given_codes(domain: Domain, rows: Sequence[Sequence[Value]]) -> NDArray[Any]:
+    """Codes (numbers for an interval, NaN for `None`) [input, position] of values that were checked; 0 at PAD."""
+    shape = len(rows), max(map(len, rows), default=0)
+    codes = np.zeros(shape, dtype=np.int32 if isinstance(domain, Finite) else np.float64)
+    for number, row in enumerate(rows):
+        code = domain.index.__getitem__ if isinstance(domain, Finite) else _number
+        codes[number, : len(row)] = list(map(code, row))
+    return codes
+
+
+def _number(value: Value) -> NDArray[np.float64]:
+    """A value as a number: NaN for `None`, infinite for what is none."""
+    if value is None:
+        return np.array(np.nan)
+    return np.array(float(value) if is_number(value) else np.inf)

@@ -1,0 +1,221 @@
+"""Which of the program's variables a model keeps, where, and why it does not keep the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from tracr.compiler.trace import Graph, Node
+from tracr.compiler.typed import Attention, IndicesOp, TokensOp
+from tracr.errors import UnknownName
+from tracr.model.interventions import folded, locations
+from tracr.model.saving.saved_graph import SavedGraph
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["APART", "ProgramVariable", "Variables", "behind_simpler_selectors", "variables_of"]
+
+State = Literal["kept", "folded", "shared", "absorbed", "bypassed", "dropped"]
+SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "SelectorNot")
+APART = 'compile with passes={"share": False}, or at level 0'
+UNOPTIMISED = 'compile with passes={"simplify": False, "fuse": False, "sums": False}, or at level 1'
+UNPRUNED = 'compile with passes={"prune": False, "constants": False}, or at level 0'
+UNFACTORED = 'compile with passes={"factor": False}, or at level 1'
+BYPASSED = "set the variables that it is computed from"
+RECOMPILE = "compile the program again: a saved model has no tables of selectors as they were written"
+
+
+@dataclass(frozen=True)
+class ProgramVariable:
+    """A variable of the program, and what became of it in the model.
+
+    `state` is one of
+
+    - "kept": it has dimensions of its own;
+    - "folded": it has none, its readers read what it is made of;
+    - "shared": it is computed once with `instead`, which has the dimensions;
+    - "absorbed": the optimiser made it part of others;
+    - "bypassed": some reader reads what it is made of, not it;
+    - "dropped": nothing reads it, or it is a constant that became a bias.
+
+    `hook` is the activation in which it is written, "" if it has no dimensions. `reason` says why it is not kept, and
+    `hint` what to do where it is not `settable`. `stands_for` are the variables that it is computed once with.
+    """
+
+    label: str
+    state: State
+    settable: bool
+    hook: str = ""
+    reason: str = ""
+    hint: str = field(default="", repr=False)
+    instead: str = ""
+    stands_for: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" in {self.hook}" if self.hook else ""
+        also = f", also stands for {', '.join(self.stands_for)}" if self.stands_for else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"{self.label}: {self.state}{where}{also}{why}" + ("" if self.settable else "; cannot be set")
+
+
+class Variables(Mapping[str, ProgramVariable]):
+    """Every variable of a program by its label."""
+
+    def __init__(self, found: Mapping[str, ProgramVariable]) -> None:
+        self._found = dict(found)
+
+    def __getitem__(self, label: str) -> ProgramVariable:
+        try:
+            return self._found[label]
+        except (KeyError, TypeError):  # what is not hashable is no label
+            names = ", ".join(self._found) or "none"
+            raise UnknownName(f"the program has no variable {label!r}", hint=f"it has {names}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"Variables({len(self)}, {len(self.missing)} of them not kept)"
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The variables that the model does not keep, each with the reason."""
+        return {label: one.reason for label, one in self.items() if one.reason}
+
+    @property
+    def settable(self) -> tuple[str, ...]:
+        """The variables that `run(set=...)` can set."""
+        return tuple(label for label, one in self.items() if one.settable)
+
+    def show(self) -> str:
+        """A line for each variable."""
+        return "\n".join(map(str, self.values()))
+
+    def __str__(self) -> str:
+        return self.show()
+
+
+def variables_of(model: CompiledModel) -> Variables:
+    """What became of every s-op of the program, and of those that the compiler added."""
+    graph = model.graph
+    traced = [graph.nodes[number].label for number in range(len(graph.nodes)) if not _is_selector(graph, number)]
+    labels = dict.fromkeys([*traced, *(node.label for node in model.typed.sops.values())])
+    listing = _Listing(model)
+    return Variables({label: listing.variable(label) for label in labels})
+
+
+class _Listing:
+    def __init__(self, model: CompiledModel) -> None:
+        self.model, self.shared = model, model.typed.shared
+        self.nodes = {node.label: node for node in model.typed.sops.values()}
+        self.absorbed = model.circuit.typed.absorbed
+        self.bypassed = _bypassed(model)
+        self.known, self.folded = locations(model.construction), folded(model.construction)
+
+    def variable(self, label: str) -> ProgramVariable:
+        """What became of one."""
+        first = self.shared.get(label)
+        if first in self.nodes and label not in self.nodes:
+            settable = self._state(first)[1]
+            reason = f"it is computed once with {first}, which stands for both"
+            return ProgramVariable(label, "shared", settable, "", reason, APART, first)
+        state, settable, reason, hint = self._state(label)
+        hook = self.known[label].hook if label in self.known else ""
+        also = tuple(other for other, own in self.shared.items() if own == label)
+        return ProgramVariable(label, state, settable, hook, reason, hint, stands_for=also)
+
+    def _state(self, label: str) -> tuple[State, bool, str, str]:
+        """What became of one that is computed by itself, whether it can be set, why it is not kept, and a hint."""
+        if label in self.bypassed:
+            return "bypassed", False, *self.bypassed[label]
+        if label in self.absorbed:
+            return "absorbed", False, f"the optimiser made it {self.absorbed[label]}", UNOPTIMISED
+        if label in self.known:
+            return "kept", True, "", ""
+        if label in self.folded:
+            obstacle, hint = self.folded[label].obstacle(self.model.construction)
+            made_of = ", ".join(self.folded[label].made_of) or "a constant"
+            return "folded", not obstacle, obstacle or f"its readers read it from {made_of}", hint
+        node = self.nodes.get(label)
+        if node is not None and node.domain.size == 1:
+            return "dropped", False, "it is a constant, which its readers have as a bias", UNPRUNED
+        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on("factor"):
+            return "dropped", False, "the embedding writes only functions of it, or nothing reads it", UNFACTORED
+        return "dropped", False, "nothing reads it", UNPRUNED
+
+
+def _is_selector(graph: Graph | SavedGraph, number: int) -> bool:
+    node = graph.nodes[number]
+    return (type(node.expr).__name__ if isinstance(node, Node) else node.kind) in SELECTORS
+
+
+def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
+    """S-ops that selectors do not follow if they are set: why, and a hint.
+
+    A program that was compiled here is also there as it was written, which tells whether an intervention is followed.
+    Of a loaded one the graph tells which selectors were made simpler; what these depend on cannot be set then, but for
+    the tokens: with others it is another input.
+    """
+    typed = model.typed
+    if typed.written is not None:
+        return {
+            typed.shared.get(label, label): (f"{selector} compares what it is computed from", BYPASSED)
+            for label, selector in typed.bypassed.items()
+        }
+    return {
+        label: (f"the selector of {reader} was made simpler by what holds on every input", RECOMPILE)
+        for label, reader in behind_simpler_selectors(model).items()
+    }
+
+
+def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
+    """The variables, tokens aside, that attention whose selector is not as it was written depends on; one reader."""
+    typed, nodes, found = model.typed, model.graph.nodes, dict[str, str]()
+    tokens = {node.label for node in typed.sops.values() if isinstance(node.op, TokensOp)}
+    for node in typed.sops.values():
+        if isinstance(node.op, Attention) and node.id < len(nodes) and _simplified(model, node.id, node.op):
+            written = {nodes[number].label for number in _below(node.id, lambda number: nodes[number].children)}
+            read = _below(node.id, lambda number: typed.children(typed.sops[number]))
+            behind = {typed.shared.get(label, label) for label in written} | {typed.sops[one].label for one in read}
+            found.update(dict.fromkeys(sorted(behind - tokens), node.label))
+    return found
+
+
+def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
+    """Whether a selector compares other s-ops than its expression, or is what a causal query sees anyway."""
+    typed, graph = model.typed, model.graph
+    ids = {node.label: node.id for node in typed.sops.values()}
+
+    def first(one: int) -> int | None:
+        label = graph.nodes[one].label
+        return ids.get(typed.shared.get(label, label))
+
+    written: set[tuple[int | None, int | None]] = set()
+    stack = [graph.nodes[number].children[0]]
+    while stack:
+        one = stack.pop()
+        keys_queries = graph.nodes[one].children
+        if all(_is_selector(graph, child) for child in keys_queries):
+            stack.extend(keys_queries)
+        else:
+            written.add((first(keys_queries[0]), first(keys_queries[1])))
+    literals = typed.literals(op.selector)
+    masked = typed.options.causal and any(literal.table.all() for literal in literals)
+    return masked or {(literal.keys, literal.queries) for literal in literals} != written
+
+
+def _below(start: int, children: Callable[[int], Sequence[int]]) -> set[int]:
+    """All that a node depends on."""
+    found: set[int] = set()
+    stack = list(children(start))
+    while stack:
+        number = stack.pop()
+        if number not in found:
+            found.add(number)
+            stack.extend(children(number))
+    return found

@@ -1,0 +1,145 @@
+"""What a program computes with variables replaced: refused where the model does not compute the same.
+
+The weights compute the program on what inputs lead to. Given values may lead elsewhere, and then three programs may
+differ: the one as it was written, the tabulated one (equal s-ops are one, selectors are made simpler by what holds on
+every input) and what the optimiser made of that. All are run on the given values, before the model is. An intervention
+is refused where one of them has no answer, or the first two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import ROUNDING, Finite
+from tracr.compiler.replaced import evaluate_replaced, only_added_up, trouble_in, with_intervals
+from tracr.compiler.typed import Typed
+from tracr.compiler.vectorised import Batch, Evaluation
+from tracr.errors import InputError
+from tracr.model.given import check_values, given_codes
+from tracr.model.program_variables import APART
+from tracr.rasp.values import Value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Replacement", "replace_variables"]
+
+Rows = Mapping[str, list[list[Value]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement:
+    """The codes (numbers, if an interval) [input, position] of the given s-ops, and what the program makes of them.
+
+    In `typed` numbers that are only added up are intervals.
+    """
+
+    labels: tuple[str, ...]
+    typed: Typed
+    given: dict[int, NDArray[Any]]
+    expected: Evaluation
+
+
+def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequence[Value]]) -> Replacement:
+    """Values for variables, an input a row, and what the program computes with them."""
+    kept = _kept(model, rows)
+    batch = Batch.of(inputs, model.options.vocab)
+    written = model.typed.written
+    numbers = only_added_up(model.typed, model.circuit.typed, written or model.typed)
+    typed, optimised = (with_intervals(program, numbers) for program in (model.typed, model.circuit.typed))
+    given = _given(typed, {kept[label]: values for label, values in rows.items()})
+    _evaluated(optimised, batch, given, rows)
+    found = Replacement(tuple(rows), typed, given, _evaluated(typed, batch, given, rows))
+    if written is None:  # nothing tells whether it makes a difference
+        _check_complete(model, rows)
+    else:
+        written = with_intervals(written, numbers)
+        _check_same(model, rows, found.expected, _evaluated(written, batch, _given(written, rows), rows))
+    return found
+
+
+def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
+    """For each variable the one to set, itself or what it is shared with; refused are those that cannot be set."""
+    found: dict[str, str] = {}
+    domains = {node.label: node.domain for node in model.typed.sops.values()}
+    for label, values in rows.items():
+        if label not in model.variables:
+            names = ", ".join(model.variables.settable) or "none"
+            raise InputError(f"the program has no variable {label!r} that could be set", hint=f"there are {names}")
+        one = model.variables[label]
+        if not one.settable:
+            first = model.variables[one.instead] if one.instead else one
+            raise InputError(f"{label} cannot be set: {one.reason}", hint=first.hint)
+        found[label] = one.instead or label
+        check_values(label, domains[found[label]], values)
+        for other, kept in found.items():
+            if kept == found[label] and rows[other] != values:
+                raise InputError(
+                    f"{label} and {other} cannot have different values: they are computed once", hint=APART
+                )
+    return found
+
+
+def _given(typed: Typed, rows: Rows) -> dict[int, NDArray[Any]]:
+    nodes = {node.label: node for node in typed.sops.values()}
+    return {nodes[label].id: given_codes(nodes[label].domain, values) for label, values in rows.items()}
+
+
+def _evaluated(typed: Typed, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:
+    evaluation = evaluate_replaced(typed, batch, given)
+    trouble = trouble_in(evaluation, given)
+    if trouble is not None:
+        where = f"position {trouble.position}" + (f" of input {trouble.row}" if len(batch.codes) > 1 else "")
+        raise InputError(
+            f"with {', '.join(rows)} set so, {trouble.node.label} {trouble.why} (at {where}): the model has no answer",
+            hint=f"set values that occur together on some input, or set {trouble.node.label} as well",
+        )
+    return evaluation
+
+
+def _check_complete(model: CompiledModel, rows: Rows) -> None:
+    """Refuse to set one of several variables that are computed once."""
+    for label in rows:
+        first = model.variables[label].instead or label
+        others = [other for other in (first, *model.variables[first].stands_for) if other not in rows]
+        if others:
+            names = ", ".join(others)
+            raise InputError(
+                f"{label} cannot be set alone: it is computed once with {names}, which would change too",
+                hint=f"set {names} to the same values, or {APART}",
+            )
+
+
+def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
+    """Refuse if the outputs differ, naming the first s-op that does and why."""
+    differing = [number for number, other in _pairs(tabulated, written) if not _same(tabulated, number, written, other)]
+    outputs = {number for _, number in tabulated.typed.outputs}
+    if outputs.isdisjoint(differing):
+        return
+    _check_complete(model, rows)
+    node = tabulated.typed.sops[differing[0]]
+    raise InputError(
+        f"with {', '.join(rows)} set so, {node.label} would not be what the program computes: what it compares was "
+        "made simpler by what holds on every input, but not for these values",
+        hint=f"set values that occur together on some input, or set {node.label} as well",
+    )
+
+
+def _pairs(tabulated: Evaluation, written: Evaluation) -> list[tuple[int, int]]:
+    """The s-ops that both evaluations have, in order."""
+    own = {node.label: node.id for node in written.typed.sops.values()}
+    return [(node.id, own[node.label]) for node in tabulated.typed.sops.values() if node.label in own]
+
+
+def _same(tabulated: Evaluation, number: int, written: Evaluation, other: int) -> bool:
+    shape, valid = tabulated.batch.codes.shape, tabulated.batch.valid
+    first = np.broadcast_to(tabulated.codes[number], shape)[valid]
+    second = np.broadcast_to(written.codes[other], shape)[valid]
+    if isinstance(tabulated.typed.sops[number].domain, Finite):
+        return bool((first == second).all())
+    return bool(np.allclose(first, second, rtol=ROUNDING, atol=ROUNDING, equal_nan=True))
