@@ -2,6 +2,7 @@
 
 For how many labels of the residual stream is there a dimension that follows it (a correlation of at least 0.9 over all
 inputs)? For all of them in the compiled model, for none once it is rotated; along their directions all are there still.
+This program mixes well; one that reads shares of attention again keeps a few dimensions (docs/variants.md).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import numpy as np
 
 import tracr
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 
 LONGEST = 4
 
@@ -28,7 +29,7 @@ def main() -> None:
     """Compare a compiled model with variants of it."""
     inputs = [list(xs) for n in range(1, LONGEST + 1) for xs in itertools.product("abc", repeat=n)]
     longest = [xs for xs in inputs if len(xs) == LONGEST]
-    model = tracr.compile(programs.make_hist2(), "abc", LONGEST)
+    model = tracr.compile(programs.make_frac_prevs(rasp.tokens == "a"), "abc", LONGEST)
     hook = f"blocks.{model.n_layers - 1}.hook_resid_post"
     truth = model.run(longest)[hook][:, 1:].reshape(-1, model.d_model)
     varying = truth.std(axis=0) > 1e-3

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tracr.compiler.budget import as_bytes
 from tracr.compiler.options import Options, as_vocabulary
 from tracr.compiler.passes import PASSES, Switches
 from tracr.compiler.pipeline import compile_program
@@ -115,6 +116,7 @@ def compile(
     gap: float = 256.0,
     passes: Switches = None,
     solve_seconds: float = 10.0,
+    max_memory: int | str = "2GB",
     verify: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
@@ -140,6 +142,8 @@ def compile(
             instead of the level's. `tracr.PASSES` says what each does.
         solve_seconds: how long the solver may look for the best schedule, with passes={"solve": True}: about seconds,
             but counted in its steps, so that the result is the same on every machine.
+        max_memory: the memory that compiling may take, by its own estimate, in bytes or as "2GB"; about 256 MB more go
+            to Python, numpy and tables of a fixed size. What would need more is refused before it is made.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
     """
     if isinstance(program, Mapping):
@@ -152,7 +156,7 @@ def compile(
     if not outputs:
         raise ExpressionError("there is no program to compile", hint="pass an s-op, or a list or dict of s-ops")
     options = Options(
-        as_vocabulary(vocab),
+        as_vocabulary(vocab, max_memory),
         max_seq_len,
         causal,
         level,
@@ -165,6 +169,7 @@ def compile(
         gap,
         passes,
         solve_seconds,
+        max_memory=as_bytes(max_memory),
     )
     model = compile_program(outputs, options)
     if verify:

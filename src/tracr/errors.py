@@ -65,6 +65,11 @@ class Diagnostic:
         origin = getattr(culprit, "origin", "")
         return Diagnostic(text, what, hint, origin, getattr(origin, "excerpt", ""))
 
+    @property
+    def sentence(self) -> str:
+        """What was found, and in which expression; the same wherever it was written."""
+        return f"{self.expression}: {self.what}" if self.expression else self.what
+
     def __str__(self) -> str:
         if self.excerpt:
             text = f"{self.origin}: {self.what}\n{self.excerpt}"

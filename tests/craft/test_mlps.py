@@ -125,7 +125,7 @@ def test_a_rough_code_is_cleaned_by_a_lookup() -> None:
     """Coordinates off by up to a quarter come out exactly 0 and, but for rounding, 1."""
     code = Variable("c", Encoding.CATEGORICAL, ("a", "b", "c"))
     rough = (np.eye(3) + np.array([[0.2, -0.2, 0.1], [0.1, -0.2, 0.2], [-0.2, 0.2, 0.2]])).astype(np.float32)
-    units = look_up(read_code(code), np.eye(3), Noise(error=0.2, cold=0.2), merge=False)
+    units = look_up(read_code(code).then, np.eye(3), Noise(error=0.2, cold=0.2), merge=False)
     out = run(units, {code: rough})
     assert (out[~np.eye(3, dtype=bool)] == 0).all()
     assert np.diagonal(out) == pytest.approx([1, 1, 1], abs=1e-6)

@@ -113,7 +113,8 @@ def test_any_weights(seed: int, causal: bool) -> None:
 def test_calls_do_not_depend_on_those_before(name: str) -> None:
     """What a pass keeps for the next (memory, what a head attends to) is for inputs that ask the same only."""
     example = EXAMPLES[name]
-    model, fresh = (tracr.compile(example.program, example.vocab, 9) for _ in range(2))
+    program = example.made_for(example.vocab, 9).program
+    model, fresh = (tracr.compile(program, example.vocab, 9) for _ in range(2))
     rng = random.Random(0)
     for _ in range(200):
         count, length = rng.choice([1, 1, 1, 3, 9]), rng.choice([9, 9, 9, 1, 4])

@@ -306,6 +306,14 @@ def sign(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def test_max_memory_is_saved_where_it_is_not_the_default(tmp_path: Path) -> None:
+    """So files from before there was such an option load, and others bring theirs."""
+    for memory, written in (("2GB", None), ("1GB", 2**30)):
+        example("reverse", max_memory=memory).save(tmp_path / memory)
+        assert json.loads((tmp_path / memory / "model.json").read_text())["options"].get("max_memory") == written
+        assert tracr.load(tmp_path / memory).options.max_memory == (written or 2**31)
+
+
 def refused(folder: Path, match: str = ".") -> str:
     with pytest.raises(FormatError, match=match) as caught:
         tracr.load(folder)
@@ -410,7 +418,7 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("extra", 1, "unknown 'extra'"),
         ("options", ..., "lacks 'options'"),
         ("options", [], "not a JSON object"),
-        ("options.max_seq_len", 10**12, "rows"),
+        ("options.max_seq_len", 10**12, "positions.*memory"),
         ("options.max_seq_len", 0, "rows|positive"),
         ("options.max_seq_len", True, "not an integer"),
         ("options.level", 7, "level"),

@@ -24,6 +24,7 @@ from tracr.rasp.rasp import (
     SequenceMap,
     SOp,
 )
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.traversal import topological
 
 EVERYTHING = Select(1, 1, Comparison.EQ)
@@ -179,7 +180,7 @@ def test_one_selected_gives_that_very_value() -> None:
 @given(st.lists(numbers, min_size=2, max_size=9))
 def test_several_numbers_give_their_exact_mean(xs: list[float]) -> None:
     """ints, floats and bools average to the correctly rounded exact mean, a float."""
-    mean = float(sum(map(Fraction, xs), Fraction(0)) / len(xs))
+    mean = float(sum(map(fraction_of, xs), Fraction(0)) / len(xs))
     result = Aggregate(EVERYTHING, rasp.tokens)(xs)
     assert result == [mean] * len(xs)
     assert all(isinstance(value, float) for value in result)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import as_value, exact_mean, is_number, sort_values
 
 numbers = st.integers(-(2**24), 2**24) | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
@@ -90,7 +91,7 @@ def test_numbers_are_int_float_and_bool() -> None:
 @given(st.lists(numbers, min_size=1, max_size=12))
 def test_the_mean_is_the_correctly_rounded_exact_mean(values: list[float]) -> None:
     """Rounding happens once, at the end, from the exact rational mean."""
-    exact = sum(map(Fraction, values), Fraction(0)) / len(values)
+    exact = sum(map(fraction_of, values), Fraction(0)) / len(values)
     assert exact_mean(values) == float(exact)
     assert isinstance(exact_mean(values), float)
 

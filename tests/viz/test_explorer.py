@@ -130,11 +130,12 @@ def test_variants_have_pages(level: int) -> None:
     example = EXAMPLES["reverse"]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
     plain = data_of(model.explore("abc").html)
-    for variant in (model.rotated(), model.with_noise(0.001)):
+    noisy = model.with_noise(0.001)
+    for variant in (model.rotated(), noisy):
         data = data_of(variant.explore("abc").html)
         assert (data["components"], data["edges"]) == (plain["components"], plain["edges"])
-        assert data["weights"] != plain["weights"]
         assert data["weights"]["W_E"]["shape"] == plain["weights"]["W_E"]["shape"]
+        assert (data["weights"] != plain["weights"]) == (variant is noisy)  # along its directions a rotation is exact
 
 
 def test_weights_are_stored_sparse() -> None:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.compiler.budget import WEIGHT, Budget
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer
 from tracr.compiler.size import count_parameters, layer_sizes
+from tracr.craft.bos import cancelling_at_bos
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Array, Variable
 from tracr.errors import LimitError
@@ -59,15 +61,18 @@ def check_budget(construction: Construction, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
     counts = count_parameters(construction.schedule, construction.width)
     total = sum(counts.values())
+    what = f"the model would have about {total:,} parameters in {construction.width:,} dimensions"
+    what += f" and {len(construction.layers)} layers"
     if total > options.max_parameters:
         largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
         parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
         raise LimitError(
-            f"the model would have about {total:,} parameters ({total * 12 / 2**30:.1f} GiB while compiling) in "
-            f"{construction.width:,} dimensions and {len(construction.layers)} layers; the largest: {parts}",
+            f"{what}; the largest: {parts}",
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
+    circuit = construction.schedule.circuit
+    Budget(options.max_memory, circuit.typed.nbytes + circuit.nbytes).need(WEIGHT * total, what)
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:
@@ -127,7 +132,7 @@ class _Assembler:
         for number, head in enumerate(layer.heads):
             self.read(head.query, w_q[number], b_q[number])
             self.read(head.key, w_k[number], b_k[number])
-            self.read(head.value, w_v[number], b_v[number])
+            self.read(cancelling_at_bos(head.value), w_v[number], b_v[number])
             self.put(w_o[number, : head.value.width], head.writes)
         w_in, b_in, w_out = np.zeros((self.width, d_mlp)), np.zeros(d_mlp), np.zeros((d_mlp, self.width))
         start = 0

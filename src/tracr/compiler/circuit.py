@@ -57,6 +57,15 @@ class Circuit:
             found.append(linear)
         return tuple(found)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the matrices take; those that several components have count once."""
+        maps = {id(linear): linear for component in self.components for linear in component.maps}
+        written = (matrix for component in self.components for _, matrix in component.writes)
+        embedded = (rows for one in self.embedded for rows in (one.by_token, one.by_position) if rows is not None)
+        read = sum(linear.nbytes for linear in (*maps.values(), *self.folded.values()))
+        return read + sum(matrix.nbytes for matrix in (*written, *embedded))
+
     def kept(self, variable: Variable) -> Sequence[int]:
         """The directions of a variable that are part of the model."""
         if self.read is None:

@@ -1,7 +1,8 @@
 """What values an s-op can take: a finite set, or an interval of numbers.
 
 Sets are supersets of what occurs. Equal values (`1`, `1.0`, `True`) are one value with one code; `twins` remembers
-the other representatives that can occur, so that a function which tells them apart is found out.
+the other representatives that can occur, so that a function which tells them apart is found out. Where that is assumed
+(`pipeline.py`), numbers that differ by rounding only are one value with twins, too.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import Value, is_number, sort_values
 
-__all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
+__all__ = ["ROUNDING", "TWINS", "Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
+TWINS = 2.0**-44  # numbers this close, times the largest of their kind, differ by rounding only
 BULK = 200  # values for which an array of objects is worth making
 ROUNDING = 1e-9  # relative: what differs by less is the same number
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
@@ -36,8 +39,9 @@ class Finite:
 
     @cached_property
     def index(self) -> dict[Value, int]:
-        """From value to code."""
-        return {value: code for code, value in enumerate(self.values)}
+        """From value to code; from twins, too."""
+        twins = {twin: code for code, others in self.twins.items() for twin in others}
+        return twins | {value: code for code, value in enumerate(self.values)}
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -169,13 +173,22 @@ class Interval:
 Domain = Finite | Interval
 
 
-def finite(representatives: Iterable[Value], *, ordered: bool = False) -> Finite:
+def finite(representatives: Iterable[Value], *, ordered: bool = False, near: float = 0.0) -> Finite:
     """The set of these values, sorted unless already `ordered`; equal ones become twins.
+
+    So do numbers that are as `near` each other, times the largest; the simplest of them is the value.
 
     >>> domain = finite([2, 1, True, 1.0])
     >>> domain.values, domain.representatives(0)
     ((1, 2), (1, True, 1.0))
+    >>> finite([1.4700000000000002, 1.47, 2], near=TWINS).representatives(0)
+    (1.47, 1.4700000000000002)
     """
+    domain = _equal_as_one(representatives, ordered=ordered)
+    return _near_as_one(domain, near) if near else domain
+
+
+def _equal_as_one(representatives: Iterable[Value], *, ordered: bool) -> Finite:
     listed = list(representatives)
     distinct = dict.fromkeys(listed)
     values: Sequence[Value] = list(distinct) if ordered else sort_values(distinct)
@@ -191,6 +204,25 @@ def finite(representatives: Iterable[Value], *, ordered: bool = False) -> Finite
     twins = {code: tuple(groups[value][1:]) for code, value in enumerate(values) if value in groups}
     twins = {code: others for code, others in twins.items() if others}
     return Finite(tuple(values), MappingProxyType(twins))
+
+
+def _near_as_one(domain: Finite, near: float) -> Finite:
+    """The domain with numbers next to each other that are near as one value."""
+    codes = domain.ascending[0]
+    numbers = domain.numbers[codes]
+    apart = np.diff(numbers) > near * float(np.abs(numbers).max(initial=0.0))
+    if apart.all():
+        return domain
+    twins = dict(domain.twins)
+    kept = set(range(len(domain)))
+    for group in np.split(codes, np.flatnonzero(apart) + 1):
+        first, *others = sorted(group.tolist(), key=lambda code: fraction_of(float(domain.numbers[code])).denominator)
+        for other in others:
+            twins[first] = (*twins.get(first, ()), *domain.representatives(other))
+            kept.discard(other)
+    place = {code: number for number, code in enumerate(sorted(kept))}
+    values = tuple(domain.values[code] for code in place)
+    return Finite(values, MappingProxyType({place[code]: twins[code] for code in sorted(kept) if code in twins}))
 
 
 def surely_same(kinds: Set[type], distinct: Collection[Value]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tracr.compiler.domains import Interval
 from tracr.compiler.matching import finds_by_number
+from tracr.compiler.options import Options
 from tracr.compiler.typed import Aggregation, Attention, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
@@ -85,8 +86,9 @@ def _nearly_equal(numbers: list[float]) -> bool:
     return any(0 < above - below < NEARLY_EQUAL * max(1.0, abs(above)) for below, above in neighbours)
 
 
-def check_one_hot(node: SOpNode, values: int, most: int) -> None:
+def check_one_hot(node: SOpNode, values: int, options: Options) -> None:
     """Refuse a one-hot code that is too large, before anything of that size is made."""
+    most = options.max_parameters
     if values**2 > most:
         raise LimitError(
             f"has {values:,} values, each a direction of the model: that alone is more than {values**2:,} parameters",

@@ -22,12 +22,12 @@ from tracr.rasp.expressions import Aggregate, ConstantSelector, ConstantSOp
 __all__ = ["infer"]
 
 
-def infer(graph: Graph, options: Options) -> Typed:
-    """Domains and tables for everything in the graph."""
+def infer(graph: Graph, options: Options, near: float = 0.0) -> Typed:
+    """Domains and tables for everything in the graph; numbers as `near` each other are taken for one value."""
     lengths = accepted_lengths(graph, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
         options = replace(options, max_seq_len=lengths[1])
-    inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph))
+    inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph), near)
     for node in graph.nodes:
         infer_node(node.expr, inference, node)
     typed = Typed(
@@ -38,6 +38,7 @@ def infer(graph: Graph, options: Options) -> Typed:
         inference.lengths,
         tuple(inference.reporter.found),
         inference.same,
+        assumptions=tuple(inference.reporter.assumed),
         bypassed={inference.sops[number].label: selector for number, selector in inference.bypassed.items()},
     )
     return replace(typed, written=as_written(graph, inference, typed))

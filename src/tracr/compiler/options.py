@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from contextlib import suppress
 from dataclasses import dataclass
 
+from tracr.compiler.budget import DEFAULT, VALUE, Budget, as_bytes
 from tracr.compiler.passes import Switches, enabled
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, VocabularyError
@@ -18,16 +21,24 @@ LEVELS = (0, 1, 2)
 MOST_ASTRAY = 0.05  # attention that a small gap may leak; how much does no harm, each construction decides
 
 
-def as_vocabulary(vocab: Iterable[Value]) -> tuple[Value, ...]:
+def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple[Value, ...]:
     """The distinct tokens: a list keeps its order, a set is sorted, a string is its characters.
+
+    Of a vocabulary that does not fit into the memory, or never ends, not all tokens are taken.
 
     >>> as_vocabulary({"b", "a"}), as_vocabulary("abca")
     (('a', 'b'), ('a', 'b', 'c'))
     """
-    if isinstance(vocab, set | frozenset):
-        vocab = sort_values(vocab)
+    budget = Budget(as_bytes(max_memory))
+    with suppress(OverflowError):  # a range may be longer than `len` can say
+        size = len(vocab) if isinstance(vocab, Sized) else 0
+        budget.need(VALUE * size, f"a vocabulary of {size:,} tokens")
     try:
-        return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in vocab))
+        if isinstance(vocab, set | frozenset):
+            vocab = sort_values(vocab)
+        tokens = list(itertools.islice(vocab, budget.most // VALUE + 1))
+        budget.need(VALUE * len(tokens), f"a vocabulary of {len(tokens):,} tokens or more")
+        return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in tokens))
     except TypeError as error:
         raise VocabularyError(
             f"the vocabulary must be a string, a list or a set of hashable tokens, not {vocab!r}: {error}"
@@ -55,6 +66,7 @@ class Options:
     passes: Switches = None
     solve_seconds: float = 10.0
     output_first: bool = False
+    max_memory: int = DEFAULT
 
     def on(self, name: str) -> bool:
         """Whether a pass of the optimiser is on."""
@@ -68,6 +80,10 @@ class Options:
             if isinstance(number, bool) or not hasattr(number, "__index__") or operator.index(number) < 1:
                 raise CompileError(f"{name} must be a positive integer, not {number!r}")
             object.__setattr__(self, name, operator.index(number))
+        object.__setattr__(self, "max_memory", as_bytes(self.max_memory))
+        longest, tokens = self.max_seq_len, len(self.vocab)
+        listed = f"{tokens:,} tokens and {longest:,} positions (max_seq_len)"
+        Budget(self.max_memory).need(VALUE * (tokens + longest), listed)
         for name in ("causal", "strict", "output_first"):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name} must be True or False, not {getattr(self, name)!r}")

@@ -37,6 +37,7 @@ from functools import cached_property
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct, lay_out
+from tracr.compiler.domains import TWINS
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -56,6 +57,7 @@ from tracr.compiler.split import split
 from tracr.compiler.suggest import suggest_vocabulary
 from tracr.compiler.trace import Graph, Outputs, trace
 from tracr.compiler.translate import translate
+from tracr.compiler.translation.numbers import RoundingTwins
 from tracr.compiler.typed import Typed
 from tracr.errors import CompileError, FunctionError
 from tracr.model.compiled import CompiledModel
@@ -65,21 +67,34 @@ __all__ = ["compile_program", "compile_typed", "tabulated"]
 
 
 def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
-    """A transformer that computes the outputs."""
+    """A transformer that computes the outputs.
+
+    If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
+    as an assumption; with `strict` the program is refused.
+    """
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
+    try:
+        return _compiled(graph, options)
+    except RoundingTwins:
+        if options.strict:
+            raise
+    return _compiled(graph, options, near=TWINS)
+
+
+def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledModel:
     attempts = _Attempts()
     try:
-        typed = tabulated(graph, options, attempts)
+        typed = tabulated(graph, options, attempts, near)
     except FunctionError as error:
         suggest_vocabulary(error, graph, options)
         raise
     return compile_typed(graph, typed, attempts=attempts)
 
 
-def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None) -> Typed:
+def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Typed:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
-    inferred = infer(graph, options)
+    inferred = infer(graph, options, near)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
         typed = choose_encodings(drop_unused(share(inferred) if double else inferred))
@@ -139,24 +154,45 @@ class _Attempt:
         schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
         return size_of(schedule, layout.width)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the circuits take."""
+        return sum(part.nbytes for part in vars(self).values() if isinstance(part, Circuit))
+
+    def forget(self) -> None:
+        """Let the circuits go; who needs them again makes them again."""
+        for name in ("circuit", "reduced", "factored"):
+            vars(self).pop(name, None)
+
 
 class _Attempts:
-    """How large the models of programs are: what has been tried is not compiled again."""
+    """How large the models of programs are: what has been tried is not compiled again.
+
+    The circuits of what was tried take an eighth of the memory at most; beyond, only those of the last one are kept.
+    """
 
     def __init__(self) -> None:
         self._tried: dict[Typed, _Attempt] = {}
+        self._bytes = 0
 
     def __getitem__(self, typed: Typed) -> _Attempt:
         return self._tried.setdefault(typed, _Attempt(typed))
 
     def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
         """The size; `None` if the program is refused, or takes more layers than that."""
+        if self._bytes > typed.options.max_memory // 8:
+            for attempt in self._tried.values():
+                attempt.forget()
+            self._bytes = 0
+        own = self[typed]
         try:
-            if most_layers is not None and depth(self[typed].reduced) > most_layers:
+            if most_layers is not None and depth(own.reduced) > most_layers:
                 return None
-            return self[typed].size
+            return own.size
         except CompileError:
             return None
+        finally:
+            self._bytes += own.nbytes
 
 
 def compile_typed(

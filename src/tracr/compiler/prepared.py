@@ -6,7 +6,6 @@ Codes of what is not there (PAD, errors) are -1, and numpy's indices may be nega
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -32,6 +31,7 @@ from tracr.compiler.typed import (
     Typed,
     Width,
 )
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import is_number
 
 __all__ = ["Floats", "Prepared", "prepared", "snap"]
@@ -173,7 +173,7 @@ def _mean_table(typed: Typed, node: SOpNode, op: Aggregation) -> MeanTable | Non
         return None
     if source.maybe_none or not (op.default is None or is_number(op.default)):
         return None
-    fractions = [Fraction(number) for number in source.numbers.tolist()]
+    fractions = [fraction_of(number) for number in source.numbers.tolist()]
     scale = int(np.lcm.reduce([min(f.denominator, 2 * LARGEST_SCALE) for f in fractions], dtype=object))
     if scale > LARGEST_SCALE:
         return None

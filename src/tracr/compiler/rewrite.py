@@ -34,6 +34,7 @@ RULES: tuple[tuple[str, Callable[[Typed], Rewrites]], ...] = (
     ("sums", sums),
 )
 MOST_TRIALS = 32
+MOST_TRIED = 2048  # s-ops, those of all trials together
 
 
 def rewritten(typed: Typed, size: Measure) -> Typed:
@@ -51,7 +52,7 @@ def _improved(typed: Typed, rewrites: Rewrites, size: Measure, before: Size | No
     best, smallest = typed, before
     kept: dict[int, Op | int] = {}
     single = [{number: rewrite} for number, rewrite in rewrites.items()] if len(rewrites) > 1 else []
-    for trial in [dict(rewrites), *single[:MOST_TRIALS]]:
+    for trial in [dict(rewrites), *single[: min(MOST_TRIALS, MOST_TRIED // len(typed.sops))]]:
         candidate = _applied(typed, {**kept, **trial})
         reached = size(candidate, smallest.layers if smallest else None)
         if _smaller(reached, smallest):

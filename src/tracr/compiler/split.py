@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracr.compiler.budget import COMPARED, Budget
 from tracr.compiler.passes import PASSES
 from tracr.compiler.plans import Reader, choose_plan
 from tracr.compiler.rewrite import Measure
@@ -44,9 +45,18 @@ def _narrower(typed: Typed) -> Iterator[int]:
         whole = choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1)
         if whole is None or whole.cost <= LEGIBLE:  # no two heads cost much less
             continue
+        if not _fits(typed, selector):
+            continue
         apart = choose_plan(typed.selectors, selector, reader, typed.options.max_seq_len, 1, split=True)
         if apart and apart.cost < PART * WORTH ** (len(apart.heads) - len(whole.heads)) * whole.cost:
             yield selector
+
+
+def _fits(typed: Typed, selector: int) -> bool:
+    """Whether there is memory for the matchings of a comparison, one for each bit, and for choosing among them."""
+    tables = [literal.table for literal in typed.literals(selector)]
+    cells = sum(table.size * (min(table.shape).bit_length() + COMPARED) for table in tables)
+    return Budget(typed.options.max_memory, typed.nbytes).fits(2 * cells)
 
 
 def _large(typed: Typed) -> Iterator[tuple[int, Reader]]:

@@ -25,6 +25,7 @@ __all__ = ["sums"]
 
 MOST_CELLS = 4096
 MOST_TERMS = 8
+MOST_NESTED = 16  # tables of tables of ... that are looked into
 WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
 
 
@@ -77,7 +78,7 @@ def _views(typed: Typed, op: PairLookup) -> Iterator[Composed]:
     ops: dict[int, Op] = {number: node.op for number, node in typed.sops.items()}
     own = tabulated(op)
     nested = [own] if own is not None else []
-    while nested:
+    while nested and len(nested) <= MOST_NESTED:
         pairs = [source for source in nested[-1].sources if isinstance(ops[source], PairLookup)]
         wider = compose(typed, nested[-1], ops, pairs, MOST_CELLS) if pairs else None
         if wider is None or len(wider.sources) > MOST_TERMS:

@@ -35,7 +35,7 @@ from tracr.compiler.typed import (
     Width,
     describe,
 )
-from tracr.craft.linear import linear_combination, read_code, read_number
+from tracr.craft.linear import linear_combination, read_code, read_number, read_through
 from tracr.craft.mlps import carry, look_up, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, OUTPUT_TOLERANCE, Noise
 from tracr.craft.variables import Array
@@ -121,7 +121,8 @@ def _(op: Width, translation: Translation, node: SOpNode) -> None:
 @_translate.register
 def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
     source, domain = translation.variables[op.inner], translation.typed.sops[op.inner].domain
-    assert isinstance(domain, Finite)
+    values = node.domain
+    assert isinstance(domain, Finite) and isinstance(values, Finite)
     if source.numerical:
         write_function(translation, node, read_number(source), domain, op.table)
         return
@@ -134,7 +135,11 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)
     else:
-        units = look_up(read_code(source), table, source.noise, merge=translation.on("kinks"))
+        merge = translation.on("kinks")
+        classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
+        what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
+        translation.need(len(op.table), classes, what, node, times=3)
+        units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge)
     translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.typed, node))
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compiler.budget import VALUE
 from tracr.compiler.domains import Codes, Domain, Finite
 from tracr.compiler.options import Options
 from tracr.errors import Diagnostic, InternalError
@@ -47,6 +48,7 @@ __all__ = [
     "Typed",
     "Width",
     "parts_of",
+    "table_bytes",
 ]
 
 ERROR = -1
@@ -233,6 +235,12 @@ class CompositeNode(Selects):
 Selector = SelectorNode | CompositeNode
 
 
+def table_bytes(op: Op | Selector) -> int:
+    """How many bytes the table of an operation, or a selector, takes."""
+    table = getattr(op, "table", None)
+    return 0 if table is None else int(table.nbytes)
+
+
 def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
     """A selector and all it is made of, each once, what is combined before what combines it."""
     if isinstance(selectors[number], SelectorNode):
@@ -284,6 +292,15 @@ class Typed:
     absorbed: Mapping[str, str] = field(default_factory=dict)
     """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
     stored: Stored = Stored()
+    assumptions: tuple[Diagnostic, ...] = ()
+    """What had to be assumed of the inputs for the program to be compiled."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory values and tables take."""
+        domains = {id(node.domain): node.domain.size for node in self.sops.values()}
+        tabulated = (*(node.op for node in self.sops.values()), *self.selectors.values())
+        return VALUE * sum(domains.values()) + sum(map(table_bytes, tabulated))
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
@@ -347,6 +364,7 @@ class Typed:
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
         lines += [f"warning {warning}" for warning in self.warnings]
+        lines += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join(lines)
 
 

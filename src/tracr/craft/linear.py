@@ -53,6 +53,11 @@ class LinearMap:
     width: int
     through: Blocks = field(default_factory=dict)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the matrices take."""
+        return sum(block.nbytes for part in (self.blocks, self.through) for block in part.values())
+
     @staticmethod
     def of(variable: Variable, matrix: Array) -> LinearMap:
         """A map that reads one variable."""

@@ -107,8 +107,10 @@ def join(*parts: Units) -> Units:
     return Units(read, np.concatenate([part.write for part in parts]), noise)
 
 
-def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Units:
+def look_up(read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, merge: bool) -> Units:
     """A table of a one-hot code: a neuron per value (with `merge`, per distinct row of the table but zero).
+
+    `read` gives what reads the code and multiplies it with a matrix: most tables need far less of it than a square one.
 
     relu(x_v) is 1 for the value that is there and 0 for the others. Where the code is rough, two neurons per value,
     relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0.
@@ -126,10 +128,10 @@ def look_up(code: LinearMap, table: Array, noise: Noise, *, merge: bool) -> Unit
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
         error = (noise.error + U * _inexact(rows)) * scale
-        return Units(code.then(members), rows, Noise(error=error), partial(code.then, table + 0.0))
+        return Units(read(members), rows, Noise(error=error), partial(read, table + 0.0))
     neurons = np.concatenate([2 * members, 2 * members], axis=1)
     bias = np.repeat([-0.5, -1.5], len(rows))
-    return Units(code.then(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
+    return Units(read(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
 
 
 def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
@@ -370,7 +372,7 @@ def divide(
         parts.append(Units(read, write, Noise()))
     if default is not None:
         table = np.where((numbers == 0)[:, None], default, 0.0)
-        parts.append(look_up(code, table, Noise(error=2 * CLEAN, cold=1.0), merge=False))
+        parts.append(look_up(code.then, table, Noise(error=2 * CLEAN, cold=1.0), merge=False))
     smallest = float(numbers[positive].min(initial=most))
     rounding = 16 * U * max(largest, 1.0) / max(smallest, 1.0)
     units = join(*parts)

@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "EXACT",
@@ -17,6 +21,7 @@ __all__ = [
     "U",
     "dyadic_grid",
     "leak",
+    "low_bits",
     "mean_error",
     "power_of_two_above",
     "share_error",
@@ -83,6 +88,18 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
             return 0.0
         grid, largest = min(grid, 1.0 / denominator), max(largest, abs(number))
     return grid if largest / grid < 2**22 else 0.0
+
+
+def low_bits(numbers: ArrayLike) -> NDArray[Any]:
+    """The largest power of two that each number is a multiple of; infinity for 0.
+
+    >>> low_bits(np.array([6.0, 0.75, 0.0])).tolist()
+    [2.0, 0.25, inf]
+    """
+    mantissa, exponent = np.frexp(np.asarray(numbers, np.float64))
+    whole = np.abs(mantissa * 2.0**53).astype(np.int64)
+    lowest = (whole & -whole).astype(np.float64)
+    return np.where(whole == 0, np.inf, np.ldexp(lowest, exponent - 53))
 
 
 def mean_error(keys: int, largest: float, error: float) -> float:

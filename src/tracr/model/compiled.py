@@ -18,7 +18,7 @@ from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Schedule
 from tracr.compiler.trace import Graph
-from tracr.compiler.typed import Typed
+from tracr.compiler.typed import Aggregation, Typed
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
@@ -31,6 +31,7 @@ from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
 from tracr.model.saving.saved_graph import SavedGraph
 from tracr.model.setting import Intervention
+from tracr.model.tensors import as_tensor, namespace_of
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
 from tracr.model.vocabulary import Vocabulary
@@ -157,8 +158,21 @@ class CompiledModel:
         """The direction [d_model] along which each label of `residual` is written, a row each."""
         return self.basis.write
 
-    def coordinates(self, stream: NDArray[Any]) -> NDArray[Any]:
-        """What a residual stream [..., d_model] holds under each label of `residual`."""
+    @property
+    def read_directions(self) -> NDArray[Any]:
+        """What reads each label of `residual` off the residual stream, a column [d_model] each.
+
+        `stream @ read_directions` are the coordinates. With layer norms columns include the anchor, so that
+        `normalised(stream) @ read_directions` are the coordinates too; and `directions @ read_directions` is the
+        identity.
+        """
+        return self.basis.read
+
+    def coordinates(self, stream: Any) -> Any:
+        """What a residual stream [..., d_model] holds under each label of `residual`.
+
+        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
+        """
         return self.basis.get(stream, range(self.construction.width))
 
     @cached_property
@@ -182,13 +196,19 @@ class CompiledModel:
         return replace(self, parameters=parameters, variant=None)
 
     def rotated(self, seed: int = 0) -> CompiledModel:
-        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions."""
+        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
+
+        The basis is proved to change no output; labels that it would disturb keep a dimension of their own.
+        """
         from tracr.model.variants.rotation import rotated
 
         return rotated(self, seed)
 
     def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
-        """The model with Gaussian noise on every weight; without a `scale`, as much as leaves the outputs the same."""
+        """The model with Gaussian noise on every weight.
+
+        Without a `scale`, as much as leaves outputs and variables as they are, on up to 2,000 inputs.
+        """
         from tracr.model.variants.noise import with_noise
 
         return with_noise(self, scale, seed)
@@ -263,6 +283,17 @@ class CompiledModel:
         if stage not in stages:
             raise TracrError(f"no stage {stage!r}", hint=f"stages are {', '.join([*stages, 'assemble'])}")
         return str(stages[stage].show())
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What had to be assumed for the program to be compiled (`strict=True` refuses instead); mostly nothing.
+
+        Where an aggregate is assumed to select one value, the interpreter raises on inputs for which it does not. Where
+        numbers that differ by rounding only are taken for one, the interpreter may tell them apart.
+        """
+        one = [node for node in self.typed.sops.values() if isinstance(node.op, Aggregation) and node.op.assumed]
+        selects = (f"{node.source}: is assumed to select values that are all equal" for node in one)
+        return (*selects, *(assumption.sentence for assumption in self.typed.assumptions))
 
     def bounds(self) -> Bounds:
         """What the sizes of a model of these components cannot go below, beside what was reached; prints as a table."""
@@ -454,9 +485,9 @@ class CompiledModel:
             warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=3)
         return result
 
-    def normalised(self, stream: NDArray[Any]) -> NDArray[Any]:
-        """What readers see of a residual stream: itself, or what a layer norm makes of it."""
-        return np.asarray(self.norm(stream, np)) if self.norm else stream
+    def normalised(self, stream: Any) -> Any:
+        """What readers see of a residual stream, of any framework: itself, or what a layer norm makes of it."""
+        return self.norm(as_tensor(stream), namespace_of(stream)) if self.norm else stream
 
     def _rows(self, ids: NDArray[Any]) -> int:
         """How many inputs to run at once."""

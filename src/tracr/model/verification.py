@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.domains import Finite
+from tracr.compiler.trace import Graph
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
 from tracr.model.interventions import locations
-from tracr.rasp.values import Value
+from tracr.rasp.interpreter import evaluate
+from tracr.rasp.values import Value, is_number
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
 ROWS = 4096  # inputs compared at once
+INTERPRETED = 64  # of these, inputs that are interpreted, too, where something was assumed
 NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
 NEARLY = 1e-9  # values of a domain closer than this count as one
 HALF = 0.25  # how far a coordinate of a one-hot code may be off
@@ -56,7 +59,9 @@ class Counterexample:
 class Verification:
     """What was compared, and what was found. True if something was compared and nothing differs.
 
-    Weights that are not `certified`, the compiler's own, may be wrong on inputs that were not compared.
+    Weights that are not `certified`, the compiler's own, may be wrong on inputs that were not compared. Under
+    `assumptions` numbers are taken for one that the interpreter tells apart: of the inputs, some were `interpreted` as
+    well, and on those that are `apart` the interpreter's output is another than the program's as it was compiled.
     """
 
     inputs: int
@@ -64,6 +69,9 @@ class Verification:
     errors: int
     counterexample: Counterexample | None
     certified: bool = True
+    assumptions: tuple[str, ...] = ()
+    interpreted: int = 0
+    apart: int = 0
 
     def __bool__(self) -> bool:
         return self.counterexample is None and self.inputs > 0
@@ -75,6 +83,10 @@ class Verification:
             text += f", besides {self.errors:,} on which the program raises"
         if not self.certified:
             text += ", with weights that are not the compiler's own (not certified)"
+        if self.assumptions:
+            text += f", under {len(self.assumptions)} assumption{'s' if len(self.assumptions) > 1 else ''}"
+            asked = f"differs on {self.apart:,} of {self.interpreted:,} of them"
+            text += f" (the interpreter {asked if self.interpreted else 'was not asked'})"
         if self.counterexample is not None:
             return f"{text}: MISMATCH {self.counterexample}"
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
@@ -90,14 +102,60 @@ def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Veri
     batches, total = chosen_inputs(model, budget, seed)
     exhaustive = total <= budget
     compared = errors = 0
+    assumed = _Assumed(model)
     with _Progress(min(total, budget), progress) as bar:
         for codes in batches:
             found, raised = _compare(model, codes)
             if found is not None:
-                return Verification(compared + len(codes) - raised, False, errors + raised, found, model.certified)
+                done = compared + len(codes) - raised, False, errors + raised, found
+                return Verification(*done, model.certified, *assumed.result())
+            assumed.look_at(codes)
             compared, errors = compared + len(codes) - raised, errors + raised
             bar.advance(len(codes))
-    return Verification(compared, exhaustive, errors, None, model.certified)
+    return Verification(compared, exhaustive, errors, None, model.certified, *assumed.result())
+
+
+class _Assumed:
+    """What the assumptions of a model that nothing else checks change, on some inputs of every batch."""
+
+    def __init__(self, model: CompiledModel) -> None:
+        self.model = model
+        self.assumptions = tuple(assumption.sentence for assumption in model.typed.assumptions)
+        self.interpreted = self.apart = 0
+
+    def result(self) -> tuple[tuple[str, ...], int, int]:
+        """The assumptions, how many inputs were interpreted, and on how many of them the outputs differ."""
+        return self.assumptions, self.interpreted, self.apart
+
+    def look_at(self, codes: Codes) -> None:
+        """Interpret some of the inputs, if there is a program to interpret: a saved model has its tables only."""
+        graph = self.model.graph
+        if not self.assumptions or not isinstance(graph, Graph):
+            return
+        rows = codes[:: 1 + len(codes) // INTERPRETED]
+        evaluation = evaluate_batch(self.model.typed, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
+        compiled = evaluation.outputs()
+        for row, raises in enumerate(evaluation.errors.tolist()):
+            tokens = [self.model.options.vocab[code] for code in rows[row].tolist()]
+            if not raises:
+                self.interpreted += 1
+                self.apart += any(
+                    not all(
+                        map(
+                            _alike,
+                            evaluate(graph.nodes[n].expr, tokens, causal=self.model.options.causal),
+                            compiled[name][row],
+                        )
+                    )
+                    for name, n in graph.outputs
+                )
+
+
+def _alike(first: Value, second: Value) -> bool:
+    """Whether two values are equal but for rounding."""
+    if is_number(first) and is_number(second):
+        return abs(first - second) <= NEARLY * max(1, abs(first))
+    return first == second
 
 
 def chosen_inputs(model: CompiledModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:

@@ -17,6 +17,7 @@ from tracr.rasp.functions import (
     UnaryOperator,
     function_name,
 )
+from tracr.rasp.rational import weighted_sum
 from tracr.rasp.values import Value, as_value, is_number
 
 __all__ = [
@@ -285,7 +286,7 @@ class LinearSequenceMap(SequenceMap):
         if not all(is_number(fac) for fac in facs):
             raise ExpressionError(f"the factors of LinearSequenceMap must be numbers, not {fst_fac!r} and {snd_fac!r}")
         first, second = facs
-        super().__init__(lambda x, y: first * x + second * y, fst, snd)
+        super().__init__(lambda x, y: weighted_sum(first, x, second, y), fst, snd)
         object.__setattr__(self, "fst_fac", first)
         object.__setattr__(self, "snd_fac", second)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tracr.rasp.rational import exact_power, exactly
 from tracr.rasp.values import LARGEST, LONGEST, Value, as_value
 
 __all__ = [
@@ -55,13 +56,13 @@ OPERATORS: dict[str, Function] = {
     "!=": operator.ne,
     ">": operator.gt,
     ">=": operator.ge,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": _times,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": _modulo,
-    "**": _power,
+    "+": exactly(operator.add),
+    "-": exactly(operator.sub),
+    "*": exactly(_times),
+    "/": exactly(operator.truediv),
+    "//": exactly(operator.floordiv),
+    "%": exactly(_modulo),
+    "**": exact_power(_power),
     "and": lambda x, y: x and y,
     "or": lambda x, y: x or y,
     "both": lambda x, y: bool(x and y),

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tracr.errors import ExpressionError
+from tracr.rasp.rational import fraction_of, rounded
 
 __all__ = [
     "LARGEST",
@@ -96,15 +97,15 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
 
 
 def exact_mean(numbers: Sequence[Number]) -> float:
-    """The correctly rounded exact mean, whatever the order of the numbers.
+    """The correctly rounded exact mean of what the numbers stand for (`rational.py`), whatever their order.
 
     >>> exact_mean([1e16, 1.0, -1e16])
     0.3333333333333333
     """
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers) / len(numbers)
-    mean = sum(map(Fraction, numbers), Fraction(0)) / len(numbers)
-    return mean.numerator / mean.denominator
+    mean = sum(map(fraction_of, numbers), Fraction(0)) / len(numbers)
+    return rounded(mean)
 
 
 def _type_rank(kind: type) -> int:

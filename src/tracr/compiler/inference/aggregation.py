@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracr.compiler.domains import Codes, Domain, Finite, Interval, finite
+from tracr.compiler.domains import Codes, Domain, Finite, Interval
 from tracr.compiler.inference.composites import implied, selection_masks
 from tracr.compiler.inference.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.inference.means import means_by_count
@@ -39,14 +39,16 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
         if isinstance(domain, Finite):
             members = [r for code in range(len(domain)) for r in domain.representatives(code)]
             means = [float(r) for r in members if is_number(r)] if select.counts[-1] > 1 else []
-            domain = finite([*members, *means, *defaults])  # a mean of equal integers is a float
+            domain = inference.reporter.listed(
+                expr, [*members, *means, *defaults]
+            )  # a mean of equal integers is a float
         elif defaults and not (expr.default is None or is_number(expr.default)):
             raise _not_a_number(node, f"the default {expr.default!r}")
         elif defaults:
             domain = _widen(domain, expr.default)
         inference.add(node.id, node.label, expr, op, domain, key=key)
         return
-    exact = _exact_means(inference, select, source, expr.default)
+    exact = _exact_means(inference, node, select, source)
     if exact is not None:
         domain, codes = exact
         inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=lambda: codes)
@@ -124,9 +126,7 @@ def _floats(domain: Domain) -> bool:
     )
 
 
-def _exact_means(
-    inference: Inference, select: Selector, source: SOpNode, default: object
-) -> tuple[Finite, Codes] | None:
+def _exact_means(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[Finite, Codes] | None:
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
     domain = source.domain
@@ -149,8 +149,8 @@ def _exact_means(
             if count == 1:
                 values.append(held[int(row.argmax())])
             else:
-                values.append(total / count if count else default)
-    found = finite(values)
+                values.append(total / count if count else node.expr.default)  # type: ignore[attr-defined]
+    found = inference.reporter.listed(node.expr, values)
     return found, np.array([found.index[value] for value in values], dtype=np.int32)
 
 
@@ -165,7 +165,7 @@ def _means(inference: Inference, node: Node, select: Selector, source: SOpNode, 
     several: list[float] = ascending(np.concatenate(averaged)).tolist() if averaged else []
     if isinstance(domain, Finite) and by_count is not None and len(several) <= limit:
         singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
-        listed = finite([*several, *singles, *defaults])
+        listed = inference.reporter.listed(node.expr, [*several, *singles, *defaults])
         return listed, _mean_codes(domain, listed, by_count, defaults)
     if any(default is not None and not is_number(default) for default in defaults):
         raise _not_a_number(node, f"the default {defaults[0]!r}")
@@ -183,7 +183,12 @@ def _mean_codes(
     if sum(len(means) for means in by_count.values()) > GROUP_CELLS:
         return None
     numbers = listed.numbers[listed.of_numbers]
-    codes = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
+    if len(listed.index) > len(listed):  # some stand for others, too
+        codes = {
+            n: np.array([listed.index[mean] for mean in means.tolist()], np.int32) for n, means in by_count.items()
+        }
+    else:
+        codes = {count: np.searchsorted(numbers, means).astype(np.int32) for count, means in by_count.items()}
     if 1 in codes and domain.maybe_none:
         codes[1] = np.append(codes[1], np.int32(listed.index[None]))
     if defaults:

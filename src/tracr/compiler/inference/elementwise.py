@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tracr.compiler.budget import CALL, CELL, FLOAT
 from tracr.compiler.domains import Codes, Interval
 from tracr.compiler.inference.facts import SHAPE, TOKENS, align, at_codes, groups_of
 from tracr.compiler.inference.linear import Form, linear_form
@@ -14,6 +15,7 @@ from tracr.compiler.inference.state import Cells, Inference, infer_node
 from tracr.compiler.inference.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import ERROR, Aggregation, Linear, Lookup, PairLookup
+from tracr.errors import LimitError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import function_name
@@ -31,6 +33,7 @@ def _(expr: Map, inference: Inference, node: Node) -> None:
     domain = inference.listed(inner, expr)
     facts = inference.facts[inner]
     caller = inference.caller(node, expr.f, reachable=facts.exact)
+    inference.budget.need(CALL * len(domain), f"is tabulated on {len(domain):,} values", expr)
     table, values = tabulate(caller, domain, facts.occurring(len(domain)))
     injective, groups = _injective(table, len(values)), facts.groups
     inference.add(
@@ -104,12 +107,25 @@ def _(expr: SequenceMap, inference: Inference, node: Node) -> None:
         return
     for child in (fst, snd):
         inference.listed(child, expr)
-    pairs = inference.pairs(fst, snd)
-    most = 20 * inference.most_values(node.id)
-    if form is not None and len(pairs[0]) > min(most, inference.options.max_cells):
+    most = min(20 * inference.most_values(node.id), inference.options.max_cells)
+    if form is not None and inference.count_pairs(fst, snd) > most:
         _add_linear_interval(inference, node, form)
         return
-    add_pairs(inference, node.id, node.label, expr, expr.f, (fst, snd), pairs, form)
+    add_pairs(inference, node.id, node.label, expr, expr.f, (fst, snd), form)
+
+
+def _check_pairs(inference: Inference, expr: RASPExpr, inputs: tuple[int, int], *, calls: bool) -> None:
+    """Refuse a table of too many pairs of values, before any of it is made."""
+    count, limit = inference.count_pairs(*inputs), inference.options.max_cells
+    first, second = (inference.sops[number].domain.size for number in inputs)
+    what = f"needs a table of {count:,} pairs of values ({first:,} by {second:,})"
+    if calls and count > limit:
+        raise LimitError(
+            what,
+            expression=expr,
+            hint=f"map the inputs to fewer values first, or raise max_cells (now {limit:,})",
+        )
+    inference.budget.need((CALL if calls else 4 * FLOAT) * count + CELL * first * second, what, expr)
 
 
 def add_pairs(
@@ -119,7 +135,6 @@ def add_pairs(
     expr: RASPExpr,
     f: Callable[..., Any],
     inputs: tuple[int, int],
-    pairs: tuple[Codes, Codes],
     form: Form | None = None,
     *,
     keep_none: bool = False,
@@ -128,16 +143,18 @@ def add_pairs(
     fst, snd = inputs
     facts = inference.facts[fst], inference.facts[snd]
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
+    _check_pairs(inference, expr, inputs, calls=form is None)
+    pairs = inference.pairs(fst, snd, expr)
     aligned = align(*facts)
     exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
     if form is not None:
         sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
         form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
+    caller = Caller(expr, f, inference.reporter, exact)
     if form is None:
-        caller = Caller(expr, f, inference.reporter, exact)
-        table, values = tabulate_pairs(caller, *domains, pairs, inference.options.max_cells, keep_none=keep_none)
+        table, values = tabulate_pairs(caller, *domains, pairs, keep_none=keep_none)
     else:
-        table, values = tabulate_sum(*domains, pairs, form[0])
+        table, values = tabulate_sum(caller, *domains, pairs, form[0])
     leaves, *codes = aligned or ((),)
     injective = len(pairs[0]) <= len(values) and _injective(table, len(values))
     groups = [side.groups for side in facts]

@@ -68,7 +68,7 @@ class Shape:
     def of(shortest: int, longest: int) -> Shape:
         """Every position of every length between the two."""
         spans = range(shortest, longest + 1)
-        if sum(spans) > JOINT_CELLS:
+        if (shortest + longest) * len(spans) // 2 > JOINT_CELLS:
             nothing = np.zeros(0, dtype=np.int32)
             return Shape(shortest, longest, nothing, nothing)
         lengths = np.repeat(np.arange(shortest, longest + 1, dtype=np.int32), spans)
@@ -225,8 +225,8 @@ def _spread(facts: Facts, leaves: tuple[int, ...]) -> Codes:
     return facts.joint.reshape(shape)
 
 
-def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
-    """A superset of the pairs of codes that occur at one position, as small as the facts allow."""
+def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None:
+    """A superset of the pairs of codes that occur at one position; `None` if nothing is known of them together."""
     if fst.canon == snd.canon:
         codes = fst.occurring(sizes[0])
         return codes, codes
@@ -242,9 +242,6 @@ def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs:
     by_shape = _shape_pairs(fst, snd, sizes)
     if by_shape is not None and (best is None or len(by_shape[0]) < len(best[0])):
         best = by_shape
-    if best is None:
-        rows, columns = fst.occurring(sizes[0]), snd.occurring(sizes[1])
-        best = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
     return best
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracr.compiler.inference.facts import Facts
-from tracr.compiler.inference.state import Inference
+from tracr.compiler.inference.state import Cells, Inference
 from tracr.compiler.inference.widths import Table, masks, widths, widths_by_position
 from tracr.compiler.trace import Node
 from tracr.compiler.typed import SelectorNode
@@ -16,10 +16,11 @@ __all__ = ["add_literal"]
 def add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> SelectorNode:
     """Record `node`, or a part of it, as the selector of a table."""
     facts = inference.facts[keys], inference.facts[queries]
+    inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
         inference.unmasked[node.id] = table
         table = np.ones_like(table)
-    first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, table.tobytes()))
+    first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, Cells(table)))
     found = inference.widths.get(first)
     if found is None:
         found = widths(table, *facts, inference.shape, inference.options.causal)

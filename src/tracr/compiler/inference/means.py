@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.rasp.rational import fraction_of
 from tracr.rasp.values import Number
 
 __all__ = ["means_by_count"]
@@ -26,37 +28,42 @@ def means_by_count(
     >>> means_by_count([0, 1], [1, 3], limit=100)
     {1: array([0., 1.]), 3: array([0.        , 0.33333333, 0.66666667, 1.        ])}
     """
-    fractions = [number.as_integer_ratio() for number in numbers]
+    fractions = [fraction_of(number).as_integer_ratio() for number in numbers]
     scale = math.lcm(*(denominator for _, denominator in fractions))
     integers = sorted({numerator * (scale // denominator) for numerator, denominator in fractions})
     base = integers[0]
     step = math.gcd(*(integer - base for integer in integers)) or 1
     offsets = [(integer - base) // step for integer in integers]
     top = max(counts, default=0)
-    sums = _dense_sums(offsets, top) if offsets[-1] * top <= DENSE_BITS else _sparse_sums(offsets, top, limit)
-    if sums is None:
-        return None
+    sums = _dense_sums(offsets) if offsets[-1] * top <= DENSE_BITS else _sparse_sums(offsets, limit)
     means: dict[int, NDArray[np.float64]] = {}
-    total = 0
-    for count in counts:
-        means[count] = _divide(sums[count], step, count * base, count * scale)
-        total += len(means[count])
-        if total > 20 * limit:
+    total, wanted = 0, set(counts)
+    for count in range(top + 1):
+        found = next(sums, None)
+        if found is None:
             return None
+        if count in wanted:
+            total += len(found)
+            if total > 20 * limit:
+                return None
+            means[count] = _divide(found, step, count * base, count * scale)
     return means
 
 
-def _dense_sums(offsets: list[int], top: int) -> list[list[int] | NDArray[np.int64]]:
+Sums = list[int] | NDArray[np.int64]
+
+
+def _dense_sums(offsets: list[int]) -> Iterator[Sums]:
+    """The sums of 0, 1, 2, ... of the offsets."""
     if offsets == list(range(len(offsets))):
-        return [np.arange(count * offsets[-1] + 1) for count in range(top + 1)]
-    bits, sums = 1, [_positions(1)]
-    for _ in range(top):
+        yield from (np.arange(count * offsets[-1] + 1) for count in itertools.count())
+    bits = 1
+    while True:
+        yield _positions(bits)
         grown = 0
         for offset in offsets:
             grown |= bits << offset
         bits = grown
-        sums.append(_positions(bits))
-    return list(sums)
 
 
 def _positions(bits: int) -> NDArray[np.int64]:
@@ -64,21 +71,18 @@ def _positions(bits: int) -> NDArray[np.int64]:
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
-def _sparse_sums(offsets: list[int], top: int, limit: int) -> list[list[int] | NDArray[np.int64]] | None:
-    current, sums = {0}, [[0]]
-    total = 0
-    for _ in range(top):
+def _sparse_sums(offsets: list[int], limit: int) -> Iterator[Sums]:
+    """The same; they end where they become too many."""
+    current, total = {0}, 0
+    while total <= limit:
+        yield sorted(current)
         if len(current) * len(offsets) > 20 * limit:
-            return None
+            return
         current = {value + offset for value in current for offset in offsets}
         total += len(current)
-        if total > limit:
-            return None
-        sums.append(sorted(current))
-    return list(sums)
 
 
-def _divide(sums: list[int] | NDArray[np.int64], step: int, shift: int, divisor: int) -> NDArray[np.float64]:
+def _divide(sums: Sums, step: int, shift: int, divisor: int) -> NDArray[np.float64]:
     """(step * sum + shift) / divisor for every sum, correctly rounded."""
     biggest = abs(step) * int(sums[-1]) + abs(shift)
     if biggest < 2**53 and divisor < 2**53:  # both exact in float64, whose division rounds correctly

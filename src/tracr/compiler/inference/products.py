@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracr.compiler.budget import COMPARED
 from tracr.compiler.domains import Codes
 from tracr.compiler.inference.elementwise import add_pairs
 from tracr.compiler.inference.facts import distinct_codes
@@ -49,6 +50,8 @@ def _joined(
             expression=fst.source,
             hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
         )
+    cells = len(key_codes[0]) * len(query_codes[0])
+    inference.budget.need(COMPARED * cells, f"compares {cells:,} pairs of values", fst)
     first = fst.table[query_codes[0]][:, key_codes[0]]
     second = snd.table[query_codes[1]][:, key_codes[1]]
     return key, query, combine(HOW[kind], first, second)
@@ -63,6 +66,8 @@ def _one_of(inference: Inference, fst: int, snd: int) -> Sides | None:
     first, second = inference.facts[fst], inference.facts[snd]
     grouped = first.groups is not None and second.groups is not None
     if min(sizes) > 1 and not set(first.leaves) & set(second.leaves) and not grouped:
+        return None
+    if inference.count_pairs(fst, snd) not in sizes:
         return None
     pairs = inference.pairs(fst, snd)
     for number, other, own in ((fst, snd, 0), (snd, fst, 1)):
@@ -138,9 +143,8 @@ def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: st
     if one is not None:
         return one
     domains = inference.listed(fst, expr), inference.listed(snd, expr)
-    pairs = inference.pairs(fst, snd)
     number = inference.fresh_id()
-    add_pairs(inference, number, f"{part.label}_{side}", expr, _Pair(), (fst, snd), pairs, keep_none=True)
+    add_pairs(inference, number, f"{part.label}_{side}", expr, _Pair(), (fst, snd), keep_none=True)
     product = inference.listed(number, expr)
     first = np.array([domains[0].index[pair[0]] for pair in product.values], dtype=np.int32)  # type: ignore[index]
     second = np.array([domains[1].index[pair[1]] for pair in product.values], dtype=np.int32)  # type: ignore[index]

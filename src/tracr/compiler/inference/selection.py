@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracr.compiler.budget import COMPARED
 from tracr.compiler.domains import finite
 from tracr.compiler.inference.composites import composite_widths, orders_positions
 from tracr.compiler.inference.facts import SHAPE, Groups, strict_order
@@ -45,6 +46,7 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
         *domains,
         lambda: surely_met(*facts, (len(domains[1]), len(domains[0])), inference.shape),
         inference.options.max_cells,
+        inference.budget,
     )
     add_literal(inference, node, keys, queries, table)
 
@@ -78,6 +80,7 @@ def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
 @infer_node.register
 def _(expr: ConstantSelector, inference: Inference, node: Node) -> None:
     size = inference.options.max_seq_len
+    inference.budget.need(COMPARED * size**2, f"compares {size:,} positions with each other", expr)
     table = np.full((size, size), ERROR, dtype=np.int8)
     longest = min(size, len(expr.value))
     table[:longest, :longest] = np.array(expr.value, dtype=np.int8)[:longest, :longest]

@@ -5,21 +5,23 @@ from __future__ import annotations
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Codes, Finite, finite, surely_same
+from tracr.compiler.budget import ASKED, COMPARED, Budget
+from tracr.compiler.domains import TWINS, Codes, Finite, finite, surely_same
+from tracr.compiler.inference.exact_sums import exact_sums
 from tracr.compiler.typed import ERROR, UNREACHED
 from tracr.craft.grouping import numbered
 from tracr.errors import CompileError, Diagnostic, FunctionError, LimitError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
-from tracr.rasp.values import PLAIN, Value, as_value, short_repr
+from tracr.rasp.values import PLAIN, Value, as_value, is_number, short_repr
 
 __all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
@@ -79,10 +81,40 @@ class Answers:
 
 @dataclass
 class Reporter:
-    """Collects what infer finds out about a program; in strict mode everything is a refusal."""
+    """Collects what infer finds out about a program; in strict mode everything is a refusal.
+
+    Numbers as `near` each other, times the largest, are taken for one value, which is an assumption.
+    """
 
     strict: bool
-    found: list[Diagnostic]
+    near: float = 0.0
+    found: list[Diagnostic] = field(default_factory=list)
+    assumed: list[Diagnostic] = field(default_factory=list)
+    _taken_for_one: set[tuple[Value, Value]] = field(default_factory=set)
+
+    def listed(self, expression: object, values: Iterable[Value], *, ordered: bool = False) -> Finite:
+        """The domain of these values."""
+        domain = finite(values, ordered=ordered, near=self.near)
+        if self.near:
+            self._assume_one(expression, domain)
+        return domain
+
+    def _assume_one(self, expression: object, domain: Finite) -> None:
+        """Record which different values are taken for one, unless that is known from what they come from."""
+        pairs = ((domain.values[code], twin) for code, twins in domain.twins.items() for twin in twins)
+        new = [pair for pair in pairs if pair[0] != pair[1] and pair not in self._taken_for_one]
+        if not new:
+            return
+        self._taken_for_one.update(new)
+        more = f" (and {len(new) - 1} more such pairs)" if len(new) > 1 else ""
+        diagnostic = Diagnostic.about(
+            expression,
+            f"takes {new[0][1]!r} for {new[0][0]!r}{more}: they differ by rounding only",
+            "an input that leads to such a value may give another output than the interpreter's; round the numbers, "
+            "compute them with operators instead of functions, or pass strict=True to refuse",
+        )
+        self.assumed.append(diagnostic)
+        warnings.warn(str(diagnostic), TracrWarning, stacklevel=_callers_level())
 
     def warn(self, expression: object, what: str, hint: str) -> None:
         """Record and issue a warning, or refuse."""
@@ -170,21 +202,35 @@ class Caller:
             "if an input does lead there its output is unspecified; " + ADVICE[self.predicate],
         )
 
-    def check_twins(self, answer: Any, others: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> None:
-        """Refuse a function that tells equal arguments (1, 1.0, True) apart."""
-        failed = isinstance(answer, Failure)
+    def check_twins(self, answer: Any, others: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> list[Any]:
+        """Refuse a function that tells equal arguments (1, 1.0, True) apart; the answers that stand for one value.
+
+        Arguments that differ by rounding only are taken for one: what it answers for the simplest counts.
+        """
+        failed, same = isinstance(answer, Failure), []
         for args, other in zip(arguments, others, strict=True):
+            equal = args == arguments[0]
             if isinstance(other, Failure) != failed or (not failed and self.told(other) != self.told(answer)):
+                if not equal:
+                    same += [other] if _nearly(answer, other) else []
+                    continue
                 raise CompileError(
                     f"{function_name(self.f)} tells equal values apart: {arguments[0]!r} gives {self.told(answer)!r}, "
                     f"{args!r} gives {self.told(other)!r}, and both can occur",
                     expression=self.expression,
                     hint="values are compared with ==; convert first, e.g. int(x) or float(x)",
                 )
+            same += [] if isinstance(other, Failure) else [other]
+        return same
 
     def told(self, answer: Any) -> Any:
         """What counts of an answer: of a predicate's, whether it is true."""
         return bool(answer) if self.predicate and not isinstance(answer, Failure) else answer
+
+
+def _nearly(first: Any, second: Any) -> bool:
+    """Whether two answers are numbers that differ by rounding only."""
+    return is_number(first) and is_number(second) and abs(first - second) <= TWINS * max(abs(first), abs(second))
 
 
 Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
@@ -212,8 +258,7 @@ def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     twins: list[Any] = []
     for place, equal in zip(places, arguments, strict=True):
         own = [next(others) for _ in equal]
-        caller.check_twins(answers.listed[place], own, equal)
-        twins += [other for other in own if not isinstance(other, Failure)]
+        twins += caller.check_twins(answers.listed[place], own, equal)
     return answers, twins
 
 
@@ -228,7 +273,8 @@ def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, 
             hint=ADVICE[caller.predicate],
         )
     values = answers.distinct if surely_same(answers.kinds - {Failure}, answers.distinct) else answers.listed
-    domain = finite(itertools.chain((value for value in values if type(value) is not Failure), twins))
+    kept = itertools.chain((value for value in values if type(value) is not Failure), twins)
+    domain = caller.reporter.listed(caller.expression, kept)
     return answers.coded(domain.index.__getitem__), domain
 
 
@@ -240,15 +286,9 @@ def tabulate(caller: Caller, inner: Finite, occurring: Codes) -> tuple[Codes, Fi
 
 
 def tabulate_pairs(
-    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], limit: int, *, keep_none: bool = False
+    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], *, keep_none: bool = False
 ) -> tuple[Codes, Finite]:
     """The table of a function of two values on the pairs that can occur; `None` if either is, unless `keep_none`."""
-    if len(pairs[0]) > limit:
-        raise LimitError(
-            f"needs a table of {len(pairs[0]):,} pairs of values ({len(fst):,} by {len(snd):,})",
-            expression=caller.expression,
-            hint=f"map the inputs to fewer values first, or raise max_cells (now {limit:,})",
-        )
     rows, columns = pairs
     if not keep_none and (fst.maybe_none or snd.maybe_none):
         called = (rows != fst.index.get(None, -1)) & (columns != snd.index.get(None, -1))
@@ -258,9 +298,9 @@ def tabulate_pairs(
 
 
 def tabulate_sum(
-    fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]
+    caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]
 ) -> tuple[Codes, Finite]:
-    """The table of a weighted sum of two numbers, all pairs at once; float64 rounds as Python does.
+    """The table of a weighted sum of two numbers, all pairs at once; rounded as the interpreter does.
 
     A sum of integers with integer factors is an integer; a whole number that may be either becomes twins.
     """
@@ -269,14 +309,17 @@ def tabulate_sum(
         called = (rows != fst.index.get(None, -1)) & (columns != snd.index.get(None, -1))
         rows, columns = rows[called], columns[called]
     silent = len(rows) < len(pairs[0])
-    numbers, codes = np.unique(factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns], return_inverse=True)
+    numbers, codes = np.unique(exact_sums(fst, snd, (rows, columns), factors), return_inverse=True)
     kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in (fst, snd)]
     integers = all(isinstance(factor, int) for factor in factors)
     whole = integers and all(kind != {float} for kind in kinds)
     broken = not integers or any(float in kind for kind in kinds)
     values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
     twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
-    domain = finite([*values, *twins, *([None] if silent else [])], ordered=True)
+    listed = [*values, *twins, *([None] if silent else [])]
+    domain = caller.reporter.listed(caller.expression, listed, ordered=True)
+    if caller.reporter.near:
+        codes = np.array([domain.index[value] for value in values], dtype=codes.dtype)[codes]
     table = np.full((len(fst), len(snd)), UNREACHED, dtype=np.int32)
     if silent:
         table[pairs] = domain.index[None]
@@ -306,19 +349,21 @@ def _table(
 
 
 def tabulate_predicate(
-    caller: Caller, keys: Finite, queries: Finite, met: Callable[[], NDArray[np.bool_]], limit: int
+    caller: Caller, keys: Finite, queries: Finite, met: Callable[[], NDArray[np.bool_]], limit: int, budget: Budget
 ) -> NDArray[np.int8]:
     """`table[query, key]`: 1 selected, 0 not, ERROR where the predicate raises. `None` is passed on.
 
     Raising is an error on the cells that some input has surely `met`.
     """
     built_in = isinstance(caller.f, Comparison) and not (keys.maybe_none or queries.maybe_none)
-    if len(keys) * len(queries) > (max(limit, COMPARED_CELLS) if built_in else limit):
+    cells, what = len(keys) * len(queries), f"compares {len(keys):,} keys with {len(queries):,} queries"
+    if cells > (max(limit, COMPARED_CELLS) if built_in else limit):
         raise LimitError(
-            f"compares {len(keys):,} keys with {len(queries):,} queries",
+            what,
             expression=caller.expression,
             hint=f"map keys and queries to fewer values first, or raise max_cells (now {limit:,})",
         )
+    budget.need((COMPARED if built_in else ASKED) * cells, what, caller.expression)
     if isinstance(caller.f, Comparison):
         fast = _compare(caller.f, keys, queries)
         if fast is not None:

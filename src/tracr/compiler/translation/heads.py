@@ -49,9 +49,10 @@ def add_head(
     same = conjunction, bos_logit, one_to_find, surely  # as for another value that is read there
     if same not in translation.attention:
         translation.attention[same] = _attention(translation, *same)
+        translation.budget.hold(sum(side.nbytes for side in translation.attention[same]), f"the head of {what}")
     query, key = translation.attention[same]
     name = "everything" if selector is None else selector.label
-    translation.components.append(Head(writes[0][0].label, query, key, value, writes, name, what))
+    translation.add(Head(writes[0][0].label, query, key, value, writes, name, what), value)
 
 
 def _attention(
@@ -163,7 +164,7 @@ def _bits(
         return None
     table = np.zeros((view.size, target.size))
     table[place] = wanted
-    return _read(translation, view).then(table)
+    return _read(translation, view, table)
 
 
 def _recoded(translation: Translation, number: int, variable: Variable, wanted: Array) -> Variable:
@@ -197,6 +198,8 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
             variable = translation.cleaned(variable)
         sides.append((variable, place))
     (queries, query_place), (keys, key_place) = sides
+    sizes, node = sorted((queries.size, keys.size)), translation.typed.sops[literal.queries]
+    translation.need(sum(sizes), sizes[0], f"is compared, {sizes[1]:,} by {sizes[0]:,} values", node, times=3)
     selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
@@ -207,11 +210,11 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
         else square_logits(*numbers)
     )
     same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
-    read_keys, always = _read(translation, keys), LinearMap({}, 1)
+    always = LinearMap({}, 1)
     if same.any():
-        always = read_keys.then(key_map[:, same] @ query_map[0, same][:, None])
+        always = _read(translation, keys, key_map[:, same] @ query_map[0, same][:, None])
         query_map, key_map = query_map[:, ~same], key_map[:, ~same]
-    return _read(translation, queries).then(query_map), read_keys.then(key_map), always
+    return _read(translation, queries, query_map), _read(translation, keys, key_map), always
 
 
 def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDArray[np.bool_]:
@@ -248,9 +251,11 @@ def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool
     return translation.on("rank") and (small or any(source.variable is keys for source in translation.embedded))
 
 
-def _read(translation: Translation, variable: Variable) -> LinearMap:
-    """The code of keys or queries; a constant needs no direction to be read from."""
-    return present() if variable.size == 1 and translation.on("constants") else read_code(variable)
+def _read(translation: Translation, variable: Variable, matrix: Array) -> LinearMap:
+    """The code of keys or queries, then a matrix; a constant needs no direction to be read from."""
+    if variable.size == 1 and translation.on("constants"):
+        return present().then(matrix)
+    return read_through(variable, matrix)
 
 
 def read_numbers(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
@@ -277,6 +282,8 @@ def read_codes(translation: Translation, op: Aggregation, selector: Selector, sp
     domain = translation.typed.sops[op.value].domain
     assert isinstance(domain, Finite)
     view, place = one_hot(translation, op.value, separate(domain))
+    what = f"copies {view.size:,} values to {space.size:,} directions"
+    translation.need(view.size, space.size, what, translation.typed.sops[op.value], times=3)
     moved = np.zeros((view.size, space.size))
     moved[place] = space.codes(domain.values)
     added = 0.0 if selector.at_most_one else (translation.typed.options.max_seq_len + 8) * U

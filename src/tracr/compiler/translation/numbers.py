@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
-from tracr.compiler.domains import Codes, Finite
+from tracr.compiler.domains import TWINS, Codes, Finite
 from tracr.compiler.encode import check_one_hot
 from tracr.compiler.translation.classes import Classes, runs, separate
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import SOpNode, describe
-from tracr.craft.linear import NumberRead, read_code
+from tracr.craft.linear import NumberRead, read_code, read_through
 from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
 from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
 from tracr.craft.variables import Array, Variable
@@ -19,7 +20,13 @@ from tracr.errors import CompileError
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.values import Value, value_text
 
-__all__ = ["FunctionOfNumber", "one_hot", "steps", "write_function"]
+__all__ = ["FunctionOfNumber", "RoundingTwins", "check_steps", "one_hot", "steps", "write_function"]
+
+STAIRCASE = 7  # matrices, points by directions, that exist at a time while a staircase is made
+
+
+class RoundingTwins(CompileError):
+    """Two numbers that differ by rounding only have to be told apart."""
 
 
 class FunctionOfNumber:
@@ -40,7 +47,7 @@ class FunctionOfNumber:
     def direct(self) -> Units | None:
         """One layer of neurons that is precise enough: the smallest of those possible."""
         if not self.space.numerical:
-            units = steps(self.node, self.read, self.points, self.table)
+            units = self._steps(self.table)
             return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
         precise = [units for units in self._candidates() if self._precise(units.noise.error)]
         return min(precise, key=lambda units: units.count, default=None)
@@ -54,11 +61,15 @@ class FunctionOfNumber:
             if points is not None:
                 candidates.append(interpolate(self.read, points, numbers, others, self.space.size))
         try:
-            candidates.append(steps(self.node, self.read, self.points, self.table))
+            candidates.append(self._steps(self.table))
         except CompileError:
             if not candidates:
                 raise
         return candidates
+
+    def _steps(self, table: Array) -> Units:
+        check_steps(self.translation, self.node, *table.shape)
+        return steps(self.node, self.read, self.points, table)
 
     def _precise(self, error: float) -> bool:
         """Whether a number comes out within a tolerance relative to the smallest it must be right for, or its own."""
@@ -78,13 +89,14 @@ class FunctionOfNumber:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.unique(classes, return_index=True)[1]
+        check_steps(translation, self.node, len(classes), len(first))
         units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
         if max(units.noise.error, units.noise.cold) >= ROUGH:
             raise _too_rough(self.node, units)
         label = translation.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(read_code(stage), self.table[first], stage.noise, merge=translation.on("kinks"))
+        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=translation.on("kinks"))
         return translation.write_mlp(self.space, values, describe(translation.typed, self.node))
 
 
@@ -94,13 +106,20 @@ def write_function(translation: Translation, node: SOpNode, read: NumberRead, po
     function.write(function.direct())
 
 
+def check_steps(translation: Translation, node: SOpNode, points: int, directions: int) -> None:
+    """Refuse a staircase that is too large, before its table is made."""
+    what = f"must tell {points:,} numbers apart, for {directions:,} directions"
+    translation.need(points, directions, what, node, times=STAIRCASE)
+
+
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
     """A staircase from the points to the rows of `table`, or a refusal that names the points too close."""
     order, others = _split(points, table)
     try:
         return staircase(read, points.numbers[order], table[order], others)
     except TooClose as gap:
-        raise CompileError(
+        by_rounding = gap.above - gap.below <= TWINS * float(np.abs(points.numbers).max())
+        raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
             expression=node,
@@ -124,7 +143,8 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
         names = _class_names(node.domain, classes)
         label = translation.fresh_label(f"{node.label}_onehot")
         space = Variable(label, Encoding.CATEGORICAL, names, node=node.id)
-        check_one_hot(node, len(names), translation.typed.options.max_parameters)
+        check_one_hot(node, len(names), translation.typed.options)
+        check_steps(translation, node, len(classes), len(names))
         table = np.eye(len(names))[classes]
         if variable.codebook is not None:
             units = look_up_bits(read_code(variable), variable.codebook, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from tracr.compiler.translation.numbers import FunctionOfNumber, one_hot
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import UNREACHED, PairLookup, SOpNode, describe
 from tracr.craft.grouping import group_rows
-from tracr.craft.linear import linear_combination, read_through
+from tracr.craft.linear import LinearMap, linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
 from tracr.craft.numerics import EXACT, NEARLY_EQUAL
 from tracr.errors import CompileError
@@ -103,6 +104,15 @@ def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> For
     return Finite(tuple(sums[apart].tolist())), codes[apart]
 
 
+def _check_neurons(
+    translation: Translation, node: SOpNode, pairs: int, inputs: Sequence[LinearMap], width: int
+) -> None:
+    """Refuse a table of pairs that is too large, before its neurons are made; rough codes take two for each pair."""
+    rows = sum(len(block) for linear in inputs for block in linear.blocks.values())
+    what = f"needs a neuron for each of {pairs:,} pairs of values, which reads {rows:,} directions"
+    translation.need(pairs, 2 * rows + width, what, node)
+
+
 def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides: tuple[Side, Side]) -> None:
     """The lookup over pairs of classes."""
     inputs = []
@@ -116,6 +126,7 @@ def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides:
     merged = sides[1][1].T
     space = translation.space(node, exact=all(noise == EXACT for noise, _ in inputs))
     cells = np.argwhere(merged >= 0)
+    _check_neurons(translation, node, len(cells), [linear for _, linear in inputs], space.size)
     written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
     if translation.on("kinks"):
         kept = written.any(axis=1)

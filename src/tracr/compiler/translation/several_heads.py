@@ -15,7 +15,7 @@ from tracr.compiler.conjunctions import Conjunction
 from tracr.compiler.domains import Finite
 from tracr.compiler.plans import Plan
 from tracr.compiler.translation.heads import add_head, astray, read_codes, read_numbers
-from tracr.compiler.translation.numbers import steps
+from tracr.compiler.translation.numbers import check_steps, steps
 from tracr.compiler.translation.state import Translation
 from tracr.compiler.typed import Aggregation, Selector, SOpNode, describe
 from tracr.craft.heads import bos_logit
@@ -51,7 +51,7 @@ def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Pl
         nothing = present() + total.then(np.full((space.size, 1), -1.0))
         total, table = total.beside(nothing), np.vstack([table, space.code(op.default)])
     rough = Noise(max(noise.error, 2 * CLEAN) * len(plan.heads), noise.cold * len(plan.heads))
-    units = look_up(total, table, rough, merge=False)
+    units = look_up(total.then, table, rough, merge=False)
     return translation.write_mlp(space, units, describe(translation.typed, node))
 
 
@@ -172,6 +172,7 @@ def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: 
     total = _total(translation, counts, selector)
     label = translation.fresh_label(f"{node.label}_count")
     code = Variable(label, Encoding.CATEGORICAL, widths.values, node=node.id, scratch=True)
+    check_steps(translation, node, len(widths), len(widths))
     decoded = steps(node, total, widths, np.eye(len(widths)))
     code = translation.write_mlp(code, decoded, f"number of keys of {node.label}")
     default = None if selector.always else space.code(op.default)

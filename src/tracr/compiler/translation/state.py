@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.compiler.budget import FLOAT, Budget
 from tracr.compiler.circuit import Component, Embedded
 from tracr.compiler.domains import Codes, Finite, Interval
 from tracr.compiler.encode import check_one_hot
@@ -15,7 +16,7 @@ from tracr.compiler.matching import tolerances
 from tracr.compiler.plans import Plan, Reader, choose_plan
 from tracr.compiler.translation.bits import Codebook
 from tracr.compiler.typed import PAIR, UNREACHED, CompositeNode, PairLookup, SelectorNode, SOpNode, Typed
-from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number
+from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number, read_through
 from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
 from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
@@ -31,6 +32,7 @@ class Translation:
 
     def __init__(self, typed: Typed) -> None:
         self.typed = typed
+        self.budget = Budget(typed.options.max_memory, typed.nbytes)
         self.embedded: list[Embedded] = []
         self.embedded_codes: dict[int, tuple[NDArray[np.integer], bool]] = {}
         self.components: list[Component] = []
@@ -109,7 +111,8 @@ class Translation:
             if exact and node.id in self.codebook.domains:
                 codebook = self.codebook.codes(domain)
             else:
-                check_one_hot(node, len(values), self.typed.options.max_parameters)
+                check_one_hot(node, len(values), self.typed.options)
+                self.need(len(values), len(values), f"{len(values):,} values, each a direction of the model", node)
         low, high = domain.ends if domain.numeric else (0.0, 1.0)
         return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id, codebook=codebook)
 
@@ -131,6 +134,7 @@ class Translation:
         """The coordinates of each value code; error and unreached cells are zero."""
         assert isinstance(node.domain, Finite)
         values, zeros = len(node.domain), -UNREACHED  # what is negative counts from the end: rows of zeros
+        self.need(values + codes.size, space.size, f"the code of {codes.size:,} cells", node)
         table: Array = np.zeros((values + zeros, space.size))
         if space.codebook is not None:
             table[:values] = space.codebook
@@ -150,6 +154,7 @@ class Translation:
         noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
         variable = space.with_noise(noise)
         self.variables[node.id] = variable
+        self.budget.hold(table.nbytes, f"the embedding of {node.label}", node)
         self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
     def embed_inputs(self) -> None:
@@ -158,6 +163,8 @@ class Translation:
         options = self.typed.options
         for label, values in (("tokens", options.vocab), ("indices", tuple(range(options.max_seq_len)))):
             if label not in there:
+                what = f"{len(values):,} {label}, each a direction of the model"
+                self.budget.hold(FLOAT * len(values) ** 2, what)
                 table = np.eye(len(values))
                 variable = Variable(label, Encoding.CATEGORICAL, values)
                 by_token = label == "tokens"
@@ -176,8 +183,18 @@ class Translation:
         if noise.error == 0.0 and space.numerical:
             noise = self.exact(space)
         variable = space.with_noise(noise)
-        self.components.append(MLP(variable.label, units.read, ((variable, units.write),), what, units.as_linear))
+        self.add(MLP(variable.label, units.read, ((variable, units.write),), what, units.as_linear), units.read)
         return variable
+
+    def add(self, component: Component, *maps: LinearMap) -> None:
+        """Add a component to the circuit; `maps` are those of its maps that no other component has."""
+        size = sum(linear.nbytes for linear in maps) + sum(matrix.nbytes for _, matrix in component.writes)
+        self.budget.hold(size, f"the matrices of {component.label}")
+        self.components.append(component)
+
+    def need(self, rows: int, columns: int, what: str, node: SOpNode, times: int = 1) -> None:
+        """Refuse a matrix, or several of that size, that does not fit into the memory."""
+        self.budget.need(FLOAT * times * rows * columns, what, node)
 
     def number(self, number: int) -> NumberRead:
         """An s-op as a number; a rough one-hot code is cleaned first.
@@ -221,6 +238,6 @@ class Translation:
         if variable not in self._clean:
             label = self.fresh_label(f"{variable.label}_clean")
             space = Variable(label, Encoding.CATEGORICAL, variable.values, node=variable.node)
-            units = look_up(read_code(variable), np.eye(variable.size), variable.noise, merge=False)
+            units = look_up(partial(read_through, variable), np.eye(variable.size), variable.noise, merge=False)
             self._clean[variable] = self.write_mlp(space, units, f"{variable.label}, rounded to 0 and 1")
         return self._clean[variable]

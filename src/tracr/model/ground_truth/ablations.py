@@ -132,12 +132,12 @@ class Ablations:
     def carried(self, stream: Stream, number: int) -> Array:
         """What the source of an edge wrote into its slots."""
         edge = self.edges[number]
-        return self.model.basis.get(self._output(stream, self.nodes[edge.source]), edge.slots)
+        return np.asarray(self.model.basis.get(self._output(stream, self.nodes[edge.source]), edge.slots))
 
     def written(self, stream: Stream, node: Node) -> Array:
         """What a node writes."""
         slots = [slot for one in node.writes for slot in one.slots]
-        return self.model.basis.get(self._output(stream, node), slots)
+        return np.asarray(self.model.basis.get(self._output(stream, node), slots))
 
     def _output(self, stream: Stream, node: Node) -> Array:
         """What a node added to the residual stream."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
@@ -35,12 +36,13 @@ from tracr.compiler.typed import (
     Typed,
     Width,
 )
+from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import Diagnostic, FormatError
 from tracr.model.saving.json_reader import Reader
 from tracr.model.saving.saved_graph import SavedGraph, SavedNode
 from tracr.model.saving.values_json import encode_value
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.rasp.values import Value, is_number
 
 __all__ = ["graph_json", "options_json", "read_graph", "read_options", "read_typed", "typed_json", "typed_tables"]
 
@@ -64,7 +66,7 @@ ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 # Options
 
 
-NEWER = ("output_first",)  # options that older folders lack; written only where they are not the default
+NEWER = ("output_first", "max_memory")  # options that older folders lack; written only where they are not the default
 
 
 def options_json(options: Options) -> dict[str, Any]:
@@ -146,7 +148,8 @@ def typed_json(typed: Typed) -> dict[str, Any]:
         "outputs": [[encode_value(name), output] for name, output in typed.outputs],
         "sops": [_sop_json(node) for node in typed.sops.values()],
         "selectors": [_selector_json(node) for node in typed.selectors.values()],
-        "warnings": [[encode_value(part) for part in (w.expression, w.what, w.hint)] for w in typed.warnings],
+        "warnings": _diagnostics(typed.warnings),
+        **({"assumptions": _diagnostics(typed.assumptions)} if typed.assumptions else {}),
     }
 
 
@@ -217,7 +220,8 @@ def _number(number: float) -> float:
 
 def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Typed:
     """The program `typed_json` and `typed_tables` wrote."""
-    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional=("stored", "shared"))
+    optional = ("stored", "shared", "assumptions")
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional)
     left = dict(tables)
     sops: dict[int, SOpNode] = {}
     selectors: dict[int, Selector] = {}
@@ -235,14 +239,23 @@ def read_typed(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Opti
         raise FormatError(f"there are tables of nothing: {', '.join(map(repr, sorted(left)[:5]))}")
     low, high = given["lengths"].items(count=2)
     longest = high.integer(1, options.max_seq_len)
-    warnings = [Diagnostic(*(part.text() for part in place.items(count=3))) for place in given["warnings"].items()]
+    warnings = _read_diagnostics(given["warnings"])
+    assumptions = _read_diagnostics(given["assumptions"]) if "assumptions" in given else ()
     outputs = _read_outputs(given["outputs"])
     pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
     shared = {label.text(): first.text() for label, first in pairs}
     lengths = low.integer(1, longest), longest
-    typed = Typed(options, sops, selectors, outputs, lengths, tuple(warnings), shared=shared)
+    typed = Typed(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
     _check(typed, given["sops"])
     return replace(typed, stored=_read_stored(given["stored"], typed)) if "stored" in given else typed
+
+
+def _diagnostics(found: Sequence[Diagnostic]) -> list[list[Any]]:
+    return [[encode_value(part) for part in (one.expression, one.what, one.hint)] for one in found]
+
+
+def _read_diagnostics(reader: Reader) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(*(part.text() for part in place.items(count=3))) for place in reader.items())
 
 
 def _read_stored(reader: Reader, typed: Typed) -> Stored:
@@ -356,6 +369,11 @@ def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDAr
     return table
 
 
+def _stands_for(value: Value, twin: Value) -> bool:
+    """Whether a twin is equal to its value, or differs by rounding only."""
+    return twin == value or (is_number(value) and is_number(twin) and math.isclose(value, twin, rel_tol=NEARLY_EQUAL))
+
+
 def _read_domain(reader: Reader) -> Domain:
     kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
     if Reader(kind, f"{reader.where}.kind").choice(("finite", "interval")) == "interval":
@@ -368,9 +386,9 @@ def _read_domain(reader: Reader) -> Domain:
         code, others = place.items(count=2)
         place_of = code.integer(0, len(values) - 1)
         twins[place_of] = others.values()
-        if any(twin != values[place_of] for twin in twins[place_of]):
+        if not all(_stands_for(values[place_of], twin) for twin in twins[place_of]):
             others.fail("differ from the value they stand for")
     domain = Finite(values, MappingProxyType(twins))
-    if len(domain.index) != len(values):
+    if len(set(values)) != len(values):
         given["values"].fail("has a value twice")
     return domain

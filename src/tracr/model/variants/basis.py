@@ -1,4 +1,8 @@
-"""Where the labelled coordinates lie in the residual stream: on its axes, or along other directions."""
+"""Where the labelled coordinates lie in the residual stream: on its axes, or along other directions.
+
+Streams are numpy arrays, torch tensors or JAX arrays; what comes back is of the same kind and type, on the same device,
+and can be differentiated and traced.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.model.tensors import as_tensor, like, replaced
+
 __all__ = ["Axes", "Basis", "Directions"]
 
 Array = NDArray[Any]
+Tensor = Any  # an array of numpy, torch or JAX
 Slots = Sequence[int] | NDArray[np.intp]
 
 
@@ -31,15 +38,14 @@ class Axes:
         """What reads the coordinates off the residual stream, a column each."""
         return np.eye(self.size)
 
-    def get(self, stream: Array, slots: Slots) -> Array:
+    def get(self, stream: Tensor, slots: Slots) -> Tensor:
         """The coordinates [..., slot] of a residual stream [..., d_model]."""
-        return np.asarray(stream[..., np.asarray(slots, dtype=np.intp)])
+        return as_tensor(stream)[..., np.asarray(slots, dtype=np.intp)]
 
-    def put(self, stream: Array, slots: Slots, values: Array | float) -> Array:
+    def put(self, stream: Tensor, slots: Slots, values: Tensor | float) -> Tensor:
         """The residual stream with these coordinates set to `values`."""
-        changed = np.array(stream)
-        changed[..., np.asarray(slots, dtype=np.intp)] = values
-        return changed
+        stream = as_tensor(stream)
+        return replaced(stream, np.asarray(slots, dtype=np.intp), like(stream, values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +58,16 @@ class Directions:
     write: Array
     read: Array
 
-    def get(self, stream: Array, slots: Slots) -> Array:
+    def get(self, stream: Tensor, slots: Slots) -> Tensor:
         """The coordinates [..., slot] of a residual stream [..., d_model]."""
-        return np.asarray(stream @ self.read[:, np.asarray(slots, dtype=np.intp)].astype(stream.dtype))
+        stream = as_tensor(stream)
+        return stream @ like(stream, self.read[:, np.asarray(slots, dtype=np.intp)])
 
-    def put(self, stream: Array, slots: Slots, values: Array | float) -> Array:
+    def put(self, stream: Tensor, slots: Slots, values: Tensor | float) -> Tensor:
         """The residual stream with these coordinates set to `values`."""
-        change = values - self.get(stream, slots)
-        return np.asarray(
-            stream + change.astype(stream.dtype) @ self.write[np.asarray(slots, dtype=np.intp)].astype(stream.dtype)
-        )
+        stream = as_tensor(stream)
+        change = like(stream, values) - self.get(stream, slots)
+        return stream + change @ like(stream, self.write[np.asarray(slots, dtype=np.intp)])
 
 
 Basis = Axes | Directions

@@ -14,10 +14,19 @@ b² = (sum x_i)² <= D |x|², so v <= (|x|² + b²)/(D + 2) <= |x|² <= N, in an
 least 2**24 N, and g = sqrt(e), y = x / sqrt(1 + v/e) is x but for a relative 2**-25. (2**40 does up to N = 65,536.)
 In float32 v + e even rounds to e, its root is a power of two, and g x / sqrt(e) is x to the last bit.
 
-**In float32**, then, y_i is x_i - m rounded once, for the m that was computed, and -m at the anchor. A reader of
-coordinate i sees x_i with a relative error of at most 2**-23, and a coordinate that is 0 as 0, but for 2**-24 |m|, the
-rounding error of a rounding error. Where the stream consists of multiples of some 2**-k that add up within 24 bits, as
-one-hot codes and integers do, m is 0 and the norm changes no bit at all.
+That is at tokens and at BOS. PAD positions may hold more; no token attends to them, and a key that is scaled down there
+a little is as far away as before.
+
+**In float32**, then, y_i is x_i - m rounded once, for the m that was computed, and -m at the anchor.
+
+- Where the stream consists of multiples of some 2**-k that add up within 24 bits, as one-hot codes and integers do, m
+  is 0 in whatever order it is added up, and the norm changes no bit at all. `exactness.py` proves this from what
+  variables can hold.
+- Elsewhere (shares of attention, means) a reader of coordinate i sees x_i with a relative error of at most 2**-23, and
+  a coordinate that is 0 as 0, but for 2**-24 |m|, the rounding error of a rounding error. Constructions that rely on
+  exact numbers are not proved to bear that, so such a model is checked on up to 2,000 inputs, outputs and variables
+  (`readback.py`), and refused if something is wrong. What BOS holds is the same for every input, so what heads that add
+  up read there, the most sensitive part, is part of every check.
 """
 
 from __future__ import annotations
@@ -29,6 +38,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.errors import TracrError
+from tracr.model.variants.exactness import is_exact
+from tracr.model.variants.readback import checked
 from tracr.model.variants.variant import changed
 
 if TYPE_CHECKING:
@@ -73,7 +84,8 @@ def with_layer_norm(model: CompiledModel) -> CompiledModel:
     write[:, size] = read[size + 1] = -1.0
     enough = 4.0 ** math.ceil(math.log(largest_square(model) / HALF_ULP, 4))
     norm = LayerNorm(max(EPSILON, enough))
-    return changed(model, "with_layer_norm()", basis=(write, read), layer_norm=norm)
+    found = changed(model, "with_layer_norm()", basis=(write, read), layer_norm=norm)
+    return found if is_exact(found) else checked(found, "use the model without layer norms")
 
 
 def require_plain_norms(model: CompiledModel, what: str) -> None:
@@ -86,7 +98,7 @@ def require_plain_norms(model: CompiledModel, what: str) -> None:
 
 
 def largest_square(model: CompiledModel) -> float:
-    """N: a bound on the square of the residual stream's size, in an orthogonal basis, at every token."""
+    """N: a bound on the square of the residual stream's size, in an orthogonal basis, at tokens and at BOS."""
     largest = 0.0
     for variable in model.construction.slots:
         number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import TracrError
+from tracr.model.variants.readback import first_problem
 from tracr.model.variants.variant import changed
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["with_noise"]
 
 STRONGEST, WEAKEST = -4, -60  # powers of two that are tried
-BUDGET = 2_000  # inputs the model is checked on for each
 
 
 def with_noise(model: CompiledModel, scale: float | None, seed: int) -> CompiledModel:
@@ -26,15 +26,17 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
     Outputs are continuous in the weights, and decoding takes the largest of several logits or the nearest of several
     numbers; so noise below some level changes no decoded output. How much a model bears depends on the program: a
     logit gap of 256 and the slopes of staircases amplify what they read, and a head that adds up multiplies what it
-    reads at BOS by 2**34. With `scale=None` the strongest power of two is taken at which `verify` finds no wrong
-    output; with a scale of your own, call `verify` to know.
+    reads at BOS by 2**34. With `scale=None` the strongest power of two is taken with which no problem is found: every
+    output is right on up to 2,000 inputs (all, if there are no more), and on up to 64 of each length every variable
+    is read back at every place where it lives, numbers to 1e-4 (`readback.py`). With a scale of your own, call `verify`
+    to know about the outputs.
     """
     if scale is None:
         for power in range(STRONGEST, WEAKEST - 1, -1):
             candidate = _noisy(model, 2.0**power, seed)
-            if candidate.verify(BUDGET):
+            if not first_problem(candidate):
                 return candidate
-        raise TracrError("no noise is weak enough to leave the outputs as they are", hint="does model.verify() hold?")
+        raise TracrError("no noise is weak enough to leave the model as it is", hint="does model.verify() hold?")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < math.inf:
         raise TracrError(f"the scale of the noise must be a number from 0 on, not {scale!r}")
     return _noisy(model, float(scale), seed)

@@ -1,0 +1,132 @@
+"""Whether a model still computes its program and holds its variables: outputs decoded, variables read back.
+
+A variable is read back at every place where it lives, from the sub-layer that writes it to the one that clears it. A
+coordinate of a code may be off by 1/4. A number may be off by 1e-4, times max(1, |number|), or by the compiled model's
+own bound if that is larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.domains import Finite
+from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.variables import NUMBER as NUMBER_VALUE
+from tracr.craft.variables import Variable
+from tracr.errors import TracrError
+from tracr.model.interventions import locations
+from tracr.model.verification import HALF, NUMBER, chosen_inputs, ids_of, verify
+
+if TYPE_CHECKING:
+    from tracr.compiler.construct import Direction
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["BUDGET", "checked", "first_problem"]
+
+Array = NDArray[Any]
+BUDGET = 2_000  # inputs a variant is checked on
+ROWS = 64  # of each length, of which so many are run with all activations
+
+
+def checked(model: CompiledModel, hint: str) -> CompiledModel:
+    """The model, if no problem is found on up to `BUDGET` inputs."""
+    problem = first_problem(model)
+    if problem:
+        assert model.variant is not None
+        raise TracrError(f"{model.variant.steps[-1]} would make the model wrong: {problem}", hint=hint)
+    return model
+
+
+def first_problem(model: CompiledModel, budget: int = BUDGET, seed: int = 0) -> str:
+    """An output that is wrong, or a variable that cannot be read back, on all inputs or a sample; "" if none is found.
+
+    Outputs are compared on up to `budget` inputs, variables on up to `ROWS` of each length, padded and unpadded.
+    """
+    found = verify(model, budget, seed, False)
+    if found.counterexample is not None:
+        return str(found.counterexample)
+    seen: dict[int, int] = {}
+    for codes in chosen_inputs(model, budget, seed)[0]:
+        length = codes.shape[1]
+        rows = codes[np.random.default_rng(seed).permutation(len(codes))[: ROWS - seen.get(length, 0)]]
+        seen[length] = seen.get(length, 0) + len(rows)
+        if len(rows) and (problem := _unreadable(model, rows)):
+            return problem
+    return ""
+
+
+def _unreadable(model: CompiledModel, codes: Array) -> str:
+    """The first variable that cannot be read back on inputs of one length."""
+    evaluation = evaluate_batch(model.typed, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
+    for padded in (False, True) if codes.shape[1] < model.typed.lengths[1] else (False,):
+        for label, hook, wrong in _differences(model, evaluation, ids_of(model, codes, padded)):
+            wrong &= ~evaluation.errors[:, None]
+            if wrong.any():
+                row, position = np.argwhere(wrong)[0].tolist()
+                tokens = [model.options.vocab[code] for code in codes[row].tolist()]
+                return f"on {tokens!r} {label} cannot be read back at {hook}, position {position}"
+    return ""
+
+
+def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
+    """Each variable at each place where it lives, and the inputs and positions where it is not what it should be.
+
+    BOS and PAD have labels too, which are 0 at tokens; so has the constant `one` at level 0.
+    """
+    streams = _streams(model, ids)
+    length = evaluation.batch.codes.shape[1]
+    directions: dict[Variable, list[Direction]] = {}
+    for one in model.construction.directions:
+        directions.setdefault(one.variable, []).append(one)
+    own = {
+        location.variable: _wanted(location.variable, evaluation) for location in locations(model.construction).values()
+    }
+    flags = {
+        variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
+    }
+    for variable, wanted in (own | flags).items():
+        exact = variable in flags or not variable.numerical
+        usual = HALF if exact else NUMBER * np.maximum(1, np.abs(wanted))
+        allowed = np.maximum(usual, variable.noise.error)
+        for hook, time, stream in streams:
+            here = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
+            if not here:
+                continue
+            places, slots = map(list, zip(*here, strict=True))
+            held = model.basis.get(stream[:, 1 : length + 1], slots)
+            off = np.abs(held - wanted[..., places]) > np.broadcast_to(allowed, wanted.shape)[..., places]
+            yield variable.label, hook, off.any(axis=-1)
+
+
+def _streams(model: CompiledModel, ids: Array) -> list[tuple[str, int, Array]]:
+    """The residual stream after the embedding and every sub-layer."""
+    seen: dict[str, Array] = {}
+    model.logits(ids, hook=seen.__setitem__)
+    found = [("the embedding", -1, seen["hook_embed"] + seen["hook_pos_embed"])]
+    for number in range(model.n_layers):
+        for time, part in ((2 * number, "mid"), (2 * number + 1, "post")):
+            hook = f"blocks.{number}.hook_resid_{part}"
+            found.append((hook, time, seen[hook]))
+    return found
+
+
+def _wanted(variable: Variable, evaluation: Evaluation) -> Array:
+    """The coordinates [input, position, direction] that stand for the program's values; NaN where there is none."""
+    assert variable.node is not None
+    domain = evaluation.typed.sops[variable.node].domain
+    shape = evaluation.batch.codes.shape
+    codes = np.broadcast_to(evaluation.codes[variable.node], shape)
+    if isinstance(domain, Finite):
+        rows = variable.codes(domain.values)
+        return np.where((codes >= 0)[..., None], rows[np.maximum(codes, 0)], np.nan)
+    wanted = np.zeros((*shape, variable.size))
+    missing = np.isnan(codes)
+    wanted[..., variable.index[NUMBER_VALUE]] = np.where(missing, 0.0, codes)
+    if variable.maybe_none:
+        wanted[..., variable.index[None]] = missing
+    return wanted

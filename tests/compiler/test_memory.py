@@ -1,0 +1,174 @@
+"""Limits act before memory is spent: what needs more than `max_memory` is refused, with the estimate."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+import tracr
+from tracr.compiler.budget import BASE, as_bytes
+from tracr.compiler.options import as_vocabulary
+from tracr.rasp import rasp
+from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
+
+MB = 1024**2
+SMALL = 64 * MB
+
+MEASURE = """
+import json, resource, sys, warnings
+sys.path.insert(0, sys.argv[1])
+from test_memory import HOSTILE, outcome
+warnings.simplefilter("ignore")
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+before, found = peak(), {}
+for name in sys.argv[4:]:
+    found[name] = outcome(name, int(sys.argv[2]), int(sys.argv[3]))
+print(json.dumps([peak() - before, found]))
+"""
+
+
+def before(sop: rasp.SOp) -> rasp.SOp:
+    """The value one position to the left."""
+    return Aggregate(Select(indices, indices, lambda key, query: key == query - 1), sop)
+
+
+def means() -> rasp.SOp:
+    """Means of many positions."""
+    return Aggregate(Select(tokens, tokens, Comparison.EQ), indices)
+
+
+def added(sops: list[rasp.SOp]) -> rasp.SOp:
+    """Their sum."""
+    return functools.reduce(lambda x, y: x + y, sops)
+
+
+Hostile = tuple[Callable[[], rasp.SOp], int, int]  # a program, how many tokens, the longest input
+HOSTILE: dict[str, Hostile] = {
+    "function of a mean": (lambda: Map(lambda x: x * x, means()), 2, 40),
+    "mean of means": (lambda: Map(lambda x: x * x, Aggregate(Select(tokens, tokens, Comparison.EQ), means())), 2, 8),
+    "irrational means": (
+        lambda: Map(lambda x: x * x, Aggregate(Select(tokens, tokens, Comparison.LEQ), Map(lambda t: t**0.5, tokens))),
+        6,
+        12,
+    ),
+    "numbers of pairs": (lambda: SequenceMap(lambda x, y: x * y, tokens, before(tokens)), 850, 5),
+    "texts of pairs": (lambda: SequenceMap(lambda x, y: f"{x} {y}", tokens, before(tokens)), 850, 5),
+    "pairs": (lambda: SequenceMap(lambda x, y: (x, y), tokens, indices), 1700, 1500),
+    "one s-op twice": (lambda: SequenceMap(lambda x, y: x * y, tokens, tokens), 300_000, 5),
+    "order": (lambda: SelectorWidth(Select(tokens, tokens, Comparison.LT)), 11_000, 5),
+    "two selectors": (
+        lambda: SelectorWidth(Select(tokens, tokens, Comparison.LT) & Select(indices, indices, Comparison.LT)),
+        11_000,
+        50,
+    ),
+    "positions": (lambda: SequenceMap(lambda x, y: x - y, indices, rasp.length), 2, 100_000),
+    "conjunction": (lambda: functools.reduce(lambda x, y: x & y, [tokens != k for k in range(400)]), 400, 5),
+    "chain": (lambda: added([SelectorWidth(Select(tokens, k, Comparison.EQ)) for k in range(400)]), 400, 5),
+    "large vocabulary": (lambda: before(tokens), 1_000_000, 5),
+    "long input": (lambda: indices + 0, 2, 2_000_000),
+}
+SLOW = {"mean of means", "conjunction", "chain"}
+
+
+def outcome(name: str, level: int, max_memory: int) -> str:
+    """What compiling a hostile program ends in: "compiled", or the error."""
+    make, size, longest = HOSTILE[name]
+    try:
+        tracr.compile(make(), range(size), longest, level=level, max_memory=max_memory)
+    except tracr.CompileError as error:
+        return f"{type(error).__name__}: {error}"
+    return "compiled"
+
+
+def measured(names: list[str], level: int, max_memory: int) -> tuple[int, dict[str, str]]:
+    """The memory that compiling took at its highest, in a process of its own, and what came out."""
+    here = __file__.rpartition("/")[0]
+    words = [sys.executable, "-c", MEASURE, here, str(level), str(max_memory), *names]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    peak, found = json.loads(ran.stdout)
+    return peak, found
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_hostile_programs_stay_within_a_small_memory(level: int) -> None:
+    """With 64 MB every one is refused with an estimate, and the peak stays below 64 MB and the stated base."""
+    peak, found = measured([name for name in HOSTILE if name not in SLOW], level, SMALL)
+    assert peak < SMALL + BASE
+    for name, text in found.items():
+        assert text.startswith("LimitError"), (name, text)
+        assert "max_memory (now 64.0 MB)" in text or "max_cells" in text or "max_parameters" in text, (name, text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_hostile_programs_stay_within_the_default_memory(name: str, level: int) -> None:
+    """Each compiles or is refused, with no more than 2 GB and the stated base."""
+    peak, found = measured([name], level, 2 * 1024 * MB)
+    assert peak < 2 * 1024 * MB + BASE
+    assert found[name].startswith(("compiled", "LimitError")), found
+
+
+@pytest.mark.parametrize("longest", [99_999_999, 10**30])
+def test_a_huge_length_is_refused_at_once(longest: int) -> None:
+    """Before anything is listed."""
+    start = time.process_time()
+    with pytest.raises(tracr.LimitError, match=r"positions.*about .* GB.* of memory[\s\S]*max_memory \(now 2.0 GB\)"):
+        tracr.compile(tokens, "ab", longest)
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize("vocab", [range(10**8), range(10**30), itertools.count()])
+def test_a_huge_vocabulary_is_refused(vocab: range) -> None:
+    """Whether or not its length is known, or it ends."""
+    with pytest.raises(tracr.LimitError, match=r"a vocabulary of .*tokens.*about .* of memory"):
+        as_vocabulary(vocab, 8 * MB)
+
+
+def test_the_message_has_the_estimate_and_what_to_do() -> None:
+    """The expression, how many pairs, how much memory, which option."""
+    program = SequenceMap(lambda x, y: x * y, tokens, before(tokens))
+    with pytest.raises(tracr.LimitError) as refusal:
+        tracr.compile(program, range(850), 5)
+    assert str(refusal.value).startswith("SequenceMap(<lambda>, tokens, aggregate)")
+    assert "723,350 pairs of values" in str(refusal.value)
+    assert "18.3 GB of memory" in str(refusal.value)
+    assert "raise max_memory (now 2.0 GB)" in str(refusal.value)
+
+
+def test_more_memory_allows_more() -> None:
+    """The same program is refused with little memory and compiled with more, to the same weights as by default."""
+    program = SequenceMap(lambda x, y: (x * y) % 7, tokens, before(tokens))
+    with pytest.raises(tracr.LimitError, match="max_memory"):
+        tracr.compile(program, range(60), 5, max_memory="1MB")
+    assert tracr.compile(program, range(60), 5, max_memory="64MB")([1, 2, 3]) == program([1, 2, 3])
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "much", "2 pounds", None, True])
+def test_max_memory_is_a_number_of_bytes(size: object) -> None:
+    """Or a text with a unit; anything else is refused."""
+    with pytest.raises(tracr.CompileError, match="max_memory must be"):
+        tracr.compile(tokens, "ab", 3, max_memory=size)  # type: ignore[arg-type]
+    assert as_bytes("2GB") == as_bytes("2 gib") == as_bytes(2 * 1024**3)
+
+
+@pytest.mark.slow
+def test_sums_of_many_terms_take_time_in_proportion() -> None:
+    """Level 2: four times the terms take less than eight times as long, 400 a few seconds."""
+
+    def seconds(terms: int) -> float:
+        program = added([Map(lambda t, k=k: (t * k) % 5, tokens) for k in range(terms)])
+        start = time.process_time()
+        tracr.compile(program, range(5), 5, level=2)
+        return time.process_time() - start
+
+    few, many = seconds(200), seconds(800)
+    assert many < 8 * few
