@@ -2,7 +2,7 @@
 
     python examples/paper_compression.py                      a few minutes: 5 seeds, fewer steps than the paper
     python examples/paper_compression.py --steps 300000       the paper's recipe in full: use a GPU
-    python examples/paper_compression.py --results FOLDER     from what `benchmarks/compression.py --paper FOLDER` left
+    python examples/paper_compression.py --results FOLDER     from what `benchmarks/compress.py --paper FOLDER` left
 
 Needs `pip install 'tracr[jax,viz]'`. Figures and summary.json go to --output (a folder).
 """

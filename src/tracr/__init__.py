@@ -79,6 +79,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tracr.compress import CompressedModel, compress, superpose
     from tracr.datasets.controls import random_program
+    from tracr.natural import TwinModel
     from tracr.rasp.drawing import draw
     from tracr.rasp.text.module import parse, parse_file
     from tracr.rasp.text.printer import to_rasp
@@ -193,7 +194,9 @@ def _outputs(program: SOp | Sequence[SOp] | Mapping[str, SOp]) -> dict[str, SOp]
     return outputs
 
 
-def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000) -> CompiledModel:
+def load(
+    folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
+) -> CompiledModel | TwinModel:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:
@@ -202,7 +205,7 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
-    A compressed model comes back as one.
+    A compressed model comes back as one, and so does a twin (`tracr.natural`).
 
     Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
     """
@@ -215,4 +218,8 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = 2
         from tracr.compress import saving
 
         return saving.load(folder, max_parameters=max_parameters)
+    if os.path.isfile(folder / "twin.json"):
+        from tracr.natural import saving as twins
+
+        return twins.load(folder, max_parameters=max_parameters)
     return models.load(folder, recompile=recompile, max_parameters=max_parameters)

@@ -12,6 +12,7 @@ checkpoints.py    the command that writes models for transformers
 exploring.py      the command that writes the explorer page
 drawing.py        the commands that draw models and programs
 compressing.py    the commands that compress models
+twinning.py       the command that trains natural models
 description.py    what a model consists of, as data
 screen.py         that, and the residual stream, as text and tables
 """
@@ -30,6 +31,7 @@ from tracr.cli.inputs import read_tokens, read_vocabulary
 from tracr.cli.options import TOKENS
 from tracr.cli.sampling import sample
 from tracr.cli.text import fmt, repl
+from tracr.cli.twinning import twin
 from tracr.errors import TracrError, TracrWarning
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
@@ -43,6 +45,7 @@ for command in (repl, fmt):
 app.command("huggingface")(huggingface)
 app.command("compress")(compress_program)
 app.command("sweep")(sweep_programs)
+app.command("twin")(twin)
 
 
 def main() -> None:

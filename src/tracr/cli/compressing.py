@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tracr.cli.drawing import picture
-from tracr.cli.options import Level, MaxLen, Name, Program, Vocab, With, Without, metavar, one_of
+from tracr.cli.options import Level, MaxLen, Name, Program, Vocab, With, Without, metavar, numbers, one_of
 from tracr.cli.sources import Choice, compiled, find, switches
 from tracr.errors import TracrError
 
@@ -158,8 +158,8 @@ def sweep_programs(
 
         swept = sweep(
             models,
-            None if dims is None else _numbers(dims, "--dims"),
-            _numbers(seeds, "--seeds"),
+            None if dims is None else numbers(dims, "--dims"),
+            numbers(seeds, "--seeds"),
             output,
             method=method.value,
             recipe=_recipe(method.value, steps),
@@ -182,15 +182,3 @@ def _recipe(method: str, steps: int | None) -> Any:
     if steps is None or method not in ("sgd", "fast"):
         return None
     return Recipe(steps=steps) if method == "sgd" else FastRecipe(steps=steps)
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    """4,6,8-10 as numbers."""
-    found: list[int] = []
-    try:
-        for piece in text.split(","):
-            first, dash, last = piece.strip().partition("-")
-            found += range(int(first), int(last) + 1) if dash else [int(first)]
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a list of numbers such as 4,6,8-10", param_hint=option) from None
-    return list(dict.fromkeys(found))

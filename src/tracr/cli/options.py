@@ -25,6 +25,7 @@ __all__ = [
     "With",
     "Without",
     "metavar",
+    "numbers",
     "one_of",
 ]
 
@@ -140,3 +141,15 @@ Without = Annotated[
 Causal = Annotated[bool | None, typer.Option("--causal", help="Each position attends to itself and earlier ones only.")]
 Strict = Annotated[bool | None, typer.Option("--strict", help="Refuse what would otherwise be a warning.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """4,6,8-10 as numbers."""
+    found: list[int] = []
+    try:
+        for piece in text.split(","):
+            first, dash, last = piece.strip().partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a list of numbers such as 4,6,8-10", param_hint=option) from None
+    return list(dict.fromkeys(found))

@@ -134,7 +134,12 @@ def _located(program: str, name: str | None, choice: Choice, words: Sequence[str
     if Path(program).is_dir():
         import tracr
 
-        return Found(Path(program).name or program, "a saved model", model=tracr.load(program))
+        model = tracr.load(program)
+        if not isinstance(model, tracr.CompiledModel):
+            raise InputError(
+                f"{program} holds a twin, which is no program", hint=f"take its teacher: {program}/teacher"
+            )
+        return Found(Path(program).name or program, "a saved model", model=model)
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",

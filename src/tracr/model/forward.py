@@ -1,4 +1,4 @@
-"""The one forward pass: one stack of attention and ReLU MLPs, causal or not, over numpy, JAX or torch.
+"""The one forward pass: one stack of attention and MLPs, causal or not, over numpy, JAX or torch.
 
 `xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The frameworks' own are taken because
 of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and that of `maximum` would be 1/2.
@@ -6,7 +6,7 @@ of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and th
 `hook(name, tensor)` is called with every activation under its TransformerLens name; what it returns takes the
 activation's place (`None` leaves it). `fine` adds activations that cost more: which residual stream each head and each
 of its inputs sees, and what each head writes. `norm(tensor, xp)` is a layer norm before every attention, every MLP and
-the unembedding; there is none unless it is given.
+the unembedding; there is none unless it is given. `activation(tensor)` is the neurons' function; ReLU unless given.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def forward(
     hook: Hook | None = None,
     fine: Collection[str] = (),
     norm: Callable[[Tensor, Any], Tensor] | None = None,
+    activation: Callable[[Tensor], Tensor] | None = None,
     start: int | None = None,
     stop: int | None = None,
 ) -> Tensor:
@@ -75,7 +76,8 @@ def forward(
         attention = _attention(layer, residual, xp, mask, here, ln1, fine) if heads else xp.zeros_like(ln1(residual))
         residual = here("hook_resid_mid", residual + here("hook_attn_out", attention))
         size = layer.W_in.shape[1]
-        neurons = _mlp(layer, residual, xp, here, ln2, fine) if size else xp.zeros_like(ln2(residual))
+        act = activation or partial(_relu, xp)
+        neurons = _mlp(layer, residual, act, here, ln2, fine) if size else xp.zeros_like(ln2(residual))
         residual = here("hook_resid_post", residual + here("hook_mlp_out", neurons))
     if stop is not None:
         return residual
@@ -125,8 +127,14 @@ def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _mlp(layer: LayerParameters, residual: Tensor, xp: Any, here: See, ln2: Normalise, fine: Collection[str]) -> Tensor:
+def _relu(xp: Any, tensor: Tensor) -> Tensor:
+    return np.maximum(tensor, 0) if xp is np else xp.relu(tensor)
+
+
+def _mlp(
+    layer: LayerParameters, residual: Tensor, act: Normalise, here: See, ln2: Normalise, fine: Collection[str]
+) -> Tensor:
     stream = here("hook_mlp_in", residual) if "mlp_in" in fine else residual
     pre = here("mlp.hook_pre", ln2(stream) @ layer.W_in + layer.b_in)
-    post = here("mlp.hook_post", np.maximum(pre, 0) if xp is np else xp.relu(pre))
+    post = here("mlp.hook_post", act(pre))
     return post @ layer.W_out + layer.b_out

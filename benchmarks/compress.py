@@ -1,9 +1,9 @@
 """How fast compression is: side by side in one run, on a CPU or (--gpu) on a GPU.
 
-    python benchmarks/compression.py                    CPU: (a) the paper's recipe as a plain loop, (b) sgd, (c) fast
-    python benchmarks/compression.py --full             the same, (a) trained for all 300,000 steps
-    python benchmarks/compression.py --gpu OUT          GPU: run-steps per second with many runs in one program
-    python benchmarks/compression.py --paper OUT        the runs of docs/compression.md: all dims and seeds at once
+    python benchmarks/compress.py                    CPU: (a) the paper's recipe as a plain loop, (b) sgd, (c) fast
+    python benchmarks/compress.py --full             the same, (a) trained for all 300,000 steps
+    python benchmarks/compress.py --gpu OUT          GPU: run-steps per second with many runs in one program
+    python benchmarks/compress.py --paper OUT        the runs of docs/compression.md: all dims and seeds at once
 
 OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` narrow down `--paper`.
 """

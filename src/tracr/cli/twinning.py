@@ -1,0 +1,70 @@
+"""`tracr twin`: natural models of programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracr.cli.options import Causal, MaxLen, Name, Program, Vocab, numbers
+from tracr.cli.sources import Choice, compiled, find
+
+if TYPE_CHECKING:
+    from tracr.natural import Progress
+
+__all__ = ["twin"]
+
+
+def twin(
+    program: Program,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where twins go, a folder for each seed.")
+    ],
+    width: Annotated[int, typer.Option(min=1, metavar="N", help="The width of the residual stream.")] = 64,
+    d_head: Annotated[int, typer.Option(min=1, metavar="N", help="The width of a head.")] = 16,
+    d_mlp: Annotated[int, typer.Option(min=1, metavar="N", help="Neurons of each MLP.")] = 128,
+    seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-7, trained at once.")] = "0",
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps at the most.")] = 20_000,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Interventions per step.")] = 512,
+    name: Name = None,
+    vocab: Vocab = None,
+    max_len: MaxLen = None,
+    causal: Causal = None,
+) -> None:
+    """Train twins of PROGRAM: stock transformers that compute it by the compiled model's mechanism.
+
+    They learn to answer as the compiled model does when heads, MLPs and single edges are patched. Training ends when
+    every seed is admitted, that is measured to agree at every node and edge, or after --steps. Run again after it was
+    killed, it goes on. Needs JAX and Optax (extra `jax`).
+
+    Example: tracr twin hist --seeds 0-3 -o hist.twins
+    """
+    from tqdm import tqdm
+
+    from tracr.natural import twins
+
+    found = find(program, name, Choice(vocab, max_len, causal=causal))
+    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else 1, causal=causal))
+    with tqdm(total=steps, unit="step", leave=False, disable=None) as bar:
+
+        def show(progress: Progress) -> None:
+            bar.set_postfix(worst=f"{min(progress.worst):.3f}", admitted=len(progress.admitted), refresh=False)
+            bar.update(progress.done - bar.n)
+
+        made = twins(
+            model,
+            numbers(seeds, "--seeds"),
+            width=width,
+            d_head=d_head,
+            d_mlp=d_mlp,
+            steps=steps,
+            batch=batch,
+            checkpoint=output / "training",
+            progress=show,
+        )
+    for one in made:
+        one.save(output / f"seed{one.seed}")
+        typer.echo(f"{output / f'seed{one.seed}'}: {one}")
+        for site in one.admission.missed:
+            typer.echo(f"  {site}")

@@ -1,0 +1,40 @@
+"""Natural models: transformers that look trained, and whose circuit is known (docs/natural.md).
+
+sites.py         nodes and edges of a transformer
+network.py       the forward pass with interventions, in JAX
+answers.py       what counts as an answer, and what a wrong one costs
+defined.py       whether an intervention has a true answer
+teacher.py       the compiled model as a teacher
+lessons.py       banks of interventions with the teacher's answers
+training.py      interchange distillation, all seeds at once
+admission.py     the measurement after which nodes and edges count as known
+architecture.py  the twin's sizes and functions
+distilling.py    `twin` and `twins`: training until admitted
+twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py keep things on disk
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Admission", "Progress", "TwinModel", "twin", "twins"]
+
+if TYPE_CHECKING:
+    from tracr.natural.admission import Admission
+    from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.twin_model import TwinModel
+else:
+    LAZY = {
+        "Admission": "tracr.natural.admission",
+        "Progress": "tracr.natural.distilling",
+        "TwinModel": "tracr.natural.twin_model",
+        "twin": "tracr.natural.distilling",
+        "twins": "tracr.natural.distilling",
+    }
+
+    def __getattr__(name: str) -> Any:
+        """What is loaded only when it is asked for: training needs JAX."""
+        if name in LAZY:
+            return getattr(importlib.import_module(LAZY[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,122 @@
+"""The architecture of a twin: a stock pre-norm GPT-2, of any width, with the teacher's layers.
+
+Layer norms have no gain and bias of their own: those of GPT-2 can be multiplied into the weights that follow, and are.
+Scores are not divided by √d_head, which is part of the query weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracr.errors import TracrError
+from tracr.model.uniform import Sizes, layer_shapes
+from tracr.natural.sites import Sites
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["ACTIVATIONS", "EPSILON", "Architecture", "architecture_of"]
+
+ACTIVATIONS = ("gelu", "gelu_new", "relu")
+EPSILON = 1e-5
+Tensor = Any
+_ERF = np.frompyfunc(math.erf, 1, 1)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The sizes of a twin, and the functions between its matrices."""
+
+    layers: int
+    width: int = 64
+    d_head: int = 16
+    d_mlp: int = 128
+    layer_norm: bool = True
+    activation: str = "gelu"
+
+    @property
+    def heads(self) -> int:
+        """How many heads each layer has."""
+        return self.width // self.d_head
+
+    @property
+    def sites(self) -> Sites:
+        """The nodes and edges."""
+        return Sites(self.layers, self.heads)
+
+    @property
+    def norm(self) -> Callable[[Tensor, Any], Tensor] | None:
+        """The layer norm, as the forward pass takes it."""
+        return _norm if self.layer_norm else None
+
+    def act(self, xp: Any) -> Callable[[Tensor], Tensor]:
+        """The neurons' function over numpy, or over `jax.nn` or `torch.nn.functional`."""
+        if xp is np:
+            return _IN_NUMPY[self.activation]
+        if self.activation == "relu":
+            return xp.relu  # type: ignore[no-any-return]
+        exact = self.activation == "gelu"
+        if hasattr(xp, "log_softmax") and hasattr(xp, "one_hot") and hasattr(xp, "hard_swish"):
+            return lambda tensor: xp.gelu(tensor, approximate=not exact)  # jax.nn
+        return lambda tensor: xp.gelu(tensor, approximate="none" if exact else "tanh")  # torch.nn.functional
+
+    def shapes(self, model: CompiledModel) -> dict[str, tuple[int, ...]]:
+        """The shapes of the weights of a twin of a model, under their TransformerLens names."""
+        own = model.parameters
+        found: dict[str, tuple[int, ...]] = {
+            "embed.W_E": (len(own.W_E), self.width),
+            "pos_embed.W_pos": (len(own.W_pos), self.width),
+        }
+        for layer in range(self.layers):
+            for name, shape in layer_shapes(Sizes(self.heads, self.d_head, self.d_mlp), self.width).items():
+                part = "mlp" if name.endswith(("in", "out")) else "attn"
+                found[f"blocks.{layer}.{part}.{name}"] = shape
+        return {**found, "unembed.W_U": (self.width, own.W_U.shape[1])}
+
+
+def _norm(stream: Tensor, xp: Any) -> Tensor:
+    centred = stream - stream.mean(axis=-1, keepdims=True)
+    return centred / xp.sqrt((centred * centred).mean(axis=-1, keepdims=True) + EPSILON)
+
+
+def _gelu(tensor: Tensor) -> Tensor:
+    return 0.5 * tensor * (1 + _ERF(tensor / math.sqrt(2)).astype(tensor.dtype))
+
+
+def _gelu_new(tensor: Tensor) -> Tensor:
+    return 0.5 * tensor * (1 + np.tanh(math.sqrt(2 / math.pi) * (tensor + 0.044715 * tensor**3)))
+
+
+_IN_NUMPY: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": _gelu,
+    "gelu_new": _gelu_new,
+    "relu": lambda tensor: np.maximum(tensor, 0),
+}
+
+
+def architecture_of(
+    model: CompiledModel, width: int, d_head: int, d_mlp: int, *, layer_norm: bool, activation: str
+) -> Architecture:
+    """The architecture of a twin of a model; it must have room for the model's heads."""
+    for name, size in (("width", width), ("d_head", d_head), ("d_mlp", d_mlp)):
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise TracrError(f"{name} must be a positive integer, not {size!r}", hint=f"such as {name}=64")
+    if width % d_head:
+        raise TracrError(f"a width of {width} does not divide into heads of {d_head}", hint="use a multiple of d_head")
+    if activation not in ACTIVATIONS:
+        raise TracrError(f"no activation {activation!r}", hint=f"there are {', '.join(ACTIVATIONS)}")
+    least = max([1, *(len(layer.W_Q) for layer in model.parameters.layers)])
+    if width // d_head < least:
+        raise TracrError(
+            f"the teacher has {least} heads in a layer, a twin of width {width} with heads of {d_head} has "
+            f"{width // d_head}",
+            hint=f"use width={least * d_head} or more, or a smaller d_head",
+        )
+    if not model.n_layers:
+        raise TracrError("the model has no layer, so there is no mechanism to learn", hint="use a program with heads")
+    return Architecture(model.n_layers, width, d_head, d_mlp, layer_norm, activation)

@@ -1,0 +1,90 @@
+"""The state of training on disk: written all or nothing after every round, read by a run with the same settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+
+from tracr.errors import FormatError, TracrError
+from tracr.model.saving.folders import read_file, write_folder
+from tracr.model.saving.json_reader import parse
+from tracr.natural.architecture import Architecture
+from tracr.natural.training import Recipe, State
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Checkpoint"]
+
+SETTINGS, ARRAYS = "training.json", "training.safetensors"
+SMALL, LARGE = 2**16, 2**32
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder with the state of one training run."""
+
+    folder: Path
+    settings: str
+    """A digest of all that the run depends on."""
+
+    @staticmethod
+    def of(
+        folder: str | Path | None,
+        model: CompiledModel,
+        architecture: Architecture,
+        recipe: Recipe,
+        seeds: Sequence[int],
+    ) -> Checkpoint | None:
+        """The checkpoint in a folder, if one is wanted; the folder may hold a run with these settings, or nothing."""
+        if folder is None:
+            return None
+        digest = hashlib.sha256(json.dumps([asdict(architecture), asdict(recipe), list(seeds)]).encode())
+        for name, array in model.parameters.named():
+            digest.update(name.encode() + np.ascontiguousarray(array).tobytes())
+        found = Checkpoint(Path(folder).resolve(), digest.hexdigest())
+        held = {entry.name for entry in found.folder.iterdir()} if found.folder.is_dir() else set()
+        if held and not held <= {SETTINGS, ARRAYS}:
+            raise TracrError(f"{found.folder} holds something else than a training run", hint="name another folder")
+        if held and found._saved() != found.settings:
+            raise TracrError(
+                f"{found.folder} holds a training run with other settings", hint="name another folder, or delete it"
+            )
+        return found
+
+    def _saved(self) -> str:
+        given = parse(read_file(self.folder / SETTINGS, SMALL), SETTINGS).object(("settings", "done"))
+        return given["settings"].text()
+
+    def write(self, state: State) -> None:
+        """Keep the state."""
+        leaves = jax.tree.leaves((state.weights, state.optimiser, state.shares))
+        arrays = {f"{number:05d}": np.ascontiguousarray(leaf) for number, leaf in enumerate(leaves)}
+        settings = json.dumps({"settings": self.settings, "done": state.done}).encode()
+        write_folder(self.folder, {SETTINGS: settings, ARRAYS: safetensors.numpy.save(arrays)})
+
+    def read(self, start: State) -> State:
+        """The state that was kept; `start` if there is none yet."""
+        if not (self.folder / SETTINGS).exists():
+            return start
+        done = parse(read_file(self.folder / SETTINGS, SMALL), SETTINGS).object(("settings", "done"))["done"].integer()
+        try:
+            arrays = safetensors.numpy.load(read_file(self.folder / ARRAYS, LARGE))
+        except FormatError:
+            raise
+        except Exception as error:
+            raise FormatError(f"{ARRAYS} is not a safetensors file: {error}", hint="delete the folder") from None
+        leaves, shape = jax.tree.flatten((start.weights, start.optimiser, start.shares))
+        read: list[Any] = [arrays.get(f"{number:05d}") for number in range(len(leaves))]
+        if any(array is None or array.shape != np.shape(leaf) for array, leaf in zip(read, leaves, strict=True)):
+            raise FormatError(f"{ARRAYS} is not the state of this run", hint="delete the folder to train anew")
+        weights, optimiser, shares = jax.tree.unflatten(shape, read)
+        return State(weights, optimiser, shares, done)

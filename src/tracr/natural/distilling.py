@@ -1,0 +1,205 @@
+"""Training twins of a compiled model, several seeds at once, until they are admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.errors import TracrError
+from tracr.model.parameters import Parameters
+from tracr.natural.admission import Admission, Rate, admission_of
+from tracr.natural.architecture import Architecture, architecture_of
+from tracr.natural.checkpoint import Checkpoint
+from tracr.natural.lessons import Bank, draw_bank
+from tracr.natural.network import Network, Tree
+from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
+from tracr.natural.training import Recipe, State, Trainer, agreement, start
+from tracr.natural.twin_model import TwinModel
+from tracr.rasp.annotations import Encoding
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Progress", "twin", "twins"]
+
+Array = NDArray[Any]
+TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of either kind for each site of the teacher
+IDLE = 2_000  # for each site that the teacher does not have
+NEARLY = 0.01  # errors at every site below which admission is measured
+AT_ONCE = 4096
+TRIES, MANY_TRIES = 2**16, 2**19  # interventions drawn for each site, at the most
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far training is: steps done of all, and the loss of each seed over the last round."""
+
+    done: int
+    steps: int
+    losses: tuple[float, ...]
+    worst: tuple[float, ...]
+    """For each seed, the lowest agreement of a node or edge on the lessons that training is checked on."""
+    admitted: tuple[int, ...]
+    """The places of the seeds that are admitted."""
+
+
+def twin(model: CompiledModel, *, seed: int = 0, **settings: Any) -> TwinModel:
+    """A twin of a compiled model: `twins` with one seed."""
+    return twins(model, [seed], **settings)[0]
+
+
+def twins(
+    model: CompiledModel,
+    seeds: Sequence[int] = range(4),
+    *,
+    width: int = 64,
+    d_head: int = 16,
+    d_mlp: int = 128,
+    layer_norm: bool = True,
+    activation: str = "gelu",
+    steps: int = 20_000,
+    batch: int = 512,
+    data: Sequence[Sequence[Any]] | None = None,
+    checkpoint: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[TwinModel]:
+    """Twins of a compiled model, one for each seed, trained together until all are admitted or `steps` are done.
+
+    Args:
+        model: the teacher, compiled at level 0 or 1.
+        seeds: each twin is the same alone or among others, up to rounding, as long as they train equally long.
+        width: the width of the residual stream; there are width / d_head heads, at least the teacher's.
+        d_head: the width of a head.
+        d_mlp: how many neurons each MLP has.
+        layer_norm: whether there are layer norms.
+        activation: "gelu", "gelu_new" or "relu".
+        steps: how long to train at the most.
+        batch: interventions per step.
+        data: the inputs to train on; all that the model takes, or many random ones, if not given.
+        checkpoint: a folder to keep the state of training in; a run that was killed goes on from there.
+        progress: called after every round of training.
+
+    A twin that is not admitted is returned too; its `admission` says what misses.
+    """
+    architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
+    recipe, seeds = Recipe(steps=steps, batch=batch), [int(seed) for seed in seeds]
+    if not seeds:
+        raise TracrError("there is no seed to train a twin with", hint="pass seeds=range(4)")
+    kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
+    school = School.of(model, architecture, data)
+    trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
+    keys = jax.vmap(jax.random.key)(np.array(seeds))
+    shapes, sizes = architecture.shapes(model), school.sizes
+    state = trainer.begin(jax.vmap(lambda key: start(key, shapes, sizes))(keys))
+    state = state if kept is None else kept.read(state)
+    found: dict[int, TwinModel] = {}
+    while state.done < recipe.steps and len(found) < len(seeds):
+        state, losses = trainer.train(state, keys)
+        missed = school.missed(state.weights)
+        state = trainer.weighed(state, missed)
+        if kept is not None:
+            kept.write(state)
+        for place in np.flatnonzero(missed.max(axis=1) <= NEARLY).tolist():
+            if place not in found and (one := school.twin(state, place, seeds[place])).admitted:
+                found[place] = one
+        if progress is not None:
+            worst = (1 - missed.max(axis=1)).tolist()
+            progress(Progress(state.done, recipe.steps, tuple(losses.tolist()), tuple(worst), tuple(sorted(found))))
+    return [found.get(place) or school.twin(state, place, seed) for place, seed in enumerate(seeds)]
+
+
+@dataclass(frozen=True, eq=False)
+class School:
+    """A teacher, and three banks of its lessons: to train on, to check training on, and held out for admission."""
+
+    model: CompiledModel
+    architecture: Architecture
+    inputs: Inputs
+    teacher: Teacher
+    network: Network
+    lessons: Bank
+    checks: Bank
+
+    @staticmethod
+    def of(model: CompiledModel, architecture: Architecture, data: Sequence[Sequence[Any]] | None) -> School:
+        """The school of a model."""
+        sites, inputs = architecture.sites, inputs_of(model, data)
+        teacher = teacher_of(model, sites, inputs)
+        lessons = draw_bank(teacher, inputs, sites, each=TRAINED, idle=IDLE, tries=TRIES, seed=0)
+        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED, tries=TRIES, seed=1)
+        network = Network(
+            sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
+        )
+        return School(model, architecture, inputs, teacher, network, lessons, checks)
+
+    @property
+    def sizes(self) -> Array:
+        """For each logit, how large it gets: the range of numbers, 1 for others."""
+        found = np.ones(self.model.parameters.W_U.shape[1], dtype=np.float32)
+        for output in self.model.outputs:
+            if output.encoding is Encoding.NUMERICAL:
+                found[output.start] = max(1.0, *map(abs, output.domain.ends))
+        return found
+
+    def missed(self, weights: Tree) -> Array:
+        """How often each seed errs at each site, [seed, site], on the lessons that training is checked on."""
+        right, same = agreement(self.network, self.teacher.answers, weights, self.checks)
+        bank = self.checks
+        count = bank.changing + bank.staying
+        site = np.repeat(np.arange(len(count)), count)
+        changes = np.arange(len(bank)) - bank.start[site] < bank.changing[site]
+        errors = np.where(changes, ~right, ~same)
+        return np.stack([np.bincount(site, weights=row, minlength=len(count)) / np.maximum(1, count) for row in errors])
+
+    @cached_property
+    def held_out(self) -> Bank:
+        """The lessons for admission, drawn apart from those for training."""
+        sites = self.architecture.sites
+        return draw_bank(
+            self.teacher, self.inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, avoid=self.lessons
+        )
+
+    def admission(self, weights: Tree) -> Admission:
+        """The admission of one twin."""
+        several = jax.tree.map(lambda array: array[None], weights)
+        right, same = agreement(self.network, self.teacher.answers, several, self.held_out)
+        return admission_of(
+            self.architecture.sites,
+            self.teacher.wired,
+            self.held_out,
+            right[0],
+            same[0],
+            self._accuracy(weights),
+            every_input=self.inputs.everything,
+        )
+
+    def _accuracy(self, weights: Tree) -> Rate:
+        """On how many inputs the twin is right at every position, padded and not."""
+        answers = self.teacher.answers
+
+        def look(ids: Any) -> Any:
+            padded = jnp.zeros(len(ids), dtype=bool)
+            wanted = answers.read(self.teacher.network(self.teacher.weights, ids, padded))
+            token = (ids != self.network.pad).at[:, 0].set(False)
+            right = [
+                answers.apart(answers.read(self.network(weights, ids, bare)), wanted) <= 1 for bare in (padded, ~padded)
+            ]
+            return ((right[0] & right[1]) | ~token).all(axis=1)
+
+        parts = [self.inputs.ids[first : first + AT_ONCE] for first in range(0, len(self.inputs), AT_ONCE)]
+        compiled = jax.jit(look)
+        return Rate(sum(int(compiled(part).sum()) for part in parts), len(self.inputs))
+
+    def twin(self, state: State, place: int, seed: int) -> TwinModel:
+        """The twin of one seed as it is now, measured."""
+        weights = jax.tree.map(lambda array: array[place], state.weights)
+        parameters = Parameters.of({name: np.asarray(array) for name, array in weights.items()})
+        return TwinModel(self.model, self.architecture, parameters, self.admission(weights), seed, state.done)

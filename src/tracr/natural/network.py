@@ -1,0 +1,127 @@
+"""A transformer in JAX with interventions: what a reader sees of a writer comes from a run on another input.
+
+Teacher and twin run the same pass with the same interventions; they differ in their weights, layer norms and
+activation function only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from tracr.adapters.jax import NAMESPACE
+from tracr.model.forward import forward
+from tracr.model.parameters import Parameters
+from tracr.natural.sites import Sites
+
+__all__ = ["Network", "Patch", "Tree"]
+
+Array = Any  # of JAX
+Tree = dict[str, Array]
+FINE = frozenset({"qkv_input", "result", "mlp_in"})
+
+
+class Patch(NamedTuple):
+    """An intervention on each input of a batch: which writer, seen by which reader (-1: every), at which position.
+
+    `bare` inputs run as if nothing were padded: no head sees their PAD.
+    """
+
+    writer: Array
+    reader: Array
+    position: Array
+    bare: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The pass of one architecture; `sites` counts at least as many heads as its layers have."""
+
+    sites: Sites
+    causal: bool
+    pad: int
+    norm: Callable[[Any, Any], Any] | None = None
+    activation: Callable[[Array], Array] | None = None
+
+    def __call__(
+        self, weights: Tree, ids: Array, bare: Array, hook: Callable[[str, Array], Array | None] | None = None
+    ) -> Array:
+        """Logits for ids; `bare` says for which inputs PAD counts as not there."""
+        hidden = jnp.where(bare[:, None] & (ids == self.pad), -jnp.inf, 0.0)[:, None, None, :]
+
+        def see(name: str, tensor: Array) -> Array | None:
+            if name.endswith("hook_attn_scores"):
+                return tensor + hidden
+            return None if hook is None else hook(name, tensor)
+
+        with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits unless told
+            return forward(
+                Parameters.of(weights),
+                ids,
+                NAMESPACE,
+                causal=self.causal,
+                hook=see,
+                fine=FINE,
+                norm=self.norm,
+                activation=self.activation,
+            )
+
+    def writes(self, weights: Tree, ids: Array, bare: Array) -> tuple[Array, Array, Array]:
+        """Logits, what each writer writes [batch, writer, position, d_model], and the residual stream at the end."""
+        written: dict[str, Array] = {}
+        end: list[Array] = []
+
+        def hook(name: str, tensor: Array) -> None:
+            if name in ("hook_embed", "hook_pos_embed"):
+                written["embed"] = written.get("embed", 0) + tensor
+            elif name.endswith("attn.hook_result"):
+                block = name.removesuffix(".hook_result")
+                written.update({f"{block}.{head}": tensor[:, :, head] for head in range(tensor.shape[2])})
+            elif name.endswith("hook_mlp_out"):
+                written[name.replace("hook_mlp_out", "mlp")] = tensor
+            elif name.endswith("hook_resid_post"):
+                end[:] = [tensor]
+
+        logits = self(weights, ids, bare, hook)
+        nothing = jnp.zeros_like(end[0])
+        return logits, jnp.stack([written.get(name, nothing) for name in self.sites.writers], axis=1), end[0]
+
+    def seen(self, patch: Patch, length: int) -> tuple[Array, Array]:
+        """Which readers see the change [batch, reader], and at which positions [batch, position]; 1 or 0."""
+        chosen = (patch.reader[:, None] == jnp.arange(len(self.sites.readers))) | (patch.reader[:, None] < 0)
+        where = (patch.position[:, None] == jnp.arange(length)) | (patch.position[:, None] < 0)
+        after = jnp.asarray(self.sites.after)[patch.writer]
+        return (chosen & after).astype(jnp.float32), where.astype(jnp.float32)
+
+    def patched(self, weights: Tree, ids: Array, patch: Patch, change: Array) -> tuple[Array, Array]:
+        """Logits and the last residual stream where readers see `change` [batch, position, d_model] more."""
+        sites, last = self.sites, f"blocks.{self.sites.layers - 1}.hook_resid_post"
+        seen, where = self.seen(patch, ids.shape[1])
+        change = change * where[..., None]
+        end: list[Array] = []
+
+        def hook(name: str, tensor: Array) -> Array | None:
+            if name == last:
+                end[:] = [tensor]
+                return tensor + seen[:, -1, None, None] * change
+            if not name.endswith(("_input", "hook_mlp_in")):
+                return None
+            start = int(name.split(".")[1]) * (3 * sites.heads + 1)
+            if name.endswith("hook_mlp_in"):
+                return tensor + seen[:, start + 3 * sites.heads, None, None] * change
+            start += "qkv".index(name.removesuffix("_input")[-1]) * sites.heads
+            return tensor + seen[:, None, start : start + tensor.shape[2], None] * change[:, :, None]
+
+        return self(weights, ids, patch.bare, hook), end[0]
+
+    def intervened(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
+        """Logits on the base inputs, and those under the interventions."""
+        logits, written, _ = self.writes(weights, base, patch.bare)
+        _, other, _ = self.writes(weights, source, patch.bare)
+        rows = jnp.arange(len(base))
+        change = (other - written)[rows, patch.writer]
+        return logits, self.patched(weights, base, patch, change)[0]

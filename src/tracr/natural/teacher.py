@@ -1,0 +1,145 @@
+"""The compiled model as a teacher: what it answers under interventions, and where the program is defined."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.vectorised import evaluate_batch
+from tracr.errors import TracrError
+from tracr.natural.answers import Answer, Answers
+from tracr.natural.defined import Defined, defined_of
+from tracr.natural.network import Network, Patch, Tree
+from tracr.natural.sites import EMBED, Sites
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
+
+Array = Any  # of JAX
+MOST = 40_000  # inputs that are kept; all of them where there are no more
+SHOWN = 8_000  # inputs from which the codes of variables are learned
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Inputs on which the program is defined, as ids [input, position] with BOS and PAD, and their lengths."""
+
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    tokens: list[list[Any]]
+    everything: bool
+    """Whether these are all inputs there are."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def inputs_of(model: CompiledModel, data: Sequence[Sequence[Any]] | None, seed: int = 0) -> Inputs:
+    """The given inputs; else all inputs the model takes, or many random ones."""
+    vocab, (shortest, longest) = model.options.vocab, model.typed.lengths
+    everything = False
+    if data is None:
+        total = sum(len(vocab) ** length for length in range(max(1, shortest), longest + 1))
+        everything = total <= MOST
+        data = _all(vocab, shortest, longest) if everything else _some(vocab, shortest, longest, seed)
+    listed = [list(tokens) for tokens in data if len(tokens)]
+    errors = evaluate_batch(model.typed, listed).errors
+    kept = [tokens for tokens, wrong in zip(listed, errors.tolist(), strict=True) if not wrong]
+    if len(kept) < 2:
+        raise TracrError("the program is defined on fewer than two of the inputs", hint="pass data=, more inputs")
+    ids, _, lengths = model.vocabulary.encode(kept)
+    return Inputs(ids.astype(np.int32), np.array(lengths, dtype=np.int32), kept, everything)
+
+
+def _all(vocab: Sequence[Any], shortest: int, longest: int) -> list[list[Any]]:
+    return [list(xs) for n in range(max(1, shortest), longest + 1) for xs in itertools.product(vocab, repeat=n)]
+
+
+def _some(vocab: Sequence[Any], shortest: int, longest: int, seed: int) -> list[list[Any]]:
+    """Random inputs, half of them of the longest length; with few and with many distinct tokens."""
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[int, ...], list[Any]] = {}
+    while len(found) < MOST and len(found) < 0.9 * len(vocab) ** longest:
+        length = longest if rng.random() < 0.5 else int(rng.integers(max(1, shortest), longest + 1))
+        few = rng.choice(len(vocab), size=int(rng.integers(1, len(vocab) + 1)), replace=False)
+        row = tuple(rng.choice(few, size=length).tolist())
+        found[row] = [vocab[code] for code in row]
+        if rng.random() < 0.2 and length <= len(vocab):  # all tokens different
+            row = tuple(rng.permutation(len(vocab))[:length].tolist())
+            found[row] = [vocab[code] for code in row]
+    return list(found.values())
+
+
+class Lesson(NamedTuple):
+    """Interventions with the teacher's answers: on the base input, and under the intervention."""
+
+    base: Array
+    source: Array
+    patch: Patch
+    token: Array
+    """Which positions hold a token, [batch, position]."""
+    before: Answer
+    after: Answer
+    change: Array
+    """How far the answer moves, in tolerances; infinitely where a code changes."""
+    defined: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """A compiled model that answers under interventions."""
+
+    network: Network
+    weights: Tree
+    answers: Answers
+    defined: Defined
+    wired: NDArray[np.bool_]
+    """For each site, whether the teacher has it."""
+
+    def teach(self, base: Array, source: Array, patch: Patch) -> Lesson:
+        """The answers on the base inputs and under interventions."""
+        logits, written, _ = self.network.writes(self.weights, base, patch.bare)
+        _, other, _ = self.network.writes(self.weights, source, patch.bare)
+        change = (other - written)[jnp.arange(len(base)), patch.writer]
+        changed, end = self.network.patched(self.weights, base, patch, change)
+        seen, where = self.network.seen(patch, base.shape[1])
+        token = (base != self.network.pad).at[:, 0].set(False)
+        before, after = self.answers.read(logits), self.answers.read(changed)
+        moved = jnp.where(token, self.answers.apart(before, after), 0.0).max(axis=1)
+        fine = self.defined(end[:, :], seen, change * where[..., None])
+        return Lesson(base, source, patch, token, before, after, moved, (fine | ~token).all(axis=1))
+
+
+def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
+    """The model as a teacher, for a twin with these sites."""
+    if not model.certified or model.variant is not None:
+        raise TracrError("the teacher must be a model as the compiler made it", hint="use model.plain")
+    network = Network(sites, model.options.causal, model.vocabulary.pad_id)
+    weights = {name: jnp.asarray(array) for name, array in model.cast(np.float32).named()}
+    shown = np.random.default_rng(0).permutation(len(inputs))[:SHOWN]
+    run = jax.jit(lambda ids: network.writes(weights, ids, jnp.zeros(len(ids), dtype=bool))[2])
+    stream = np.concatenate([np.asarray(run(inputs.ids[part])) for part in np.array_split(shown, 8)])
+    defined = defined_of(model, sites, [inputs.tokens[row] for row in shown.tolist()], stream)
+    return Teacher(network, weights, Answers(model.outputs), defined, _wired(model, sites))
+
+
+def _wired(model: CompiledModel, sites: Sites) -> NDArray[np.bool_]:
+    """Which sites are nodes or edges of the model."""
+    truth = model.ground_truth
+    nodes = {node.id for node in truth.nodes("qkv")}
+    edges = set()
+    for edge in truth.edges("qkv"):
+        writer = EMBED if edge.source in ("embed", "pos_embed") else edge.source
+        edges.add((writer, edge.target if edge.input == "in" else f"{edge.target}.{edge.input}"))
+    return np.array(
+        [site.writer in nodes if site.reader is None else (site.writer, site.reader) in edges for site in sites.all]
+    )

@@ -1,0 +1,197 @@
+"""Interchange distillation: twins learn to answer as their teacher does, on inputs and under interventions.
+
+All seeds train in one compiled program. A step draws lessons from a bank: a site by its share, then one where the
+teacher's answer changes or one where it does not. After every round the shares are set anew, so that sites on which a
+twin still errs come up more often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from tracr.natural.answers import Answers
+from tracr.natural.lessons import Bank
+from tracr.natural.network import Network, Tree
+from tracr.natural.teacher import Lesson
+
+__all__ = ["Recipe", "State", "Trainer", "agreement", "start"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train: AdamW, a short warm-up, then a learning rate that falls as a cosine over `steps`."""
+
+    steps: int = 12_000
+    batch: int = 512
+    learning_rate: float = 2e-3
+    warm_up: int = 200
+    weight_decay: float = 1e-3
+    clip: float = 1.0
+    round: int = 1_000
+    changing: float = 0.6
+    """How often a lesson is drawn where the teacher's answer changes, if there are both kinds."""
+    weight: float = 4.0
+    """How much more a position counts whose answer changes."""
+    wired: float = 0.6
+    """The share of the sites that the teacher has; the others must not matter."""
+    missed: float = 0.5
+    """The share that goes to sites by how often the twin errs there."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """All seeds in training: weights and optimiser state with a leading axis of seeds, and how many steps are done."""
+
+    weights: Tree
+    optimiser: Any
+    shares: Array
+    done: int
+
+
+def start(key: Any, sizes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
+    """Random weights; `numbers` are the sizes of what each logit has to reach."""
+    weights: Tree = {}
+    for place, (name, shape) in enumerate(sizes.items()):
+        leaf = name.rpartition(".")[2]
+        if leaf.startswith("b_"):
+            weights[name] = jnp.zeros(shape)
+            continue
+        scale = 0.3 if leaf in ("W_E", "W_pos") else shape[-2] ** -0.5
+        if leaf == "W_Q":
+            scale *= shape[-1] ** -0.5  # scores are not divided by √d_head
+        if leaf == "W_O":
+            scale = (shape[0] * shape[1]) ** -0.5
+        weights[name] = scale * jax.random.normal(jax.random.fold_in(key, place), shape)
+    weights["unembed.W_U"] = weights["unembed.W_U"] * numbers
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """What training needs: the twin's pass, what counts as an answer, and the lessons."""
+
+    network: Network
+    answers: Answers
+    bank: Bank
+    wired: Array
+    recipe: Recipe
+
+    @property
+    def optimiser(self) -> Any:
+        """AdamW with the recipe's schedule."""
+        recipe = self.recipe
+        rate = optax.warmup_cosine_decay_schedule(
+            0.0, recipe.learning_rate, min(recipe.warm_up, recipe.steps // 2), recipe.steps, 1e-3 * recipe.learning_rate
+        )
+        return optax.chain(
+            optax.clip_by_global_norm(recipe.clip), optax.adamw(rate, b2=0.98, weight_decay=recipe.weight_decay)
+        )
+
+    def begin(self, weights: Tree) -> State:
+        """The state before the first step."""
+        seeds = len(weights["unembed.W_U"])
+        shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
+        return State(weights, jax.vmap(self.optimiser.init)(weights), shares, 0)
+
+    def _shares(self, missed: Array) -> Array:
+        """How often each site is drawn."""
+        there = (self.bank.changing + self.bank.staying) > 0
+        wired, idle = self.wired & there, ~self.wired & there
+        both = wired.any() and idle.any()
+        part = self.recipe.wired if both else float(wired.any())
+        base = part * wired / max(1, wired.sum()) + (1 - part) * idle / max(1, idle.sum())
+        if not missed.any():
+            return np.asarray(base)
+        by_errors = there * missed
+        return np.asarray((1 - self.recipe.missed) * base + self.recipe.missed * by_errors / by_errors.sum())
+
+    def train(self, state: State, keys: Any) -> tuple[State, Array]:
+        """One round more, and the loss of each seed over it."""
+        size = min(self.recipe.round, self.recipe.steps - state.done)
+        shares = jnp.asarray(state.shares, dtype=jnp.float32)
+        weights, optimiser, losses = self._round(
+            state.weights, state.optimiser, self._lessons, shares, keys, state.done, size
+        )
+        return State(weights, optimiser, state.shares, state.done + size), np.asarray(losses)
+
+    def weighed(self, state: State, missed: Array) -> State:
+        """The state with shares set by how often each seed errs at each site, [seed, site]."""
+        return replace(state, shares=np.stack([self._shares(row) for row in missed]))
+
+    @cached_property
+    def _lessons(self) -> Any:
+        """The lessons, on the device."""
+        return jax.tree.map(jnp.asarray, self.bank.lessons)
+
+    def _draw(self, lessons: Lesson, shares: Any, key: Any) -> Lesson:
+        keys = jax.random.split(key, 3)
+        count = self.recipe.batch
+        site = jax.random.choice(keys[0], len(self.wired), (count,), p=shares)
+        changing, staying = jnp.asarray(self.bank.changing)[site], jnp.asarray(self.bank.staying)[site]
+        wanted = jax.random.uniform(keys[1], (count,)) < self.recipe.changing
+        change = (wanted & (changing > 0)) | (staying == 0)
+        among = jnp.where(change, changing, staying)
+        place = jnp.floor(jax.random.uniform(keys[2], (count,)) * among).astype(int)
+        rows = jnp.asarray(self.bank.start)[site] + jnp.where(change, 0, changing) + jnp.minimum(place, among - 1)
+        drawn: Lesson = jax.tree.map(lambda array: array[rows], lessons)
+        return drawn
+
+    def _loss(self, weights: Tree, lesson: Lesson) -> Any:
+        before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch)
+        token = lesson.token.astype(jnp.float32)
+        moved = self.answers.apart(lesson.before, lesson.after) > 1
+        weight = token * (1 + self.recipe.weight * moved)
+        plain = (self.answers.loss(before, lesson.before) * token).sum() / token.sum()
+        return plain + (self.answers.loss(after, lesson.after) * weight).sum() / weight.sum()
+
+    @partial(jax.jit, static_argnums=(0, 7))
+    def _round(
+        self, weights: Tree, optimiser: Any, lessons: Lesson, shares: Any, keys: Any, done: Any, size: int
+    ) -> Any:
+        update = self.optimiser
+
+        def one(weights: Tree, state: Any, shares: Any, key: Any) -> Any:
+            def step(carry: Any, number: Any) -> Any:
+                weights, state = carry
+                lesson = self._draw(lessons, shares, jax.random.fold_in(key, number))
+                loss, slope = jax.value_and_grad(self._loss)(weights, lesson)
+                change, state = update.update(slope, state, weights)
+                return (optax.apply_updates(weights, change), state), loss
+
+            (weights, state), losses = jax.lax.scan(step, (weights, state), done + jnp.arange(size))
+            return weights, state, losses.mean()
+
+        return jax.vmap(one)(weights, optimiser, shares, keys)
+
+
+def agreement(network: Network, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
+    """For every seed and lesson, whether the twin answers as its teacher, and whether its own answer stays the same."""
+
+    def look(lesson: Lesson) -> Any:
+        def one(weights: Tree) -> Any:
+            before, after = network.intervened(weights, lesson.base, lesson.source, lesson.patch)
+            mine, base = answers.read(after), answers.read(before)
+            right = answers.apart(mine, lesson.after) <= 1
+            same = answers.apart(mine, base) <= 1
+            return (right | ~lesson.token).all(axis=1), (same | ~lesson.token).all(axis=1)
+
+        return jax.vmap(one)(weights)
+
+    compiled = jax.jit(look)
+    found, at_once = [], 4096 if jax.default_backend() == "cpu" else 32_768
+    for first in range(0, len(bank), at_once):
+        rows = np.minimum(np.arange(first, first + at_once), len(bank) - 1)  # one shape, so one compilation
+        lesson = jax.tree.map(lambda array, rows=rows: array[rows], bank.lessons)
+        found.append(jax.tree.map(np.asarray, compiled(lesson)))
+    right, same = (np.concatenate(parts, axis=1)[:, : len(bank)] for parts in zip(*found, strict=True))
+    return right, same

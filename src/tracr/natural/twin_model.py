@@ -1,0 +1,116 @@
+"""A twin: a trained transformer that computes a program by the compiled model's mechanism, as far as was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.model.compiled import Run
+from tracr.model.forward import Hook, forward
+from tracr.model.parameters import Parameters
+from tracr.natural.admission import Admission
+from tracr.natural.architecture import Architecture
+from tracr.natural.truth import TwinTruth
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["TwinModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class TwinModel:
+    """A stock pre-norm transformer that was trained to answer as its teacher, a compiled model, under interventions.
+
+    Call it on tokens as the teacher. `admission` says what was measured of every node and edge; `ground_truth` is the
+    teacher's mechanism with those measurements. Variables have no known directions in a twin.
+    """
+
+    teacher: CompiledModel
+    architecture: Architecture
+    parameters: Parameters = field(repr=False)
+    admission: Admission
+    seed: int
+    steps: int
+
+    @property
+    def admitted(self) -> bool:
+        """Whether accuracy and every node and edge were measured to be the teacher's."""
+        return self.admission.admitted
+
+    @property
+    def ground_truth(self) -> TwinTruth:
+        """The teacher's nodes and edges, each with what was measured of it."""
+        return TwinTruth(self.teacher.ground_truth, self.admission)
+
+    @property
+    def n_parameters(self) -> int:
+        """How many weights, biases included."""
+        return sum(int(array.size) for _, array in self.parameters.named())
+
+    def __repr__(self) -> str:
+        names = ", ".join(output.name for output in self.teacher.outputs)
+        layers = f"{self.architecture.layers} layer{'s' if self.architecture.layers != 1 else ''}"
+        verdict = "admitted" if self.admitted else "not admitted"
+        return (
+            f"TwinModel({names}: {layers}, width {self.architecture.width}, {self.n_parameters:,} parameters, "
+            f"seed {self.seed}, {verdict})"
+        )
+
+    def __call__(self, tokens: Sequence[Any]) -> Any:
+        """The twin's output on `tokens` (no BOS); a list of sequences gives a list of outputs, as with the teacher."""
+        return self.run(tokens, keep=False).decoded
+
+    def run(self, tokens: Sequence[Any], *, hook: Hook | None = None, keep: bool = True) -> Run:
+        """A forward pass with every activation under its TransformerLens name.
+
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+        """
+        batch, single = self.teacher.vocabulary.inputs(tokens)
+        ids, given, real = self.teacher.vocabulary.encode(batch)
+        activations: dict[str, NDArray[Any]] = {}
+
+        def see(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
+            changed = None if hook is None else hook(name, tensor)
+            tensor = tensor if changed is None else changed
+            if keep:
+                activations[name] = tensor
+            return tensor
+
+        logits = self.logits(ids, see)
+        decoded = self.teacher.decode(logits, given, real)
+        shown = [self.teacher.vocabulary.decode(row) for row in ids.tolist()]
+        return Run(shown, activations, decoded[0] if single else decoded, None)
+
+    def logits(self, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
+        """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        return np.asarray(
+            forward(
+                self.parameters,
+                ids,
+                np,
+                causal=self.teacher.options.causal,
+                hook=hook,
+                norm=self.architecture.norm,
+                activation=self.architecture.act(np),
+            )
+        )
+
+    def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
+        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        return self.teacher.encode(tokens)
+
+    def values(self, logits: Any, ids: Any) -> list[Any]:
+        """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
+        return self.teacher.values(logits, ids)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the twin with its teacher as a folder of safetensors and JSON; `tracr.load` reads it back."""
+        from tracr.natural.saving import save  # only who saves needs safetensors
+
+        save(self, folder, overwrite=overwrite)

@@ -1,0 +1,73 @@
+"""Admission: exact intervals, and what they decide."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tracr.natural.admission import Admission, Rate, SiteAdmission
+from tracr.natural.sites import Sites
+
+
+def binomial_tail(hits: int, tries: int, p: float) -> float:
+    """The probability of at least so many hits, added up term by term."""
+    return sum(math.comb(tries, k) * p**k * (1 - p) ** (tries - k) for k in range(hits, tries + 1))
+
+
+@pytest.mark.parametrize(("hits", "tries"), [(0, 10), (1, 10), (7, 10), (10, 10), (99, 100), (3, 400)])
+def test_intervals_are_exact(hits: int, tries: int) -> None:
+    """At either end of the interval what was seen, or more extreme, has a probability of 2.5 %."""
+    low, high = Rate(hits, tries).interval
+    if hits:
+        assert binomial_tail(hits, tries, low) == pytest.approx(0.025, rel=1e-6)
+    else:
+        assert low == 0
+    if hits < tries:
+        assert 1 - binomial_tail(hits + 1, tries, high) == pytest.approx(0.025, rel=1e-6)
+    else:
+        assert high == 1
+
+
+def site(agree: tuple[int, int], changed: tuple[int, int]) -> SiteAdmission:
+    return SiteAdmission("blocks.0.mlp", True, Rate(*agree), Rate(*changed), 10_000, 0)
+
+
+@pytest.mark.parametrize(
+    ("agree", "changed", "verdict"),
+    [
+        ((3000, 3000), (0, 3000), "admitted"),
+        ((0, 0), (0, 3000), "never changes"),
+        ((999, 999), (0, 3000), "too few pairs"),
+        ((3000, 3000), (0, 999), "too few pairs"),
+        ((2950, 3000), (0, 3000), "missed"),
+        ((3000, 3000), (20, 3000), "missed"),
+        ((991, 1000), (0, 3000), "missed"),  # 99.1 %, but its lower bound is below 99 %
+        ((0, 0), (20, 3000), "missed"),
+    ],
+)
+def test_verdicts(agree: tuple[int, int], changed: tuple[int, int], verdict: str) -> None:
+    """The bounds of the interval decide, and 1,000 pairs of each kind are the least."""
+    assert site(agree, changed).verdict == verdict
+
+
+def test_one_missed_edge_is_enough() -> None:
+    """A twin is admitted only if it is accurate and everything in it is known."""
+    good, bad = site((3000, 3000), (0, 3000)), site((2900, 3000), (0, 3000))
+    assert Admission(Rate(1000, 1000), True, (good, good)).admitted
+    assert not Admission(Rate(1000, 1000), True, (good, bad)).admitted
+    assert not Admission(Rate(998, 1000), True, (good, good)).admitted
+    assert "blocks.0.mlp: missed" in str(Admission(Rate(1000, 1000), True, (good, bad)))
+
+
+def test_sites() -> None:
+    """Every writer has an edge to every reader that comes later, and to no other."""
+    sites = Sites(2, 3)
+    assert len(sites.writers) == 1 + 2 * 4
+    assert len(sites.readers) == 2 * 10 + 1
+    names = {str(edge) for edge in sites.edges}
+    assert "embed->blocks.0.attn.2.q" in names
+    assert "blocks.0.attn.1->blocks.0.mlp" in names
+    assert "blocks.1.mlp->unembed" in names
+    assert not any(name in names for name in ("blocks.0.attn.0->blocks.0.attn.1.q", "blocks.0.mlp->blocks.0.mlp"))
+    assert len(names) == 21 + 3 * 12 + 11 + 3 * 2 + 1  # of the embedding, then layer by layer of the heads and the MLP

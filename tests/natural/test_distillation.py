@@ -1,0 +1,244 @@
+"""Interchange distillation: the interventions, the teacher's answers, training, and what is kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr
+from tests.agreement import all_inputs
+from tracr.rasp import programs
+
+pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+from tracr import natural
+from tracr.errors import FormatError, TracrError
+from tracr.natural.architecture import architecture_of
+from tracr.natural.lessons import Bank, draw_bank
+from tracr.natural.network import Network, Patch
+from tracr.natural.sites import Sites
+from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
+from tracr.natural.training import start
+
+pytestmark = pytest.mark.slow
+
+
+def school(model: tracr.CompiledModel, heads: int = 2) -> tuple[Sites, Inputs, Teacher]:
+    sites, inputs = Sites(model.n_layers, heads), inputs_of(model, None)
+    return sites, inputs, teacher_of(model, sites, inputs)
+
+
+def bank_of(model: tracr.CompiledModel, each: int = 40) -> tuple[Sites, Inputs, Teacher, Bank]:
+    sites, inputs, teacher = school(model)
+    return sites, inputs, teacher, draw_bank(teacher, inputs, sites, each=each, idle=each, tries=4096, seed=0)
+
+
+HIST = tracr.compile(programs.make_hist(), "abc", 4)
+TRAINED: dict[str, Any] = {"width": 32, "d_head": 16, "d_mlp": 64, "steps": 3_000, "batch": 128}
+
+
+@pytest.fixture(scope="module")
+def twin() -> natural.TwinModel:
+    """A twin of `hist`, trained until it is admitted."""
+    return natural.twin(HIST, **TRAINED)
+
+
+def patched_by_hand(twin: natural.TwinModel, base: str, source: str, edge: tuple[str, str], at: int | None) -> Any:
+    """What a twin of one layer answers when one reader sees what a writer writes on another input, in plain numpy."""
+    writer, reader = edge
+    weights, width = twin.parameters, twin.architecture.width
+    layer = weights.layers[0]
+
+    def normed(x: Any) -> Any:
+        x = x - x.mean(-1, keepdims=True)
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5)
+
+    def run(ids: Any, change: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        nothing = np.zeros((len(ids), width))
+        written = {"embed": weights.W_E[ids] + weights.W_pos[: len(ids)]}
+        stream = written["embed"].copy()
+        total = np.zeros_like(stream)
+        for head in range(twin.architecture.heads):
+            q, k, v = (
+                normed(stream + change.get(f"blocks.0.attn.{head}.{part.lower()}", nothing))
+                @ getattr(layer, f"W_{part}")[head]
+                + getattr(layer, f"b_{part}")[head]
+                for part in "QKV"
+            )
+            scores = np.exp(q @ k.T - (q @ k.T).max(-1, keepdims=True))
+            written[f"blocks.0.attn.{head}"] = scores / scores.sum(-1, keepdims=True) @ v @ layer.W_O[head]
+            total += written[f"blocks.0.attn.{head}"]
+        stream = stream + total + layer.b_O
+        pre = normed(stream + change.get("blocks.0.mlp", nothing)) @ layer.W_in + layer.b_in
+        erf = np.vectorize(__import__("math").erf)
+        written["blocks.0.mlp"] = pre * (1 + erf(pre / 2**0.5)) / 2 @ layer.W_out + layer.b_out
+        stream = stream + written["blocks.0.mlp"]
+        return normed(stream + change.get("unembed", nothing)) @ weights.W_U, written
+
+    first, second = (twin.encode(text)[0] for text in (base, source))
+    difference = run(second, {})[1][writer] - run(first, {})[1][writer]
+    if at is not None:
+        difference = np.where(np.arange(len(first))[:, None] == at, difference, 0)
+    return run(first, {reader: difference})[0]
+
+
+def test_interventions_are_what_they_are_called(twin: natural.TwinModel) -> None:
+    """The pass with interventions computes what an independent one in numpy does, for every edge."""
+    architecture = twin.architecture
+    jax = pytest.importorskip("jax")
+    network = Network(architecture.sites, False, HIST.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn))
+    weights = {name: np.asarray(array) for name, array in twin.parameters.named()}
+    sites = architecture.sites
+    rng = np.random.default_rng(0)
+    for number, site in enumerate(sites.all):
+        if site.reader is None:
+            continue
+        base, source = ("".join(rng.choice(list("abc"), 4)) for _ in range(2))
+        at = int(rng.integers(1, 5)) if rng.random() < 0.5 else None
+        writer, reader = sites.coded[number]
+        patch = Patch(np.array([writer]), np.array([reader]), np.array([-1 if at is None else at]), np.array([False]))
+        _, found = network.intervened(weights, twin.encode(base), twin.encode(source), patch)
+        expected = patched_by_hand(twin, base, source, (site.writer, site.reader), at)
+        np.testing.assert_allclose(np.asarray(found)[0], expected, atol=2e-4)
+
+
+def test_the_teacher_answers_as_the_program() -> None:
+    """For `hist`: queries from the source count source tokens among base tokens, and keys the other way round."""
+    sites, _, _, bank = bank_of(HIST)
+    lessons, decode = bank.lessons, HIST.vocabulary.decode
+    checked = Counter[str]()
+    for row in range(len(bank)):
+        writer, reader = lessons.patch.writer[row], lessons.patch.reader[row]
+        name = f"{sites.writers[writer]}->{'' if reader < 0 else sites.readers[reader]}"
+        count = int(lessons.token[row].sum())
+        base, source = (decode(ids[row].tolist())[1 : count + 1] for ids in (lessons.base, lessons.source))
+        at = lessons.patch.position[row]
+        mixed = [s if at < 0 or at == place + 1 else b for place, (b, s) in enumerate(zip(base, source, strict=True))]
+        if name == "embed->blocks.0.attn.0.q":
+            expected = [base.count(query) for query in mixed]
+        elif name == "embed->blocks.0.attn.0.k":
+            expected = [mixed.count(query) for query in base]
+        elif name in ("blocks.0.attn.0->", "blocks.0.mlp->", "blocks.0.mlp->unembed", "blocks.0.attn.0->blocks.0.mlp"):
+            both = zip(base, source, strict=True)
+            expected = [
+                source.count(s) if at < 0 or at == place + 1 else base.count(b) for place, (b, s) in enumerate(both)
+            ]
+        else:
+            expected = [base.count(token) for token in base]
+        domain = HIST.outputs[0].domain.values
+        assert [domain[code] for code in lessons.after.codes[row, 1 : count + 1, 0]] == expected, name
+        assert 0 not in expected  # `hist` is never 0: such interventions have no true answer
+        checked[name] += 1
+    assert min(checked.values()) >= 40
+
+
+def test_undefined_interventions_are_counted() -> None:
+    """A query for a token that is not there selects nothing, which no input does."""
+    sites, _, _, bank = bank_of(HIST)
+    by_name = dict(zip(map(str, sites.all), bank.undefined.tolist(), strict=True))
+    assert by_name["embed->blocks.0.attn.0.q"] > 0
+    assert by_name["blocks.0.mlp->unembed"] == 0
+
+
+def test_a_twin_is_admitted(twin: natural.TwinModel) -> None:
+    """It answers as its teacher on all inputs, and all its edges are known."""
+    assert twin.admitted, twin.admission
+    assert twin.admission.every_input
+    inputs = all_inputs("abc", 4)
+    assert twin(inputs) == HIST(inputs)
+    assert [twin(tokens) for tokens in inputs] == HIST(inputs)
+    names = {edge.site for edge in twin.ground_truth.edges if edge.verdict == "admitted"}
+    assert {"embed->blocks.0.attn.0.q", "embed->blocks.0.attn.0.k", "blocks.0.attn.0->blocks.0.mlp"} <= names
+    assert set(twin.ground_truth.minimal(data=["abca", "bbca", "caab", "abcc"])) <= names
+    assert twin.run("abca")["blocks.0.attn.hook_pattern"].shape == (1, 2, 5, 5)
+
+
+def test_twins_come_back(twin: natural.TwinModel, tmp_path: Path) -> None:
+    """Saved and loaded they are the same; a changed file is refused."""
+    twin.save(tmp_path / "twin")
+    back = tracr.load(tmp_path / "twin")
+    assert isinstance(back, natural.TwinModel)
+    assert back.admission == twin.admission
+    assert (back.seed, back.steps, back.architecture) == (twin.seed, twin.steps, twin.architecture)
+    ids = twin.encode(["abca", "cc"])
+    np.testing.assert_array_equal(back.logits(ids), twin.logits(ids))
+    info = tmp_path / "twin" / "twin.json"
+    content = json.loads(info.read_text())
+    content["admission"]["sites"] = content["admission"]["sites"][1:]
+    info.write_text(json.dumps(content))
+    with pytest.raises(FormatError):
+        tracr.load(tmp_path / "twin")
+
+
+SCRIPT = """
+import sys, tracr
+from tracr import natural
+from tracr.rasp import programs
+model = tracr.compile(programs.make_hist(), "abc", 4)
+shown = lambda progress: print(progress.done, flush=True)
+sizes = {"width": 16, "d_head": 8, "d_mlp": 16, "steps": 3000, "batch": 16}
+twin, = natural.twins(model, [5], **sizes, checkpoint=sys.argv[1], progress=shown)
+twin.save(sys.argv[2])
+"""
+
+
+def test_training_goes_on_after_kill(tmp_path: Path) -> None:
+    """Killed after a round and started again, a run ends where one that was not killed ends."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def begin(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", SCRIPT, str(tmp_path / f"{name}.training"), str(tmp_path / name)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+    with begin("killed") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1000\n"
+        process.send_signal(signal.SIGKILL)
+    again, whole = begin("killed"), begin("whole")
+    rounds = again.communicate()[0].split()
+    whole.communicate()
+    assert again.returncode == whole.returncode == 0
+    assert "1000" not in rounds
+    one, other = (tracr.load(tmp_path / name) for name in ("killed", "whole"))
+    for (name, array), (_, expected) in zip(one.parameters.named(), other.parameters.named(), strict=True):
+        np.testing.assert_array_equal(array, expected, err_msg=name)
+    with pytest.raises(TracrError, match="other settings"):
+        natural.twins(HIST, [6], steps=3000, checkpoint=tmp_path / "whole.training")
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    """Widths that are no multiple, too few heads, level 2 and other bad settings."""
+    model = tracr.compile(programs.make_hist2(), "abc", 3)
+    for settings, message in (
+        ({"width": 40}, "does not divide"),
+        ({"width": 16}, "the teacher has 2 heads"),
+        ({"activation": "tanh"}, "no activation"),
+        ({"d_mlp": 0}, "positive integer"),
+    ):
+        with pytest.raises(TracrError, match=message):
+            natural.twin(model, **settings)
+    with pytest.raises(TracrError, match="level 0 or 1"):
+        natural.twin(tracr.compile(programs.make_hist(), "abc", 4, level=2))
+
+
+def test_starts_have_the_right_shapes() -> None:
+    """Weights have TransformerLens's names and shapes, and every activation function is the framework's own."""
+    jax = pytest.importorskip("jax")
+    architecture = architecture_of(HIST, 32, 8, 64, layer_norm=True, activation="gelu_new")
+    shapes = architecture.shapes(HIST)
+    weights = start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
+    assert {name: array.shape for name, array in weights.items()} == shapes
+    points = np.linspace(-4, 4, 50, dtype=np.float32)
+    for activation in ("gelu", "gelu_new", "relu"):
+        one = architecture_of(HIST, 32, 8, 64, layer_norm=True, activation=activation)
+        np.testing.assert_allclose(one.act(np)(points), one.act(jax.nn)(points), atol=1e-6)
