@@ -66,6 +66,7 @@ __all__ = [
     "compress",
     "draw",
     "load",
+    "natural",
     "parse",
     "parse_file",
     "random_program",
@@ -77,6 +78,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tracr import natural
     from tracr.compress import CompressedModel, compress, superpose
     from tracr.datasets.controls import random_program
     from tracr.natural import TwinModel
@@ -96,8 +98,8 @@ else:
 
     def __getattr__(name: str) -> Any:
         """What is loaded only when it is asked for."""
-        if name == "compress":
-            return importlib.import_module("tracr.compress")  # a package that can be called
+        if name in ("compress", "natural"):
+            return importlib.import_module(f"tracr.{name}")  # packages; `compress` can be called
         if name in LAZY:
             return getattr(importlib.import_module(LAZY[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
