@@ -171,3 +171,34 @@ def test_sums_at_once_are_the_interpreters(
     found = exact_sums(Finite(tuple(first)), Finite(tuple(second)), (rows, columns), factors)
     expected = [weighted_sum(factors[0], first[i], factors[1], second[j]) for i, j in zip(rows, columns, strict=True)]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_close_values_are_not_taken_for_rounding(level: int) -> None:
+    """0.999999999 and 1 are different values of a table, and come out as what they are."""
+    for program, vocab in ((1 - tokens, (1e-9, 1.0, 0.0)), (indices + tokens, (1e-9, 1.0))):
+        model = tracr.compile(program, vocab, 4, level=level, strict=True)
+        assert model.verify()
+        for xs in inputs(vocab, 3):
+            assert model(list(xs)) == program(list(xs))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_twins_in_the_vocabulary_are_refused(level: int) -> None:
+    """They are two tokens whatever is assumed, so what has to tell sums of them apart is refused."""
+    before = Aggregate(Select(indices, indices - 1, Comparison.EQ), tokens, default=0)
+    program = Map(lambda x: x == 0.3, SequenceMap(lambda x, y: x + y, tokens, before), simplify=False)
+    with pytest.raises(tracr.CompileError, match=r"must tell 0\.3 from 0\.30000000000000004"):
+        tracr.compile(program, (0.1, 0.2, 0.3, 0.30000000000000004), 3, level=level)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_an_assumption_leaves_other_values_alone(level: int) -> None:
+    """Twins in one output do not make 1e-8 and 2e-8 one value in another, though 1e6 is there as well."""
+    small = Map(lambda x: {0.1: 1e-8, 0.2: 2e-8}.get(x, 1e6), tokens)
+    names = Map(lambda x: {1e-8: "one", 2e-8: "two"}.get(x, "big"), small, simplify=False)
+    before = Aggregate(Select(indices, indices - 1, Comparison.EQ), tokens, default=0)
+    telling = Map(lambda x: x == 0.3, SequenceMap(lambda x, y: x + y, tokens, before), simplify=False)
+    model = compile_quietly({"telling": telling, "names": names}, (0.1, 0.2, 0.3), 3, level=level)
+    assert model.assumptions
+    assert model([0.1, 0.2, 0.3])["names"] == ["one", "two", "big"]

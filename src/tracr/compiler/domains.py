@@ -24,7 +24,7 @@ from tracr.rasp.values import Value, is_number, sort_values
 __all__ = ["ROUNDING", "TWINS", "Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
-TWINS = 2.0**-44  # numbers this close, times the largest of their kind, differ by rounding only
+TWINS = 2.0**-48  # numbers this close, times the largest of their kind, differ by rounding only
 BULK = 200  # values for which an array of objects is worth making
 ROUNDING = 1e-9  # relative: what differs by less is the same number
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})

@@ -10,11 +10,10 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
-from tracr.compiler.domains import Interval
+from tracr.compiler.domains import TWINS, Interval
 from tracr.compiler.matching import finds_by_number
 from tracr.compiler.options import Options
 from tracr.compiler.typed import Aggregation, Attention, IndicesOp, LengthOp, Linear, SOpNode, TokensOp, Typed, Width
-from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import CompileError, LimitError
 from tracr.rasp.annotations import Encoding
 
@@ -81,9 +80,9 @@ def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum:
 
 
 def _nearly_equal(numbers: list[float]) -> bool:
-    """Whether some values differ by rounding only (1/3 and 1 - 2/3), which no one-hot code can be told to separate."""
-    neighbours = itertools.pairwise(sorted(numbers))
-    return any(0 < above - below < NEARLY_EQUAL * max(1.0, abs(above)) for below, above in neighbours)
+    """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
+    close = TWINS * max(map(abs, numbers), default=0.0)
+    return any(0 < above - below <= close for below, above in itertools.pairwise(sorted(numbers)))
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:

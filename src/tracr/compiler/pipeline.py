@@ -37,7 +37,7 @@ from functools import cached_property
 from tracr.compiler.assemble import assemble
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct, lay_out
-from tracr.compiler.domains import TWINS
+from tracr.compiler.domains import TWINS, finite
 from tracr.compiler.encode import choose_encodings
 from tracr.compiler.factor import embed_functions, factor, factored_kinds
 from tracr.compiler.fold import fold
@@ -70,14 +70,14 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     """A transformer that computes the outputs.
 
     If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
-    as an assumption; with `strict` the program is refused.
+    as an assumption; with `strict`, or if the vocabulary itself has such numbers, the program is refused.
     """
     graph = trace(fuse(outputs, options.vocab))
     graph.verify()
     try:
         return _compiled(graph, options)
     except RoundingTwins:
-        if options.strict:
+        if options.strict or len(finite(options.vocab, near=TWINS)) < len(options.vocab):
             raise
     return _compiled(graph, options, near=TWINS)
 

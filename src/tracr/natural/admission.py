@@ -33,8 +33,8 @@ Verdict = Literal["admitted", "never changes", "too few pairs", "missed"]
 class Rate:
     """How often something happened, with the exact 95 % interval of its probability.
 
-    >>> Rate(1000, 1000).interval
-    (0.99632..., 1.0)
+    >>> print(Rate(1000, 1000))
+    1.0000 [0.9963, 1.0000] of 1,000
     """
 
     hits: int
