@@ -127,7 +127,7 @@ def patches(folder: Path) -> list[dict[str, Any]]:
     """Interventions, with what numpy makes of them."""
     wanted: list[tuple[str, int, list[Value], str, int, Value]] = [
         ("frac_prevs", 1, list("xaax"), "is_x", 2, True),
-        ("sort", 1, [3, 1, 4, 1], "target_pos", 2, 0),
+        ("sort", 1, [3, 1, 4, 1], "target_pos", 2, 4),
         ("dyck1", 1, list("()(a"), "bools_close", 0, True),
         ("induction", 1, list("abcab"), "tokens", 3, "c"),
         ("shuffle_dyck", 2, list("(a)a"), "all_zero", 3, False),
