@@ -170,7 +170,7 @@ def test_twins_come_back(twin: natural.TwinModel, tmp_path: Path) -> None:
     assert isinstance(back, natural.TwinModel)
     assert back.admission == twin.admission
     assert (back.seed, back.steps, back.architecture) == (twin.seed, twin.steps, twin.architecture)
-    ids = twin.encode(["abca", "cc"])
+    ids = twin.encode([list("abca"), list("cc")])
     np.testing.assert_array_equal(back.logits(ids), twin.logits(ids))
     info = tmp_path / "twin" / "twin.json"
     content = json.loads(info.read_text())
