@@ -148,7 +148,7 @@ def test_tokens_and_text() -> None:
     assert module.to_str_tokens("aba") == ["bos", "a", "b", "a"]
     assert module.to_str_tokens("aba", prepend_bos=False) == ["a", "b", "a"]
     assert module.to_str_tokens(ids[0]) == ["bos", "a", "b", "a"]
-    assert module.to_str_tokens(module.to_tokens(["aba", "bab"])) == [["bos", *row] for row in ("aba", "bab")]
+    assert module.to_str_tokens(module.to_tokens([list("aba"), list("bab")])) == [["bos", *row] for row in ("aba", "bab")]
     assert module.to_single_str_token(2) == "c"
     assert module.get_token_position("b", "aba") == 2
     assert module.get_token_position("a", "aba", mode="last") == 3
@@ -157,7 +157,7 @@ def test_tokens_and_text() -> None:
     with pytest.raises(tracr.InputError, match="is not in"):
         module.get_token_position("c", "aba")
     with pytest.raises(tracr.InputError, match="PAD goes behind"):
-        module.to_tokens(["ab", "c"], padding_side="left")
+        module.to_tokens([list("ab"), list("c")], padding_side="left")
     with pytest.raises(tracr.InputError, match="needs BOS"):
         module("aba", prepend_bos=False)
     with pytest.raises(tracr.InputError, match="shape"):
