@@ -148,7 +148,8 @@ def test_tokens_and_text() -> None:
     assert module.to_str_tokens("aba") == ["bos", "a", "b", "a"]
     assert module.to_str_tokens("aba", prepend_bos=False) == ["a", "b", "a"]
     assert module.to_str_tokens(ids[0]) == ["bos", "a", "b", "a"]
-    assert module.to_str_tokens(module.to_tokens([list("aba"), list("bab")])) == [["bos", *row] for row in ("aba", "bab")]
+    several = module.to_tokens([list("aba"), list("bab")])
+    assert module.to_str_tokens(several) == [["bos", *row] for row in ("aba", "bab")]
     assert module.to_single_str_token(2) == "c"
     assert module.get_token_position("b", "aba") == 2
     assert module.get_token_position("a", "aba", mode="last") == 3
