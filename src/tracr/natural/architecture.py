@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,15 +56,12 @@ class Architecture:
         return _norm if self.layer_norm else None
 
     def act(self, xp: Any) -> Callable[[Tensor], Tensor]:
-        """The neurons' function over numpy, or over `jax.nn` or `torch.nn.functional`."""
+        """The neurons' function, over numpy or `jax.nn`."""
         if xp is np:
             return _IN_NUMPY[self.activation]
         if self.activation == "relu":
             return xp.relu  # type: ignore[no-any-return]
-        exact = self.activation == "gelu"
-        if hasattr(xp, "log_softmax") and hasattr(xp, "one_hot") and hasattr(xp, "hard_swish"):
-            return lambda tensor: xp.gelu(tensor, approximate=not exact)  # jax.nn
-        return lambda tensor: xp.gelu(tensor, approximate="none" if exact else "tanh")  # torch.nn.functional
+        return partial(xp.gelu, approximate=self.activation == "gelu_new")
 
     def shapes(self, model: CompiledModel) -> dict[str, tuple[int, ...]]:
         """The shapes of the weights of a twin of a model, under their TransformerLens names."""

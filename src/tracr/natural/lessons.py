@@ -8,7 +8,6 @@ program is undefined are left out and counted.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -67,7 +66,7 @@ def draw_bank(
     at_once = AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE)
     known = set() if avoid is None else set(_names(avoid.lessons))
     pairs = _Pairs(inputs, np.random.default_rng(seed))
-    teach = jax.jit(partial(_taught, teacher))
+    teach = jax.jit(teacher.teach)
     kept: list[Lesson] = []
     counts = np.zeros((4, len(sites.all)), dtype=np.int64)
     for number, site in enumerate(sites.coded.tolist()):
@@ -87,10 +86,6 @@ def draw_bank(
     lessons = jax.tree.map(lambda *arrays: np.concatenate(arrays), *kept)
     start = np.concatenate([[0], np.cumsum(counts[0] + counts[1])[:-1]])
     return Bank(lessons, start, *counts)
-
-
-def _taught(teacher: Teacher, base: Any, source: Any, patch: Patch) -> Lesson:
-    return teacher.teach(base, source, patch)
 
 
 def _names(lesson: Lesson) -> list[bytes]:
