@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -26,12 +25,11 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
     TokensOp,
     Width,
 )
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.saving.values_json import encode_value
 from tracr.values import Value, is_number
 

@@ -10,148 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tracr.errors import Diagnostic, InternalError
 from tracr.ir.budget import VALUE
-from tracr.ir.domains import Codes, Domain, Finite
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.ops import (
+    ERROR,
+    Aggregation,
+    Attention,
+    Constant,
+    LengthOp,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Positions,
+    SumLookup,
+    Table,
+    Width,
+)
 from tracr.ir.options import Options
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 from tracr.rasp.annotations import Encoding
-from tracr.values import Value
 
 __all__ = [
-    "ERROR",
-    "PAIR",
-    "UNREACHED",
-    "Aggregation",
-    "Attention",
-    "CompositeNode",
-    "Constant",
-    "IndicesOp",
-    "Kind",
-    "LengthOp",
-    "Linear",
-    "Lookup",
-    "Op",
-    "PairLookup",
-    "Positions",
     "Program",
     "SOpNode",
-    "Selector",
-    "SelectorNode",
     "Stored",
-    "SumLookup",
-    "Table",
-    "TokensOp",
-    "Width",
-    "parts_of",
     "table_bytes",
 ]
-
-ERROR = -1
-UNREACHED = -2
-
-Kind = Literal["and", "or", "not"]
-
-PAIR = "pair of values"
-"""The function of an s-op that a product space is made of."""
-
-
-@dataclass(frozen=True, eq=False)
-class TokensOp:
-    """The input tokens."""
-
-
-@dataclass(frozen=True, eq=False)
-class IndicesOp:
-    """The positions."""
-
-
-@dataclass(frozen=True, eq=False)
-class LengthOp:
-    """The length of the input."""
-
-
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """One value everywhere: code 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class Positions:
-    """A code for each position."""
-
-    table: Codes
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """A function of one s-op: `table[code]`; `function` is its text."""
-
-    inner: int
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class PairLookup:
-    """A function of two s-ops: `table[first code, second code]`; `function` is its text."""
-
-    fst: int
-    snd: int
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """`constant` plus a weighted sum of s-ops that hold numbers; `None` if any of them is."""
-
-    terms: tuple[tuple[int, float], ...]
-    constant: float
-
-
-@dataclass(frozen=True, eq=False)
-class SumLookup:
-    """A function of a weighted sum of s-ops that hold numbers: `table[i]` where the sum is `points.values[i]`.
-
-    The optimiser makes it of other tables (`sums.py`); `function` is their text.
-    """
-
-    terms: tuple[tuple[int, float], ...]
-    points: Finite
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregation:
-    """The mean of the selected values, or `default`.
-
-    `copies` is true when all selected values are equal (one, mostly), so that nothing is ever averaged; `assumed` when
-    that could not be proved but the interpreter would raise otherwise (several strings have no mean).
-    """
-
-    selector: int
-    value: int
-    default: Value
-    copies: bool
-    assumed: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Width:
-    """How many keys are selected."""
-
-    selector: int
-
-
-Table = Lookup | PairLookup | SumLookup
-Attention = Aggregation | Width
-Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,78 +71,10 @@ class SOpNode:
                 return ()
 
 
-@dataclass(frozen=True, eq=False)
-class Selects:
-    """What every selector has; `counts` are the widths that can occur."""
-
-    id: int
-    label: str
-    source: str
-    origin: str
-    counts: tuple[int, ...]
-
-    @property
-    def always(self) -> bool:
-        """Whether every query selects something."""
-        return bool(self.counts) and self.counts[0] > 0
-
-    @property
-    def at_most_one(self) -> bool:
-        """Whether no query selects two keys."""
-        return not self.counts or self.counts[-1] <= 1
-
-
-@dataclass(frozen=True, eq=False)
-class SelectorNode(Selects):
-    """A selector: `table[query code, key code]` is 1, 0 or ERROR."""
-
-    keys: int
-    queries: int
-    table: NDArray[np.int8]
-
-
-@dataclass(frozen=True, eq=False)
-class CompositeNode(Selects):
-    """A boolean combination of selectors over different s-ops; it raises where any of them does."""
-
-    kind: Kind
-    parts: tuple[int, ...]
-
-    def combined(self, sides: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """What it selects, from what its parts do."""
-        match self.kind:
-            case "not":
-                return ~sides[0]
-            case "and":
-                return sides[0] & sides[1]
-            case "or":
-                return sides[0] | sides[1]
-
-
-Selector = SelectorNode | CompositeNode
-
-
 def table_bytes(op: Op | Selector) -> int:
     """How many bytes the table of an operation, or a selector, takes."""
     table = getattr(op, "table", None)
     return 0 if table is None else int(table.nbytes)
-
-
-def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
-    """A selector and all it is made of, each once, what is combined before what combines it."""
-    if isinstance(selectors[number], SelectorNode):
-        return [selectors[number]]
-    found: dict[int, Selector] = {}
-    stack = [number]
-    while stack:
-        selector = selectors[stack[-1]]
-        inner = selector.parts if isinstance(selector, CompositeNode) else ()
-        waiting = [part for part in inner if part not in found]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            found[stack.pop()] = selector
-    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Finite, Interval
-from tracr.ir.program import (
-    ERROR,
-    Aggregation,
-    Attention,
-    CompositeNode,
-    Constant,
-    Linear,
-    Lookup,
-    PairLookup,
-    Program,
-    SOpNode,
-    Table,
-)
+from tracr.ir.ops import ERROR, Aggregation, Attention, Constant, Linear, Lookup, PairLookup, Table
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.values import Value, is_number, short_repr

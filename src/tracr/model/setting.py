@@ -18,7 +18,7 @@ from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
 from tracr.ir.domains import Finite
-from tracr.ir.program import Linear, Lookup, PairLookup
+from tracr.ir.ops import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
@@ -24,13 +24,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
 )
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
 from tracr.rational import fraction_of
 from tracr.values import is_number
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from tracr.errors import InputError, TracrError
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -29,12 +28,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
 )
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode
 from tracr.runtime.prepared_tables import Floats, prepared, snap
 from tracr.threads import blas_threads
 from tracr.values import Value, is_number

@@ -15,30 +15,25 @@ from tracr.compiler.program.linear_tables import sum_of
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import Diagnostic, FormatError
 from tracr.ir.domains import Domain, Finite, Interval
-from tracr.ir.options import Options, as_vocabulary
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
-    Kind,
     LengthOp,
     Linear,
     Lookup,
     Op,
     PairLookup,
     Positions,
-    Program,
-    Selector,
-    SelectorNode,
-    SOpNode,
-    Stored,
     TokensOp,
     Width,
 )
+from tracr.ir.options import Options, as_vocabulary
+from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.saved_graph import SavedGraph, SavedNode
+from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
 from tracr.saving.values_json import encode_value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.ir.program import Aggregation, Width
+from tracr.ir.ops import Aggregation, Width
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head

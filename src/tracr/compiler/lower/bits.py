@@ -16,18 +16,9 @@ import numpy as np
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Linear, Lookup, PairLookup, Positions, TokensOp
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
 from tracr.ir.domains import TWINS, Interval
+from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Attention, IndicesOp, LengthOp, Linear, Program, SOpNode, TokensOp, Width
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["check_one_hot", "choose_encodings"]

@@ -18,7 +18,8 @@ from tracr.craft.grouping import ascending, group_rows
 from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.craft.variables import Array
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
+from tracr.ir.ops import Lookup, Op, PairLookup, SumLookup
+from tracr.ir.program import Program
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["sums"]

@@ -10,20 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tracr.ir.program import (
-    Aggregation,
-    Attention,
-    CompositeNode,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Program,
-    Selector,
-    SOpNode,
-    SumLookup,
-    Width,
-)
+from tracr.ir.ops import Aggregation, Attention, Linear, Lookup, Op, PairLookup, SumLookup, Width
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode, Selector
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["drop_unused", "share"]

@@ -15,20 +15,8 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Positions,
-    Program,
-    SOpNode,
-    TokensOp,
-    Width,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, TokensOp, Width
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number

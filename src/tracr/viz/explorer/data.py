@@ -18,8 +18,9 @@ from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.layout import ALWAYS, Direction
+from tracr.ir.ops import Aggregation, Linear, Op, Width
 from tracr.ir.parameters import LayerParameters
-from tracr.ir.program import Aggregation, CompositeNode, Linear, Op, Selector, Width
+from tracr.ir.selectors import CompositeNode, Selector
 from tracr.model.interventions import folded, locations
 from tracr.model.program_variables import behind_simpler_selectors
 from tracr.saving.program_json import NAMES

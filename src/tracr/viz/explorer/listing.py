@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from tracr.ir.domains import Finite
 from tracr.ir.graph import Graph
-from tracr.ir.program import (
+from tracr.ir.ops import (
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -18,14 +17,13 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    Selector,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
 )
+from tracr.ir.program import Program, SOpNode
 from tracr.ir.saved_graph import SavedGraph
+from tracr.ir.selectors import CompositeNode, Selector
 from tracr.values import value_text
 from tracr.viz.explorer.lambdas import written
 

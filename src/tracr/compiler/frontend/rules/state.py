@@ -17,8 +17,10 @@ from tracr.errors import ExpressionError, LimitError
 from tracr.ir.budget import MEAN, VALUE, Budget, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.graph import Node
+from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Linear, Op, Selector, SOpNode, table_bytes
+from tracr.ir.program import SOpNode, table_bytes
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
 

@@ -26,7 +26,7 @@ from tracr.errors import (
 )
 from tracr.ir.budget import ASKED, COMPARED, Budget
 from tracr.ir.domains import TWINS, Codes, Finite, finite, surely_same
-from tracr.ir.program import ERROR, UNREACHED
+from tracr.ir.ops import ERROR, UNREACHED
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.values import PLAIN, Value, as_value, is_number, short_repr
