@@ -130,7 +130,7 @@ def test_shuffle_dyck_is_small(case: tuple[rasp.SOp, str, int], layers: int, wid
 def test_the_pass_can_be_switched_off() -> None:
     """Then every component is as early as it can be."""
     model = tracr.compile(*DYCK3, level=2, passes={"schedule": False})
-    assert model.schedule.sublayers == assign_to_layers(model.circuit).sublayers
+    assert model.schedule.placement == assign_to_layers(model.circuit).placement
     assert "solver" not in model.show("schedule")
     assert tracr.compile(*DYCK3, level=2).show("schedule").splitlines()[-1].startswith("solver: not run: heuristic; ")
 
@@ -138,7 +138,7 @@ def test_the_pass_can_be_switched_off() -> None:
 def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
-    times = assign_to_layers(circuit).sublayers
+    times = assign_to_layers(circuit).placement
     with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 

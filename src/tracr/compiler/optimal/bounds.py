@@ -105,7 +105,7 @@ def bounds_of(compilation: Compilation) -> Bounds:
     schedule, placing = compilation.schedule, placing_of(compilation.circuit)
     depth, width = len(schedule.layers), compilation.layout.width
     stream = Stream(compilation.circuit)
-    here, at = stream.widest_cut(schedule.sublayers, schedule.sublayers, depth)
+    here, at = stream.widest_cut(schedule.placement, schedule.placement, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
     fewest = max(schedule.fewest, placing.fewest)
     heads, neurons = [], []
