@@ -40,7 +40,7 @@ from tracr.compiler.circuit.prune import prune
 from tracr.compiler.frontend.fuse_expressions import fuse
 from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.suggest import suggest_vocabulary
-from tracr.compiler.frontend.trace import Outputs, trace
+from tracr.compiler.frontend.trace import Outputs, Traced, trace
 from tracr.compiler.layers.assign import assign_to_layers, depth, merge_heads
 from tracr.compiler.layers.narrow import narrow
 from tracr.compiler.layers.share_neurons import share_neurons
@@ -63,9 +63,9 @@ from tracr.ir.layout import Layout
 from tracr.ir.ops import Attention, LengthOp
 from tracr.ir.options import Options
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
 from tracr.ir.size import Size, size_of
+from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["compile_program", "compile_tabulated", "tabulated"]
 
@@ -76,29 +76,29 @@ def compile_program(outputs: Outputs, options: Options) -> Compilation:
     If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
     as an assumption; with `strict`, or if the vocabulary itself has such numbers, the program is refused.
     """
-    graph = trace(fuse(outputs, options.vocab))
-    graph.verify()
+    traced = trace(fuse(outputs, options.vocab))
+    traced.graph.verify()
     try:
-        return _compiled(graph, options)
+        return _compiled(traced, options)
     except RoundingTwins:
         if options.strict or len(finite(options.vocab, near=TWINS)) < len(options.vocab):
             raise
-    return _compiled(graph, options, near=TWINS)
+    return _compiled(traced, options, near=TWINS)
 
 
-def _compiled(graph: Graph, options: Options, near: float = 0.0) -> Compilation:
+def _compiled(traced: Traced, options: Options, near: float = 0.0) -> Compilation:
     attempts = _Attempts()
     try:
-        program = tabulated(graph, options, attempts, near)
+        program = tabulated(traced, options, attempts, near)
     except FunctionError as error:
-        suggest_vocabulary(error, graph, options)
+        suggest_vocabulary(error, traced, options)
         raise
-    return compile_tabulated(graph, program, attempts=attempts)
+    return compile_tabulated(traced.graph, program, expressions=traced.expressions, attempts=attempts)
 
 
-def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Program:
+def tabulated(traced: Traced, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Program:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
-    inferred = infer(graph, options, near)
+    inferred = infer(traced, options, near)
     _check_gap(inferred)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
@@ -207,9 +207,10 @@ class _Attempts:
 
 
 def compile_tabulated(
-    graph: Graph | SavedGraph,
+    graph: Graph,
     program: Program,
     schedule_of: Callable[[Circuit], Schedule] | None = None,
+    expressions: tuple[RASPExpr, ...] = (),
     attempts: _Attempts | None = None,
 ) -> Compilation:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
@@ -220,7 +221,7 @@ def compile_tabulated(
     for value in (schedule.circuit, schedule, layout):
         value.verify()
     parameters = assemble(layout, program.options)
-    return Compilation(program.options, graph, program, schedule.circuit, schedule, layout, parameters)
+    return Compilation(program.options, graph, expressions, program, schedule.circuit, schedule, layout, parameters)
 
 
 def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Layout:

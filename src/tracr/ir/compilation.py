@@ -10,8 +10,8 @@ from tracr.ir.layout import Layout
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
+from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["Compilation"]
 
@@ -21,7 +21,9 @@ class Compilation:
     """What each step of the compiler made."""
 
     options: Options
-    graph: Graph | SavedGraph
+    graph: Graph
+    expressions: tuple[RASPExpr, ...]
+    """Those that the nodes of the graph were traced from; a saved program has none."""
     program: Program
     circuit: Circuit
     schedule: Schedule

@@ -24,7 +24,6 @@ from tracr.ir.ops import Aggregation
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.number_formats import format_of
@@ -33,6 +32,7 @@ from tracr.model.residual import Residual, residual_of
 from tracr.model.setting import Intervention
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook, forward
 from tracr.runtime.kernel.kernel import Kernel
 from tracr.runtime.outputs import Output
@@ -106,7 +106,8 @@ class CompiledModel:
     """
 
     options: Options
-    graph: Graph | SavedGraph
+    graph: Graph
+    expressions: tuple[RASPExpr, ...] = field(repr=False)
     program: Program
     circuit: Circuit
     schedule: Schedule

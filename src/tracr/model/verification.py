@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
 from tracr.rasp.interpreter import evaluate
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
@@ -129,8 +128,8 @@ class _Assumed:
 
     def look_at(self, codes: Codes) -> None:
         """Interpret some of the inputs, if there is a program to interpret: a saved model has its tables only."""
-        graph = self.model.graph
-        if not self.assumptions or not isinstance(graph, Graph):
+        expressions = self.model.expressions
+        if not self.assumptions or not expressions:
             return
         rows = codes[:: 1 + len(codes) // INTERPRETED]
         evaluation = evaluate_batch(self.model.program, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
@@ -143,11 +142,11 @@ class _Assumed:
                     not all(
                         map(
                             _alike,
-                            evaluate(graph.nodes[n].expr, tokens, causal=self.model.options.causal),
+                            evaluate(expressions[n], tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
                     )
-                    for name, n in graph.outputs
+                    for name, n in self.model.graph.outputs
                 )
 
 

@@ -27,7 +27,6 @@ from tracr.ir.domains import Finite
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import saved_graph
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
@@ -154,7 +153,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(dimension.label) for dimension in model.residual],
         "program": program_json(model.program),
-        "graph": graph_json(saved_graph(model.graph)),
+        "graph": graph_json(model.graph),
         "source": encode_value(model.source),
         **({"schedule": schedule_json(model.schedule)} if model.options.on("solve") else {}),
         **({"variant": variant_json(model.variant)} if model.variant else {}),

@@ -13,9 +13,9 @@ from typing import Any
 from tracr.compiler.pipeline import compile_tabulated
 from tracr.errors import FormatError
 from tracr.ir.circuit import Circuit
+from tracr.ir.graph import Graph
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph, saved_graph
 from tracr.ir.schedule import Schedule
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant
@@ -31,7 +31,7 @@ class Pickled:
     """All that a model is made from."""
 
     program: Program
-    graph: SavedGraph
+    graph: Graph
     source: str
     schedule: dict[str, Any] | None
     parameters: Parameters
@@ -67,7 +67,7 @@ def pickled(model: CompiledModel) -> tuple[Any, ...]:
     schedule = schedule_json(model.schedule) if model.options.on("solve") else None
     parts = Pickled(
         model.program,
-        saved_graph(model.graph),
+        model.graph,
         model.source,
         schedule,
         model.parameters,

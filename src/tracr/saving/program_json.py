@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from tracr.compiler.program.linear_tables import sum_of
 from tracr.craft.numerics import NEARLY_EQUAL
-from tracr.errors import Diagnostic, FormatError
+from tracr.errors import Diagnostic, FormatError, InternalError
 from tracr.ir.domains import Domain, Finite, Interval
+from tracr.ir.graph import Graph, Node
 from tracr.ir.ops import (
     ERROR,
     UNREACHED,
@@ -32,7 +33,6 @@ from tracr.ir.ops import (
 )
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.program import Program, SOpNode, Stored
-from tracr.ir.saved_graph import SavedGraph, SavedNode
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
@@ -103,21 +103,24 @@ def _read_option(reader: Reader, default: object) -> Any:
 # The graph
 
 
-def graph_json(graph: SavedGraph) -> dict[str, Any]:
+def graph_json(graph: Graph) -> dict[str, Any]:
     """Nodes as [label, kind, children], and the outputs."""
     nodes = [[encode_value(node.label), node.kind, list(node.children)] for node in graph.nodes]
     return {"nodes": nodes, "outputs": [[encode_value(name), output] for name, output in graph.outputs]}
 
 
-def read_graph(reader: Reader) -> SavedGraph:
+def read_graph(reader: Reader) -> Graph:
     """The graph `graph_json` wrote."""
     given = reader.object(("nodes", "outputs"))
     nodes = []
     for place in given["nodes"].items():
         label, kind, children = place.items(count=3)
-        nodes.append(SavedNode(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
-    graph = SavedGraph(tuple(nodes), _read_outputs(given["outputs"]))
-    graph.verify()
+        nodes.append(Node(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
+    graph = Graph(tuple(nodes), _read_outputs(given["outputs"]))
+    try:
+        graph.verify()
+    except InternalError as error:
+        raise FormatError(error.diagnostic.what) from None
     return graph
 
 

@@ -71,13 +71,13 @@ def tables_of(expr: RASPExpr, vocab: Sequence[Value], max_seq_len: int) -> Table
     """Tabulate everything in a program for inputs of a vocabulary up to a length."""
     output = SelectorWidth(expr) if isinstance(expr, Selector) else expr
     assert isinstance(output, SOp)
-    graph = trace({"output": output})
+    traced = trace({"output": output})
     options = Options(as_vocabulary(vocab), max_seq_len, bos=object(), pad=object())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TracrWarning)
-        program = infer(graph, options)
-    tables = Tables({}, {}, {}, frozenset(n.expr for n in graph.nodes if _never_empty(program, n.id)))
-    for node in graph.nodes:
+        program = infer(traced, options)
+    tables = Tables({}, {}, {}, frozenset(n.expr for n in traced.nodes if _never_empty(program, n.id)))
+    for node in traced.nodes:
         if isinstance(node.expr, Map):
             _add_map(tables, program, node.id, node.expr)
         elif isinstance(node.expr, SequenceMap):

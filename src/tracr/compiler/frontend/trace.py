@@ -7,23 +7,53 @@ labelled in that order, so the same program always gives the same graph.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 from tracr.errors import ExpressionError
 from tracr.ir.graph import Graph, Node, unique_labels
 from tracr.rasp.expressions import RASPExpr, SOp
 from tracr.rasp.traversal import topological
 
-__all__ = ["Outputs", "trace"]
+__all__ = ["Outputs", "Traced", "TracedNode", "trace"]
 
 RESERVED = ("tokens", "indices", "one")
 Outputs = Mapping[str, SOp]
 
 
-def trace(outputs: Outputs) -> Graph:
+@dataclass(frozen=True)
+class TracedNode:
+    """One expression of the program, with the number and label of its node."""
+
+    id: int
+    label: str
+    expr: RASPExpr
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The program as a graph, beside the expressions: nodes in topological order, and which of them are outputs."""
+
+    nodes: tuple[TracedNode, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph without the expressions."""
+        return Graph(tuple(Node(one.label, type(one.expr).__name__, one.children) for one in self.nodes), self.outputs)
+
+    @property
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expression of each node of the graph."""
+        return tuple(node.expr for node in self.nodes)
+
+
+def trace(outputs: Outputs) -> Traced:
     """The graph of everything the outputs are built from.
 
     >>> from tracr.rasp import rasp
-    >>> print(trace({"output": (rasp.tokens == "x").named("is_x")}).show())
+    >>> print(trace({"output": (rasp.tokens == "x").named("is_x")}).graph.show())
     tokens = Tokens()
     is_x = Map(tokens)
     output output: is_x
@@ -43,6 +73,7 @@ def trace(outputs: Outputs) -> Graph:
     labels.update({expr: name for name, expr in first_of.items()})
     ids = {expr: number for number, expr in enumerate(names)}
     nodes = tuple(
-        Node(number, labels[expr], expr, tuple([ids[child] for child in expr.children])) for expr, number in ids.items()
+        TracedNode(number, labels[expr], expr, tuple([ids[child] for child in expr.children]))
+        for expr, number in ids.items()
     )
-    return Graph(nodes, tuple((name, ids[output]) for name, output in outputs.items()))
+    return Traced(nodes, tuple((name, ids[output]) for name, output in outputs.items()))

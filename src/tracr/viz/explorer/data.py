@@ -77,7 +77,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
             for output, (_, number) in zip(model.outputs, program.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(program, model.graph)],
+        "lines": [vars(line) for line in listing(program, model.expressions)],
         "source": model.source,
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],

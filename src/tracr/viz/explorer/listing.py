@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
 from tracr.ir.ops import (
     Aggregation,
     Constant,
@@ -22,8 +22,8 @@ from tracr.ir.ops import (
     Width,
 )
 from tracr.ir.program import Program, SOpNode
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.selectors import CompositeNode, Selector
+from tracr.rasp.expressions import RASPExpr
 from tracr.values import value_text
 from tracr.viz.explorer.lambdas import written
 
@@ -45,13 +45,13 @@ class Line:
     row: int | None
 
 
-def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
-    """The lines of a program. A loaded model's graph has no functions any more: then lambdas are just that.
+def listing(program: Program, expressions: Sequence[RASPExpr]) -> list[Line]:
+    """The lines of a program. A loaded model has no expressions: then lambdas are just that.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
     >>> model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
-    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.program, model.graph)))
+    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.program, model.expressions)))
     indices = the positions
     tokens = the input
     is_x = Map(x == 'x', tokens)
@@ -67,9 +67,9 @@ def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
             for selector in program.parts(node.op.selector):
                 if selector.id not in done:
                     done.add(selector.id)
-                    text = _selector_text(program, selector, graph)
+                    text = _selector_text(program, selector, expressions)
                     lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        lines.append(Line("sop", node.id, node.label, _sop_text(program, node, graph), _row(node.origin, file)))
+        lines.append(Line("sop", node.id, node.label, _sop_text(program, node, expressions), _row(node.origin, file)))
     return lines
 
 
@@ -78,7 +78,7 @@ def _row(origin: str, file: str) -> int | None:
     return int(row) if name == file and row.isdigit() else None
 
 
-def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str:
+def _sop_text(program: Program, node: SOpNode, expressions: Sequence[RASPExpr]) -> str:
     def label(number: int) -> str:
         return program.sops[number].label
 
@@ -95,9 +95,9 @@ def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str
         case Positions():
             return "one value for each position"
         case Lookup(inner=inner, function=function):
-            return f"Map({_function(function, graph, node.id)}, {label(inner)})"
+            return f"Map({_function(function, expressions, node.id)}, {label(inner)})"
         case PairLookup(fst=fst, snd=snd, function=function):
-            return f"SequenceMap({_function(function, graph, node.id)}, {label(fst)}, {label(snd)})"
+            return f"SequenceMap({_function(function, expressions, node.id)}, {label(fst)}, {label(snd)})"
         case SumLookup(terms=terms, function=function):
             return f"Map({function}, {_sum([(factor, label(term)) for term, factor in terms], 0)})"
         case Linear(terms=terms, constant=constant):
@@ -109,11 +109,11 @@ def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str
             return f"SelectorWidth({program.selectors[selector].label})"
 
 
-def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
+def _function(text: str, expressions: Sequence[RASPExpr], number: int) -> str:
     """The text of a node's function, with lambdas as they were written."""
-    if "<lambda>" not in text or isinstance(graph, SavedGraph) or number >= len(graph.nodes):
+    if "<lambda>" not in text or number >= len(expressions):
         return text
-    expr = graph.nodes[number].expr
+    expr = expressions[number]
     function = getattr(expr, "f", None) or getattr(expr, "predicate", None)
     return text if function is None else written(function)
 
@@ -130,7 +130,7 @@ def _sum(terms: list[tuple[float, str]], constant: float) -> str:
     return text.removeprefix("+ ").replace("- ", "-", 1) if text.startswith("- ") else text.removeprefix("+ ")
 
 
-def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGraph) -> str:
+def _selector_text(program: Program, selector: Selector, expressions: Sequence[RASPExpr]) -> str:
     if isinstance(selector, CompositeNode):
         parts = [program.selectors[part].label for part in selector.parts]
         return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
@@ -138,5 +138,5 @@ def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGra
     plain = SELECT.fullmatch(source)
     if plain is None:
         return source
-    predicate = _function(plain[1], graph, selector.id)
+    predicate = _function(plain[1], expressions, selector.id)
     return f"Select({program.sops[selector.keys].label}, {program.sops[selector.queries].label}, {predicate})"

@@ -7,13 +7,13 @@ import numpy as np
 from tracr.compiler.frontend.rules.counts import Table, masks, widths, widths_by_position
 from tracr.compiler.frontend.rules.facts import Facts
 from tracr.compiler.frontend.rules.state import Cells, Inference
-from tracr.ir.graph import Node
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.ir.selectors import SelectorNode
 
 __all__ = ["add_literal"]
 
 
-def add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> SelectorNode:
+def add_literal(inference: Inference, node: TracedNode, keys: int, queries: int, table: Table) -> SelectorNode:
     """Record `node`, or a part of it, as the selector of a table."""
     facts = inference.facts[keys], inference.facts[queries]
     inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tracr.compiler.frontend.rules.counts import Widths
 from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import ExpressionError, LimitError
 from tracr.ir.budget import MEAN, VALUE, Budget, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
-from tracr.ir.graph import Node
 from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
 from tracr.ir.program import SOpNode, table_bytes
@@ -78,7 +78,9 @@ class Inference:
         self._pair_bytes = self._joint_bytes = 0
         self._next_id = nodes
 
-    def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
+    def caller(
+        self, node: TracedNode, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False
+    ) -> Caller:
         """The user's function, ready to be tabulated for `node`."""
         return Caller(node.expr, f, self.reporter, reachable, predicate)
 
@@ -190,6 +192,6 @@ class Inference:
 
 
 @functools.singledispatch
-def infer_node(expr: RASPExpr, inference: Inference, node: Node) -> None:
+def infer_node(expr: RASPExpr, inference: Inference, node: TracedNode) -> None:
     """Infer one expression: dispatched on its type."""
     raise ExpressionError(f"{expr!r} is not an expression the compiler knows", hint="use the classes of tracr.rasp")
