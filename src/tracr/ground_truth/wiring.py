@@ -223,18 +223,13 @@ class _Wiring:
 
     def folded(self) -> tuple[FoldedVariable, ...]:
         """The variables that are read from others, and by whom."""
-        circuit, layers = self.model.circuit, self.model.layout.layers
+        circuit, schedule = self.model.circuit, self.model.layout.schedule
         inputs = [
-            (f"blocks.{number}.attn.{place}.{name}", linear)
-            for number, layer in enumerate(layers)
-            for place, head in enumerate(layer.heads)
-            for name, linear in zip("qkv", head.maps, strict=True)
+            (f"{placed.name}.{name}", linear)
+            for placed in schedule.heads()
+            for name, linear in zip("qkv", placed.head.maps, strict=True)
         ]
-        inputs += [
-            (f"blocks.{number}.mlp.{place}", group.read)
-            for number, layer in enumerate(layers)
-            for place, group in enumerate(layer.mlps)
-        ]
+        inputs += [(placed.name, placed.group.read) for placed in schedule.neurons()]
         inputs += [("unembed", linear) for linear in circuit.unembedded]
         return tuple(
             FoldedVariable(

@@ -142,5 +142,5 @@ def live_widths(schedule: Schedule) -> tuple[int, ...]:
     >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
     (4, 5, 6)
     """
-    found = flows_of(schedule.circuit).widths(schedule.sublayers, len(schedule.layers))
+    found = flows_of(schedule.circuit).widths(schedule.placement, len(schedule.layers))
     return tuple(int(width) for width in found)
