@@ -72,7 +72,7 @@ def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
     schedules = [model.schedule for model in random_models(range(40), level=level)]
     schedules += [merge_heads(assign_to_layers(random_circuit(seed, 9))) for seed in range(20)]
     for schedule in schedules:
-        sublayers = [parts for layer in schedule.layers for parts in (layer.heads, layer.mlps)]
+        sublayers = [components for _, components in schedule.sublayers()]
         assert list(live_widths(schedule)) == widths_by_definition(schedule.circuit, sublayers)
 
 
@@ -110,9 +110,7 @@ def test_the_heuristic_is_as_deep_and_never_wider() -> None:
         chosen.verify()
         assert len(chosen.layers) == len(soonest.layers)
         assert chosen.fewest <= chosen.peak <= soonest.peak
-        assert sum(len(part) for layer in chosen.layers for part in (layer.heads, layer.mlps)) == len(
-            circuit.components
-        )
+        assert sum(len(components) for _, components in chosen.sublayers()) == len(circuit.components)
         narrower += chosen.peak < soonest.peak
     assert narrower > 10
 

@@ -26,7 +26,7 @@ Measure = Callable[[Program, int | None], Size | None]
 
 def size_of(schedule: Schedule, width: int) -> Size:
     """How large a model with so many dimensions is."""
-    heads = sum(len(layer.heads) for layer in schedule.layers)
+    heads = sum(1 for _ in schedule.heads())
     return Size(len(schedule.layers), width, heads, sum(count_parameters(schedule, width).values()))
 
 
