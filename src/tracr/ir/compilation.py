@@ -12,6 +12,7 @@ from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
+from tracr.ir.search import Search
 
 __all__ = ["Compilation"]
 
@@ -27,3 +28,5 @@ class Compilation:
     schedule: Schedule
     layout: Layout
     parameters: Parameters
+    search: Search | None = None
+    """What was tried to make the model smaller; a loaded model does not know."""
