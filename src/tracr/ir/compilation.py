@@ -11,6 +11,7 @@ from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.ir.schedule import Schedule
+from tracr.ir.search import Search
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["Compilation"]
@@ -29,3 +30,5 @@ class Compilation:
     schedule: Schedule
     layout: Layout
     parameters: Parameters
+    search: Search | None = None
+    """What was tried to make the model smaller; a loaded model does not know."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from tracr.ir.program import Program
 from tracr.ir.schedule import Layer, Schedule
 
-__all__ = ["Measure", "Size", "count_parameters", "layer_sizes", "size_of"]
+__all__ = ["Size", "count_parameters", "layer_sizes", "size_of"]
 
 
 class Size(NamedTuple):
@@ -18,10 +16,6 @@ class Size(NamedTuple):
     dimensions: int
     heads: int
     parameters: int
-
-
-Measure = Callable[[Program, int | None], Size | None]
-"""How large the model of a program is; `None` if it is refused, or has more than so many layers."""
 
 
 def size_of(schedule: Schedule, width: int) -> Size:

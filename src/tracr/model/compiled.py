@@ -25,6 +25,7 @@ from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.ir.schedule import Schedule
+from tracr.ir.search import Search
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.number_formats import format_of
 from tracr.model.program_variables import Variables, variables_of
@@ -113,6 +114,7 @@ class CompiledModel:
     schedule: Schedule
     layout: Layout
     parameters: Parameters
+    search: Search | None = field(default=None, repr=False)
     source: str = field(default="", repr=False)
     variant: Variant | None = None
     certified: bool = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tracr.errors import UnknownName
 from tracr.ir.ops import Attention, IndicesOp, TokensOp
+from tracr.ir.switches import PassName
 from tracr.model.interventions import folded, locations
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class _Listing:
         node = self.nodes.get(label)
         if node is not None and node.domain.size == 1:
             return "dropped", False, "it is a constant, which its readers have as a bias", UNPRUNED
-        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on("factor"):
+        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on(PassName.FACTOR):
             return "dropped", False, "the embedding writes only functions of it, or nothing reads it", UNFACTORED
         return "dropped", False, "nothing reads it", UNPRUNED
 

@@ -17,6 +17,7 @@ from tracr.ir.graph import Graph
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.ir.schedule import Schedule
+from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant
 from tracr.saving.json_reader import Reader
@@ -64,7 +65,7 @@ OTHER_VERSION = "another version of tracr pickled it: keep models with model.sav
 
 def pickled(model: CompiledModel) -> tuple[Any, ...]:
     """What `pickle` is to make of a model."""
-    schedule = schedule_json(model.schedule) if model.options.on("solve") else None
+    schedule = schedule_json(model.schedule) if model.options.on(PassName.SOLVE) else None
     parts = Pickled(
         model.program,
         model.graph,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tracr.errors import ExpressionError
+from tracr.errors import ExpressionError, InternalError
 from tracr.ir.graph import Graph, Node, unique_labels
 from tracr.rasp.expressions import RASPExpr, SOp
 from tracr.rasp.traversal import topological
@@ -48,12 +48,22 @@ class Traced:
         """The expression of each node of the graph."""
         return tuple(node.expr for node in self.nodes)
 
+    def verify(self) -> None:
+        """Raise if an invariant is broken: numbers are places, and the graph is one."""
+        if any(node.id != place for place, node in enumerate(self.nodes)):
+            raise InternalError("a traced node has the number of another")
+        self.graph.verify()
+
+    def show(self) -> str:
+        """One line per node."""
+        return self.graph.show()
+
 
 def trace(outputs: Outputs) -> Traced:
     """The graph of everything the outputs are built from.
 
     >>> from tracr.rasp import rasp
-    >>> print(trace({"output": (rasp.tokens == "x").named("is_x")}).graph.show())
+    >>> print(trace({"output": (rasp.tokens == "x").named("is_x")}).show())
     tokens = Tokens()
     is_x = Map(tokens)
     output output: is_x

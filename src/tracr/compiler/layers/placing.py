@@ -12,6 +12,7 @@ from tracr.compiler.layers.assign import earliest, pattern
 from tracr.craft.heads import Head
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Flows, flows_of, most_pairs
+from tracr.ir.switches import PassName
 
 __all__ = ["Cost", "Placing", "placing_of"]
 
@@ -124,7 +125,7 @@ def placing_of(circuit: Circuit) -> Placing:
     for number in reversed(range(len(first))):
         time = min((last[other] for other in after[number]), default=2 * depth) - 1
         last[number] = time - (time - first[number]) % 2
-    merge = circuit.program.options.on("merge_heads")
+    merge = circuit.program.options.on(PassName.MERGE_HEADS)
     patterns: dict[object, list[int]] = {}
     widths = []
     for number, part in enumerate(circuit.components):

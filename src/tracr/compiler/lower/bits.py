@@ -19,6 +19,7 @@ from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation, IndicesOp, Linear, Lookup, PairLookup, Positions, TokensOp
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import SelectorNode
+from tracr.ir.switches import OptionName, PassName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -37,7 +38,7 @@ def many_valued(program: Program) -> dict[int, Finite]:
     stays one-hot.
     """
     above = MORE_THAN_FEW if program.stored.few_bits else MANY
-    if not program.options.on("bits"):
+    if not program.options.on(OptionName.BITS):
         return {}
     found = {
         number: node.domain
@@ -78,7 +79,7 @@ def _moved(program: Program, found: Iterable[int]) -> set[int]:
     for node in program.sops.values():
         match node.op:
             case Lookup(inner=inner):
-                left -= set() if inner in written and program.options.on("factor") else {inner}
+                left -= set() if inner in written and program.options.on(PassName.FACTOR) else {inner}
             case PairLookup() | Linear():
                 left -= set(node.inputs)
             case Aggregation(value=value) if node not in copies:

@@ -23,6 +23,7 @@ from tracr.ir.domains import Codes, Finite, Interval
 from tracr.ir.ops import PAIR, UNREACHED, PairLookup
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import CompositeNode, SelectorNode
+from tracr.ir.switches import OptionName, SwitchName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
 
@@ -52,10 +53,10 @@ class Translation:
     @cached_property
     def tolerances(self) -> dict[int, float]:
         """How far off s-ops may be stored, where that is more than usual."""
-        return tolerances(self.program, self.sums) if self.on("match") else {}
+        return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) else {}
 
-    def on(self, name: str) -> bool:
-        """Whether a pass of the optimiser is on."""
+    def on(self, name: SwitchName) -> bool:
+        """Whether a pass or an option that has a switch is on."""
         return self.program.options.on(name)
 
     @property
@@ -70,7 +71,7 @@ class Translation:
             longest = self.program.options.max_seq_len
             split = selector in self.program.stored.split
             self._plans[key] = choose_plan(
-                self.program.selectors, selector, reader, longest, width, compact=self.on("rank"), split=split
+                self.program.selectors, selector, reader, longest, width, compact=self.on(OptionName.RANK), split=split
             )
         plan = self._plans[key]
         if plan is None:

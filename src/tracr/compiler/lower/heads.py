@@ -21,6 +21,7 @@ from tracr.craft.variables import Array, Variable
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation
 from tracr.ir.selectors import Selector
+from tracr.ir.switches import OptionName
 from tracr.values import is_number
 
 __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
@@ -78,7 +79,7 @@ Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every 
 
 def _find_number(translation: Translation, literal: Literal) -> Sides | None:
     """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
-    if not translation.on("match") or translation.program.options.gap != GAP:
+    if not translation.on(OptionName.MATCH) or translation.program.options.gap != GAP:
         return None
     keys, queries = translation.variables[literal.keys], translation.variables[literal.queries]
     exact_code = not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(translation, keys)
@@ -204,7 +205,7 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
     selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
-    compact = translation.on("rank") and exact
+    compact = translation.on(OptionName.RANK) and exact
     query_map, key_map = (
         selector_logits(selected, translation.program.options.gap, compact=compact, legible=literal.legible)
         if numbers is None
@@ -231,7 +232,7 @@ def _own_numbers(
     translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
     """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
-    if not translation.on("match") or translation.program.options.gap != GAP:
+    if not translation.on(OptionName.MATCH) or translation.program.options.gap != GAP:
         return None
     domains = [translation.program.sops[number].domain for number in (literal.queries, literal.keys)]
     held = [translation.variables[number] for number in (literal.queries, literal.keys)]
@@ -249,12 +250,14 @@ def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool
     Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
     """
     small = float(np.abs(key_map).max(initial=0.0)) <= translation.program.options.gap
-    return translation.on("rank") and (small or any(source.variable is keys for source in translation.embedded))
+    return translation.on(OptionName.RANK) and (
+        small or any(source.variable is keys for source in translation.embedded)
+    )
 
 
 def _read(translation: Translation, variable: Variable, matrix: Array) -> LinearMap:
     """The code of keys or queries, then a matrix; a constant needs no direction to be read from."""
-    if variable.size == 1 and translation.on("constants"):
+    if variable.size == 1 and translation.on(OptionName.CONSTANTS):
         return present().then(matrix)
     return read_through(variable, matrix)
 

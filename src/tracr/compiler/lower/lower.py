@@ -38,6 +38,7 @@ from tracr.ir.ops import (
     Width,
 )
 from tracr.ir.program import Program, SOpNode, describe
+from tracr.ir.switches import OptionName, PassName
 from tracr.values import Value, is_number
 
 __all__ = ["lower"]
@@ -48,7 +49,7 @@ def lower(program: Program) -> Circuit:
     translation = Translation(program)
     for node in program.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
-        op = Constant() if constant and translation.on("constants") else node.op
+        op = Constant() if constant and translation.on(OptionName.CONSTANTS) else node.op
         _translate(translation.sums.get(node.id, op), translation, node)
     if program.options.level == 0:
         translation.embed_inputs()
@@ -125,7 +126,7 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
         write_function(translation, node, read_number(source), domain, op.table)
         return
     space = translation.space(node, exact=source.noise == EXACT)
-    if source.compact and op.inner in translation.embedded_codes and translation.on("factor"):
+    if source.compact and op.inner in translation.embedded_codes and translation.on(PassName.FACTOR):
         codes, by_token = translation.embedded_codes[op.inner]
         translation.embed(node, np.where(codes >= 0, op.table[codes], codes), by_token=by_token)
         return
@@ -133,7 +134,7 @@ def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)
     else:
-        merge = translation.on("kinks")
+        merge = translation.on(OptionName.KINKS)
         classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
         what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
         translation.need(len(op.table), classes, what, node, times=3)

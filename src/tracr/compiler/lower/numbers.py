@@ -17,6 +17,7 @@ from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.ir.domains import TWINS, Codes, Finite
 from tracr.ir.program import SOpNode, describe
+from tracr.ir.switches import OptionName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, value_text
 
@@ -96,7 +97,9 @@ class FunctionOfNumber:
         label = translation.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=translation.on("kinks"))
+        values = look_up(
+            partial(read_through, stage), self.table[first], stage.noise, merge=translation.on(OptionName.KINKS)
+        )
         return translation.write_mlp(self.space, values, describe(translation.program, self.node))
 
 
