@@ -7,28 +7,14 @@ against. Values are integer codes (places in a node's domain); `ERROR` marks a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tracr.errors import Diagnostic, InternalError
 from tracr.ir.budget import VALUE
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.ops import (
-    ERROR,
-    Aggregation,
-    Attention,
-    Constant,
-    LengthOp,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Positions,
-    SumLookup,
-    Table,
-    Width,
-)
+from tracr.ir.ops import ERROR, Op
 from tracr.ir.options import Options
 from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 from tracr.rasp.annotations import Encoding
@@ -37,7 +23,6 @@ __all__ = [
     "Program",
     "SOpNode",
     "Stored",
-    "table_bytes",
 ]
 
 
@@ -60,21 +45,7 @@ class SOpNode:
     @cached_property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops this one reads at its own position."""
-        match self.op:
-            case Lookup(inner=inner):
-                return (inner,)
-            case PairLookup(fst=fst, snd=snd):
-                return (fst, snd)
-            case Linear(terms=terms) | SumLookup(terms=terms):
-                return tuple(node for node, _ in terms)
-            case _:
-                return ()
-
-
-def table_bytes(op: Op | Selector) -> int:
-    """How many bytes the table of an operation, or a selector, takes."""
-    table = getattr(op, "table", None)
-    return 0 if table is None else int(table.nbytes)
+        return self.op.inputs
 
 
 @dataclass(frozen=True)
@@ -119,15 +90,15 @@ class Program:
         """About how much memory values and tables take."""
         domains = {id(node.domain): node.domain.size for node in self.sops.values()}
         tabulated = (*(node.op for node in self.sops.values()), *self.selectors.values())
-        return VALUE * sum(domains.values()) + sum(map(table_bytes, tabulated))
+        return VALUE * sum(domains.values()) + sum(one.nbytes for one in tabulated)
 
     def children(self, node: SOpNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
-        if isinstance(node.op, Attention):
-            compared = (side for part in self.literals(node.op.selector) for side in (part.keys, part.queries))
-            value = (node.op.value,) if isinstance(node.op, Aggregation) else ()
-            return (*dict.fromkeys(compared), *value)
-        return node.inputs
+        if not node.op.selectors:
+            return node.inputs
+        literals = (part for selector in node.op.selectors for part in self.literals(selector))
+        compared = dict.fromkeys(side for part in literals for side in (part.keys, part.queries))
+        return (*node.inputs, *compared, *node.op.attended)
 
     def parts(self, number: int) -> list[Selector]:
         """A selector and all it is made of, each once, what is read before its readers."""
@@ -149,14 +120,18 @@ class Program:
                 raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
             if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
                 raise InternalError(f"{node.label} is categorical but its values are not listed")
-            if isinstance(node.op, Table | Positions):
-                if not isinstance(node.domain, Finite) or node.op.table.max(initial=ERROR) >= len(node.domain):
-                    raise InternalError(f"the table of {node.label} leaves its domain")
-                shape = tuple(self.sops[child].domain.size for child in node.inputs) or (self.options.max_seq_len,)
-                if isinstance(node.op, SumLookup):
-                    shape = (len(node.op.points),)
-                if node.op.table.shape != shape:
-                    raise InternalError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
+            self._verify_table(node)
+
+    def _verify_table(self, node: SOpNode) -> None:
+        cells = node.op.cells
+        if cells is None:
+            return
+        if not isinstance(node.domain, Finite) or cells.max(initial=ERROR) >= len(node.domain):
+            raise InternalError(f"the table of {node.label} leaves its domain")
+        sizes = tuple(self.sops[child].domain.size for child in node.inputs)
+        shape = node.op.shape(sizes, self.options.max_seq_len)
+        if cells.shape != shape:
+            raise InternalError(f"the table of {node.label} has shape {cells.shape}, not {shape}")
 
     def _verify_selectors(self) -> None:
         known: set[int] = set()
@@ -190,36 +165,23 @@ class Program:
 def describe(program: Program, node: SOpNode) -> str:
     """What an s-op computes, in one phrase."""
 
-    def label(number: int) -> str:
-        return program.sops[number].label
-
-    match node.op:
-        case Lookup(inner=inner, function=function):
-            return f"table of {label(inner)} ({function})"
-        case PairLookup(fst=fst, snd=snd, function=function):
-            return f"table of {label(fst)} and {label(snd)} ({function})"
-        case SumLookup(terms=terms, function=function):
-            return f"function of {_weighted(program, terms)} ({function})"
-        case Linear(terms=terms, constant=constant):
-            return f"{_weighted(program, terms)} + {constant:g}" if constant else _weighted(program, terms)
-        case Aggregation(selector=selector, value=value, copies=copies, default=default):
-            verb = "copy" if copies else "mean"
-            assumed = " (assuming one)" if node.op.assumed else ""
-            return (
-                f"{verb} of {label(value)} where {describe_selector(program, selector)}{assumed}, default {default!r}"
-            )
-        case Width(selector=selector):
-            return f"number of keys where {describe_selector(program, selector)}"
-        case Constant() | Positions():
-            return "constant"
-        case LengthOp():
-            return "number of tokens"
-        case _:
-            return "input"
+    return node.op.phrase(_Described(program))
 
 
-def _weighted(program: Program, terms: Sequence[tuple[int, float]]) -> str:
-    return " + ".join(f"{factor:g}*{program.sops[term].label}" for term, factor in terms)
+@dataclass(frozen=True)
+class _Described:
+    """How an operation names what it reads, in a phrase."""
+
+    program: Program
+
+    def sop(self, number: int) -> str:
+        return self.program.sops[number].label
+
+    def selector(self, number: int) -> str:
+        return describe_selector(self.program, number)
+
+    def function(self, text: str) -> str:
+        return text
 
 
 def describe_selector(program: Program, number: int) -> str:

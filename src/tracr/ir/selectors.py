@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -34,6 +34,11 @@ class Selects:
         """Whether no query selects two keys."""
         return not self.counts or self.counts[-1] <= 1
 
+    @property
+    def nbytes(self) -> int:
+        """The memory its table takes."""
+        return 0
+
 
 @dataclass(frozen=True, eq=False)
 class SelectorNode(Selects):
@@ -43,6 +48,16 @@ class SelectorNode(Selects):
     queries: int
     table: NDArray[np.int8]
 
+    @property
+    def nbytes(self) -> int:
+        """The memory its table takes."""
+        return self.table.nbytes
+
+    def renumbered(self, to: Callable[[int], int]) -> SelectorNode:
+        """The same with other numbers for its s-ops; itself if they stay."""
+        keys, queries = to(self.keys), to(self.queries)
+        return self if (keys, queries) == (self.keys, self.queries) else replace(self, keys=keys, queries=queries)
+
 
 @dataclass(frozen=True, eq=False)
 class CompositeNode(Selects):
@@ -50,6 +65,11 @@ class CompositeNode(Selects):
 
     kind: Kind
     parts: tuple[int, ...]
+
+    def renumbered(self, to: Callable[[int], int]) -> CompositeNode:
+        """The same with other numbers for its parts; itself if they stay."""
+        parts = tuple(map(to, self.parts))
+        return self if parts == self.parts else replace(self, parts=parts)
 
     def combined(self, sides: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """What it selects, from what its parts do."""

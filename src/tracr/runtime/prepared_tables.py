@@ -26,7 +26,6 @@ from tracr.ir.ops import (
     Positions,
     SumLookup,
     TokensOp,
-    Width,
 )
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import SelectorNode
@@ -59,7 +58,7 @@ class Prepared:
 
     @cached_property
     def silent_at_pad(self) -> frozenset[int]:
-        """The s-ops that are -1 wherever there is no token."""
+        """S-ops that are -1 wherever there is no token; for others positions without a token are left out first."""
         found: set[int] = set()
         for number, node in self.program.sops.items():
             match node.op:
@@ -143,7 +142,7 @@ def _may_fail(node: SOpNode) -> bool:
             return False
         case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
             return bool(table.min(initial=0) < 0)
-        case Linear() | SumLookup() | Width() | Aggregation():
+        case _:  # for any operation it is safe to look
             return isinstance(node.domain, Finite)
 
 

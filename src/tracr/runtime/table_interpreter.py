@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,6 +207,8 @@ class _Run:
                 return np.take(self.prepared.widths(node), self.counts(selector).astype(np.intp), mode="clip")
             case Aggregation():
                 return self.aggregate(node, node.op)
+            case _:
+                assert_never(node.op)
 
     def numbers(self, number: int) -> Floats:
         """An s-op as numbers, NaN for `None`."""

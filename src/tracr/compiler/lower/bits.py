@@ -16,7 +16,7 @@ import numpy as np
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.ir.domains import Finite
-from tracr.ir.ops import Aggregation, IndicesOp, Linear, Lookup, PairLookup, Positions, TokensOp
+from tracr.ir.ops import Aggregation, IndicesOp, Lookup, Positions, SumLookup, TokensOp
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import SelectorNode
 from tracr.ir.switches import OptionName, PassName
@@ -80,10 +80,12 @@ def _moved(program: Program, found: Iterable[int]) -> set[int]:
         match node.op:
             case Lookup(inner=inner):
                 left -= set() if inner in written and program.options.on(PassName.FACTOR) else {inner}
-            case PairLookup() | Linear():
-                left -= set(node.inputs)
-            case Aggregation(value=value) if node not in copies:
-                left -= {value}
+            case SumLookup():
+                pass  # reads numbers
+            case Aggregation() if node in copies:
+                pass
+            case _:
+                left -= {*node.inputs, *node.op.attended}
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode):
             sides = {selector.keys, selector.queries}

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.ops import Aggregation, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, TokensOp, Width
+from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
@@ -92,7 +92,9 @@ def _without_tokens(program: Program) -> dict[int, Op]:
     """Tables of the position or the length for attention that depends on nothing else."""
     free: set[int] = set()
     for node in program.sops.values():
-        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
+        children = program.children(node)
+        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
+        if fixed and free.issuperset(children):
             free.add(node.id)
     nodes = [program.sops[number] for number in free]
     wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]

@@ -19,7 +19,7 @@ from tracr.ir.budget import MEAN, VALUE, Budget, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
-from tracr.ir.program import SOpNode, table_bytes
+from tracr.ir.program import SOpNode
 from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
@@ -111,7 +111,7 @@ class Inference:
         determines: frozenset[int] = frozenset(),
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
-        self.budget.hold(VALUE * domain.size + table_bytes(op), f"has {domain.size:,} values", expr)
+        self.budget.hold(VALUE * domain.size + op.nbytes, f"has {domain.size:,} values", expr)
         if joint is not None and not self._keeps_joint(leaves):
             leaves, joint = (), None
         wish = expr.annotation(ENCODING)
