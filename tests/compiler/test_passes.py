@@ -142,7 +142,7 @@ def check(case: Case, passes: set[str]) -> None:
     evaluation = evaluate_batch(model.program, inputs)
     accepted = [xs for xs, error in zip(inputs, evaluation.errors, strict=True) if not error]
     expected = evaluate_batch(model.program, accepted).outputs()
-    for name, rows in evaluate_batch(model.circuit.program, accepted).outputs().items():
+    for name, rows in evaluate_batch(model.circuit.rewriting.applied(model.program), accepted).outputs().items():
         for row, wanted in zip(rows, expected[name], strict=True):
             assert all(map(lambda a, b: same(a, b, 1e-9), row, wanted)), (name, row, wanted)
 
@@ -215,7 +215,7 @@ def test_what_returns_its_input_is_its_input() -> None:
     """A mean turned into a float, as it was."""
     program = (rasp.numerical(rasp.Map(float, fraction("a"))).named("again") + fraction("b")).named("total")
     model = smallest(program)
-    assert model.circuit.program.absorbed == {"again": "the same as fraction_a"}
+    assert model.circuit.rewriting.absorbed == {"again": "the same as fraction_a"}
     assert model.n_layers == 1
 
 
@@ -228,7 +228,7 @@ def test_functions_of_functions_are_one() -> None:
     odd = rasp.SequenceMap(lambda n, token: (n % 2, token), small.named("small"), rasp.tokens).named("odd")
     fused, apart = smallest(odd), smallest(odd, passes={"fuse": False})
     assert (fused.n_layers, apart.n_layers) == (2, 3)
-    assert fused.circuit.program.absorbed == {"small": "part of odd"}
+    assert fused.circuit.rewriting.absorbed == {"small": "part of odd"}
     assert "absorbed small: part of odd" in fused.show("translate")
     assert "absorbed small: part of odd" in fused.ground_truth.show()
     with pytest.raises(tracr.InputError, match="small cannot be set: the optimiser made it part of odd"):
@@ -282,7 +282,7 @@ def test_and_with_a_comparison_of_a_mean() -> None:
     none_so_far = rasp.Map(lambda x: x == 0, fraction("b")).named("none_so_far")
     model = smallest(rasp.SequenceMap(lambda x, y: x and y, IS_A, none_so_far).named("both"))
     assert model.n_layers == 1
-    assert model.circuit.program.absorbed == {"none_so_far": "part of both"}
+    assert model.circuit.rewriting.absorbed == {"none_so_far": "part of both"}
 
 
 # share_neurons

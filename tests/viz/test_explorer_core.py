@@ -218,7 +218,7 @@ def with_patches(jobs: Sequence[Job]) -> list[Job]:
     for model, inputs, _ in jobs:
         able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
         able = [number for number in able if isinstance(model.program.sops[number].domain, Finite)]
-        able = [number for number in able if model.program.sops[number].label not in model.circuit.program.absorbed]
+        able = [number for number in able if model.program.sops[number].label not in model.circuit.rewriting.absorbed]
         patches = []
         for tokens in inputs:
             number = able[rng.integers(len(able))]

@@ -159,7 +159,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
-    for variable, one in folded(model.layout).items():
+    for variable, one in folded(model.program, model.layout).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))

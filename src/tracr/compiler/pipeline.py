@@ -3,10 +3,10 @@
     pass                from       to          level   what it does                                           in
     fuse_expressions    outputs    outputs     always  .rasp: one expression becomes one operation            frontend/
     trace               outputs    Traced      always  lists the operations                                   frontend/
-    infer               Traced     Program     always  tabulates them: the user's functions are called here   frontend/
-    share            *  Program    Program     1       computes equal expressions once                        program/
-    drop_unused         Program    Program     always  removes what no output needs                           program/
-    encode              Program    Program     always  one-hot or number, for every variable                  program/
+    infer               Traced     Inferred    always  tabulates them: the user's functions are called here   frontend/
+    share            *  Inferred   Inferred    1       computes equal expressions once                        program/
+    drop_unused         Inferred   Inferred    always  removes what no output needs                           program/
+    encode              Inferred   Program     always  one-hot or number, for every variable                  program/
     split            *  Program    Program     1       large comparisons over several heads                   selectors/
     store            *  Program    Program     2       other encodings: numbers, weighted sums, bits          program/
     simplify         *  Program    Program     2       removes constant operations                            program/
@@ -17,9 +17,10 @@
     fold                Circuit    Circuit     2       removes linear functions                               circuit/
     prune               Circuit    Circuit     1       removes what nothing reads                             circuit/
     factor              Circuit    Circuit     2       embeds only what is read of tokens and positions       circuit/
-    assign              Circuit    Schedule    always  every component into its earliest layer                layers/
-    schedule            Schedule   Schedule    2       moves components: a narrower stream, as deep           layers/
-    solve               Schedule   Schedule    asked   the best schedule, by a solver                         optimal/
+    assign              Circuit    Placed      always  every component into its earliest layer                layers/
+    schedule            Placed     Placed      2       moves components: a narrower stream, as deep           layers/
+    solve               Placed     Placed      asked   the best schedule, by a solver                         optimal/
+    stack               Placed     Schedule    always  the layers, which hold the components from here on     layers/
     merge_heads         Schedule   Schedule    1       merges heads with the same pattern                     layers/
     share_neurons       Schedule   Schedule    2       merges neurons with the same input weights             layers/
     layout              Schedule   Layout      always  a dimension for every direction, with its label        residual/
@@ -48,7 +49,7 @@ from tracr.compiler.frontend.fuse_expressions import fuse
 from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.suggest import suggest_vocabulary
 from tracr.compiler.frontend.trace import Outputs, Traced, trace
-from tracr.compiler.layers.assign import assign_to_layers, merge_heads
+from tracr.compiler.layers.assign import assign_to_layers, merge_heads, stack
 from tracr.compiler.layers.narrow import narrow
 from tracr.compiler.layers.share_neurons import share_neurons
 from tracr.compiler.lower.lower import lower
@@ -74,13 +75,14 @@ from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
 from tracr.ir.domains import TWINS, finite
 from tracr.ir.graph import Graph
+from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
 from tracr.ir.ops import Attention, LengthOp
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.passes import Pass, Watch
-from tracr.ir.program import Program
-from tracr.ir.schedule import Schedule
+from tracr.ir.program import Program, Tables
+from tracr.ir.schedule import Placed, Schedule
 from tracr.ir.switches import PASSES, OptionName, PassName
 from tracr.rasp.expressions import RASPExpr
 
@@ -100,7 +102,7 @@ def _switched(name: PassName, takes: type, gives: type, run: Run) -> Pass:
 
 
 def _inferring(near: float = 0.0) -> Run:
-    def run(traced: Traced, search: Searcher) -> Program:
+    def run(traced: Traced, search: Searcher) -> Inferred:
         try:
             inferred = infer(traced, search.options, near)
         except FunctionError as error:
@@ -127,16 +129,16 @@ PIPELINE: tuple[Pass, ...] = (
         P.INFER,
         0,
         Traced,
-        Program,
+        Inferred,
         _inferring(),
         "finds the values each variable can take, and calls the program's functions to make tables of them",
     ),
-    _switched(P.SHARE, Program, Program, choose_sharing),
-    Pass(P.DROP_UNUSED, 0, Program, Program, _alone(drop_unused), "removes operations that no output needs"),
+    _switched(P.SHARE, Inferred, Inferred, choose_sharing),
+    Pass(P.DROP_UNUSED, 0, Inferred, Inferred, _alone(drop_unused), "removes operations that no output needs"),
     Pass(
         P.ENCODE,
         0,
-        Program,
+        Inferred,
         Program,
         _alone(choose_encodings),
         "decides for each variable whether it is stored as a one-hot code or as a number",
@@ -175,11 +177,10 @@ PIPELINE: tuple[Pass, ...] = (
     _switched(P.FOLD, Circuit, Circuit, _alone(fold)),
     _switched(P.PRUNE, Circuit, Circuit, _alone(prune)),
     _switched(P.FACTOR, Circuit, Circuit, _alone(factor)),
-    Pass(P.ASSIGN, 0, Circuit, Schedule, _alone(assign_to_layers), "puts each head and neuron into the earliest layer"),
-    _switched(P.SCHEDULE, Schedule, Schedule, lambda schedule, _: narrow(schedule.circuit)),
-    _switched(
-        P.SOLVE, Schedule, Schedule, lambda schedule, search: solve(schedule.circuit, search.options.solve_seconds)
-    ),
+    Pass(P.ASSIGN, 0, Circuit, Placed, _alone(assign_to_layers), "puts each head and neuron into the earliest layer"),
+    _switched(P.SCHEDULE, Placed, Placed, lambda placed, _: narrow(placed.circuit)),
+    _switched(P.SOLVE, Placed, Placed, lambda placed, search: solve(placed.circuit, search.options.solve_seconds)),
+    Pass(P.STACK, 0, Placed, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
     _switched(P.MERGE_HEADS, Schedule, Schedule, _alone(merge_heads)),
     _switched(P.SHARE_NEURONS, Schedule, Schedule, _alone(share_neurons)),
     Pass(
@@ -187,7 +188,7 @@ PIPELINE: tuple[Pass, ...] = (
         0,
         Schedule,
         Layout,
-        lambda schedule, _: lay_out(schedule, schedule.circuit.program.options),
+        lambda schedule, _: lay_out(schedule, schedule.options),
         "gives every variable its own labelled dimensions of the residual stream",
     ),
     _switched(P.REUSE, Layout, Layout, _alone(with_reuse)),
@@ -196,12 +197,12 @@ PIPELINE: tuple[Pass, ...] = (
         0,
         Layout,
         Parameters,
-        lambda layout, _: assemble(layout, layout.schedule.circuit.program.options),
+        lambda layout, _: assemble(layout, layout.schedule.options),
         "writes the weights",
     ),
 )
 TABULATED = [one.name for one in PIPELINE].index(P.STORE) + 1  # how many passes make the program that is saved
-VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.REUSE)  # what a model is made of
+VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.FACTOR, P.REUSE)  # what a model is made of
 
 
 def compile_program(outputs: Outputs, options: Options, watch: Watch | None = None) -> Compilation:
@@ -234,13 +235,13 @@ def tabulated(traced: Traced, options: Options) -> Program:
 
 
 def compile_tabulated(
-    graph: Graph, program: Program, schedule_of: Callable[[Circuit], Schedule] | None = None
+    graph: Graph, program: Program, schedule_of: Callable[[Circuit], Placed] | None = None
 ) -> Compilation:
     """How a saved model is rebuilt from its tables, and from the schedule that a solver found for it, if one did."""
     _check_gap(program)
     passes = PIPELINE
     if schedule_of is not None:
-        passes = _with_run(P.SOLVE, lambda schedule, _: schedule_of(schedule.circuit))
+        passes = _with_run(P.SOLVE, lambda placed, _: schedule_of(placed.circuit))
     search = Searcher(passes, program.options)
     made = _run(passes[TABULATED:], program, search)
     return replace(_compilation(made, graph, (), program, search), search=None)
@@ -290,7 +291,8 @@ def _compilation(
     search: Searcher,
 ) -> Compilation:
     layout: Layout = made[P.REUSE]
-    schedule, circuit = layout.schedule, layout.schedule.circuit
+    circuit: Circuit = made[P.FACTOR]
+    schedule = layout.schedule
     record = search.record(layout)
     return Compilation(
         program.options, graph, expressions, program, circuit, schedule, layout, made[P.ASSEMBLE], record
@@ -301,13 +303,11 @@ def verify(value: Any) -> None:
     """Raise if an invariant of a value between two passes is broken, or of what it is made of."""
     if isinstance(value, Layout):
         verify(value.schedule)
-    if isinstance(value, Schedule):
-        verify(value.circuit)
     if not isinstance(value, Mapping | Parameters):  # what the program was written as, and weights, have no invariants
         value.verify()
 
 
-def _check_gap(program: Program) -> None:
+def _check_gap(program: Tables) -> None:
     """Refuse a gap that is too small, if the program has attention at all."""
     if any(isinstance(node.op, Attention | LengthOp) for node in program.sops.values()):
         program.options.check_gap()

@@ -32,8 +32,8 @@ def layer_sizes(layer: Layer) -> tuple[int, int, int]:
 
 def count_parameters(schedule: Schedule, width: int) -> dict[str, int]:
     """How many weights each part of a model with so many dimensions has."""
-    options = schedule.circuit.program.options
-    outputs = sum(len(variable.values) for _, variable in schedule.circuit.outputs)
+    options = schedule.options
+    outputs = sum(len(variable.values) for _, variable in schedule.outputs)
     counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
     for number, layer in enumerate(schedule.layers):
         heads, d_head, d_mlp = layer_sizes(layer)

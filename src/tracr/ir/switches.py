@@ -38,6 +38,7 @@ class PassName(StrEnum):
     ASSIGN = "assign"
     SCHEDULE = "schedule"
     SOLVE = "solve"
+    STACK = "stack"
     MERGE_HEADS = "merge_heads"
     SHARE_NEURONS = "share_neurons"
     LAYOUT = "layout"

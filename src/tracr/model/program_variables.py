@@ -110,9 +110,9 @@ class _Listing:
     def __init__(self, model: CompiledModel) -> None:
         self.model, self.shared = model, model.program.shared
         self.nodes = {node.label: node for node in model.program.sops.values()}
-        self.absorbed = model.circuit.program.absorbed
+        self.absorbed = model.circuit.rewriting.absorbed
         self.bypassed = _bypassed(model)
-        self.known, self.folded = locations(model.layout), folded(model.layout)
+        self.known, self.folded = locations(model.program, model.layout), folded(model.program, model.layout)
 
     def variable(self, label: str) -> ProgramVariable:
         """What became of one."""

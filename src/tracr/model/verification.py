@@ -330,7 +330,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
     model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         variable, live = location.variable, location.slots >= 0
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]

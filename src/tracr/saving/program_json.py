@@ -239,7 +239,7 @@ def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Op
     pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
     shared = {label.text(): first.text() for label, first in pairs}
     lengths = low.integer(1, longest), longest
-    program = Program(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
+    program = Program(options, sops, selectors, outputs, lengths, Stored(), warnings, assumptions, shared)
     _check(program, given["sops"])
     return replace(program, stored=_read_stored(given["stored"], program)) if "stored" in given else program
 

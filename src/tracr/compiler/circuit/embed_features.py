@@ -26,7 +26,6 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
 from tracr.ir.circuit import Circuit, Component, Embedded
-from tracr.ir.domains import Finite
 from tracr.rasp.annotations import Encoding
 from tracr.values import is_number, value_text
 
@@ -45,8 +44,7 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
     embedded = list(circuit.embedded)
     for component in circuit.components:
         source = _function(component, sources)
-        node = None if source is None or source.variable.node is None else circuit.program.sops[source.variable.node]
-        if source is not None and node is not None and isinstance(node.domain, Finite) and _kind(source) in kinds:
+        if source is not None and source.variable.node in circuit.listed and _kind(source) in kinds:
             sources[source.variable] = source
             embedded.append(source)
         else:
@@ -113,7 +111,7 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
         shifting = [False] * len(shifting)
     used = int(np.count_nonzero(columns.rows.any(axis=0)))
     present = {ONE: 1.0, BOS: -1.0, **({PAD: -1.0} if source.by_token is not None else {})}
-    unread = [one for one in (BOS, PAD) if one in present and circuit.read is not None and one not in circuit.read]
+    unread = [one for one in (BOS, PAD) if one in present and one not in circuit.read]
     for shifts in (shifting, [False] * len(shifting)) if any(shifting) else (shifting,):
         basis = _Basis(old, columns, shifts)
         if len(basis.classes) > used:
@@ -149,12 +147,10 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
         variable: through(linear) if linear in found else _in_terms_of(linear, old, new, table, present)
         for variable, linear in circuit.folded.items()
     }
-    read = None
-    if circuit.read is not None:
-        read = {variable: rows for variable, rows in circuit.read.items() if variable is not old}
-        read[new] = np.ones(new.size, dtype=bool)
-        for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
-            read[special] = np.ones(1, dtype=bool)
+    read = {variable: rows for variable, rows in circuit.read.items() if variable is not old}
+    read[new] = np.ones(new.size, dtype=bool)
+    for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
+        read[special] = np.ones(1, dtype=bool)
     return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
 
 

@@ -1,7 +1,7 @@
 """Step 2: infer the values of every s-op, and tabulate every function over them.
 
-The result is the program as data (`Typed`): from here on nothing calls the user's functions. Domains are supersets of
-what occurs; `facts.py` says how they are kept small. A finite set is demanded only where a nonlinear reader stands;
+The result is the program as data (`Inferred`): from here on nothing calls the user's functions. Domains are supersets
+of what occurs; `facts.py` says how they are kept small. A finite set is demanded only where a nonlinear reader stands;
 other numbers may be an interval.
 """
 
@@ -14,15 +14,15 @@ from tracr.compiler.frontend.rules.as_written import as_written
 from tracr.compiler.frontend.rules.weighted_sums import linear_form
 from tracr.compiler.frontend.trace import Traced
 from tracr.errors import CompileError
+from tracr.ir.inferred import Inferred
 from tracr.ir.options import Options
-from tracr.ir.program import Program
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import Aggregate, ConstantSelector, ConstantSOp
 
 __all__ = ["infer"]
 
 
-def infer(traced: Traced, options: Options, near: float = 0.0) -> Program:
+def infer(traced: Traced, options: Options, near: float = 0.0) -> Inferred:
     """Domains and tables for everything that was traced; numbers as `near` each other are taken for one value."""
     lengths = accepted_lengths(traced, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
@@ -30,18 +30,19 @@ def infer(traced: Traced, options: Options, near: float = 0.0) -> Program:
     inference = Inference(options, lengths, len(traced.nodes), read_nonlinearly(traced), near)
     for node in traced.nodes:
         infer_node(node.expr, inference, node)
-    program = Program(
+    return Inferred(
         options,
         inference.sops,
         inference.selectors,
         traced.outputs,
         inference.lengths,
-        tuple(inference.reporter.found),
-        inference.same,
+        same=inference.same,
+        warnings=tuple(inference.reporter.found),
         assumptions=tuple(inference.reporter.assumed),
+        shared={},
         bypassed={inference.sops[number].label: selector for number, selector in inference.bypassed.items()},
+        written=as_written(traced, inference),
     )
-    return replace(program, written=as_written(traced, inference, program))
 
 
 def read_nonlinearly(traced: Traced) -> frozenset[int]:

@@ -125,7 +125,7 @@ def placing_of(circuit: Circuit) -> Placing:
     for number in reversed(range(len(first))):
         time = min((last[other] for other in after[number]), default=2 * depth) - 1
         last[number] = time - (time - first[number]) % 2
-    merge = circuit.program.options.on(PassName.MERGE_HEADS)
+    merge = circuit.options.on(PassName.MERGE_HEADS)
     patterns: dict[object, list[int]] = {}
     widths = []
     for number, part in enumerate(circuit.components):
@@ -138,7 +138,7 @@ def placing_of(circuit: Circuit) -> Placing:
         tuple(last),
         before,
         tuple(map(tuple, after)),
-        flows_of(circuit),
+        flows_of(circuit, circuit.components),
         tuple(map(tuple, patterns.values())),
         tuple(query for query, _ in widths),
         tuple(value for _, value in widths),

@@ -21,7 +21,7 @@ from tracr.craft.mlps import carry, look_up, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, OUTPUT_TOLERANCE, Noise
 from tracr.craft.variables import Array
 from tracr.errors import CompileError
-from tracr.ir.circuit import Circuit
+from tracr.ir.circuit import Circuit, all_read
 from tracr.ir.domains import Finite
 from tracr.ir.ops import (
     Aggregation,
@@ -38,6 +38,7 @@ from tracr.ir.ops import (
     Width,
 )
 from tracr.ir.program import Program, SOpNode, describe
+from tracr.ir.rewriting import rewriting_of
 from tracr.ir.switches import OptionName, PassName
 from tracr.values import Value, is_number
 
@@ -57,8 +58,19 @@ def lower(program: Program) -> Circuit:
     for _, output in program.outputs:
         check_precision(translation, program.sops[output])
     written = dict.fromkeys(variable for part in translation.components for variable, _ in part.writes)
-    components, choices = tuple(translation.components), tuple(translation.choices)
-    return Circuit(program, tuple(translation.embedded), tuple(written), components, outputs, choices=choices)
+    return Circuit(
+        program.options,
+        tuple(translation.embedded),
+        tuple(written),
+        outputs,
+        all_read(translation.embedded, written),
+        {},
+        program.nbytes,
+        tuple(translation.components),
+        rewriting_of(program),
+        frozenset(number for number, node in program.sops.items() if isinstance(node.domain, Finite)),
+        tuple(translation.choices),
+    )
 
 
 def check_precision(translation: Translation, node: SOpNode) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from tracr.compiler.program.share import drop_unused, share
+from tracr.compiler.program.share import drop_unused, merged
 from tracr.ir.ops import Linear, Op, Table
-from tracr.ir.program import Program, SOpNode
+from tracr.ir.program import Program, SOpNode, Stored
+from tracr.ir.rewriting import Rewritten
 
 __all__ = ["Rewrites", "with_rewrites"]
 
@@ -21,7 +22,7 @@ Rewrites = Mapping[int, Op | int]
 """For an s-op another operation that computes the same, or the number of an s-op that is the same."""
 
 
-def with_rewrites(program: Program, rewrites: Rewrites) -> Program:
+def with_rewrites(program: Program, rewrites: Rewrites) -> Rewritten:
     """The program with these rewrites, and without what is not needed any more."""
     same = {number: number for number in (*program.sops, *program.selectors)}
     sops = dict(program.sops)
@@ -30,11 +31,31 @@ def with_rewrites(program: Program, rewrites: Rewrites) -> Program:
             same[number] = same[rewrite]
         else:
             sops[number] = replace(sops[number], op=rewrite)
-    changed = drop_unused(share(replace(program, sops=sops, same=same)))
-    absorbed = dict(program.absorbed)
+    changed = drop_unused(merged(replace(program, sops=sops), same))
+    original, absorbed = (program.original, dict(program.absorbed)) if isinstance(program, Rewritten) else (program, {})
     for label, where in _absorbed(program, changed, rewrites, same).items():
         absorbed[label] = f"{absorbed[label]}; {where}" if label in absorbed else where
-    return replace(changed, absorbed=absorbed)
+    return Rewritten(
+        program.options,
+        changed.sops,
+        changed.selectors,
+        changed.outputs,
+        program.lengths,
+        _of(program.stored, changed),
+        program.warnings,
+        program.assumptions,
+        program.shared,
+        program.bypassed,
+        program.written,
+        original=original,
+        absorbed=absorbed,
+    )
+
+
+def _of(stored: Stored, program: Program) -> Stored:
+    """What is left of the choices."""
+    split = tuple(number for number in stored.split if number in program.selectors)
+    return replace(stored, split=split, sums=tuple(number for number in stored.sums if number in program.sops))
 
 
 def _absorbed(before: Program, after: Program, rewrites: Rewrites, same: Mapping[int, int]) -> dict[str, str]:

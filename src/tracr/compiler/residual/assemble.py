@@ -33,10 +33,10 @@ def assemble(layout: Layout, options: Options) -> Parameters:
     width = layout.width
     assembler = _Assembler(layout, width)
     w_e, w_pos = assembler.embedding(options)
-    outputs = layout.schedule.circuit.outputs
+    outputs = layout.schedule.outputs
     w_u = np.zeros((width, sum(len(variable.values) for _, variable in outputs)))
     start = 0
-    for (_, variable), code in zip(outputs, layout.schedule.circuit.unembedded, strict=True):
+    for (_, variable), code in zip(outputs, layout.schedule.unembedded, strict=True):
         linear = code if variable.codebook is None else code.then(variable.codebook.T)
         assembler.read(linear, w_u[:, start : start + linear.width], np.zeros(0))
         start += linear.width
@@ -58,8 +58,8 @@ def check_budget(layout: Layout, options: Options) -> None:
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
-    circuit = layout.schedule.circuit
-    Budget(options.max_memory, circuit.program.nbytes + circuit.nbytes).need(WEIGHT * total, what)
+    schedule = layout.schedule
+    Budget(options.max_memory, schedule.tables + schedule.nbytes).need(WEIGHT * total, what)
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:
@@ -78,14 +78,14 @@ class _Assembler:
         for direction in layout.directions:
             places.setdefault(direction.variable, []).append((direction.place, direction.slot))
         self.slots = {variable: list(_in_a_row(own)) for variable, own in places.items()}
-        self.circuit = layout.schedule.circuit
+        self.schedule = layout.schedule
         self.width = width
 
     def embedding(self, options: Options) -> tuple[Array, Array]:
         """W_E: a row per token, then BOS and PAD. W_pos: a row for BOS, then per position."""
         tokens = len(options.vocab)
         w_e, w_pos = np.zeros((tokens + 2, self.width)), np.zeros((options.max_seq_len + 1, self.width))
-        embedded = self.circuit.embedded
+        embedded = self.schedule.embedded
         self.put(w_e[:tokens], [(one.variable, one.by_token) for one in embedded if one.by_token is not None])
         self.put(w_pos[1:], [(one.variable, one.by_position) for one in embedded if one.by_position is not None])
         self.put(w_e[tokens : tokens + 1], [(BOS, np.ones((1, 1)))])

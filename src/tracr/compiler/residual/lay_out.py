@@ -60,15 +60,14 @@ def narrowest_width(schedule: Schedule, options: Options) -> tuple[Schedule, int
 
 def _places(schedule: Schedule, options: Options) -> list[Place]:
     """All directions in order."""
-    circuit = schedule.circuit
-    embedded = [source.variable for source in circuit.embedded]
+    embedded = [source.variable for source in schedule.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
-    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
+    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *schedule.variables]
     if options.output_first:
-        order = list(dict.fromkeys([*(variable for _, variable in circuit.outputs if variable in order), *order]))
-    places = [(variable, place) for variable in order for place in circuit.kept(variable)]
+        order = list(dict.fromkeys([*(variable for _, variable in schedule.outputs if variable in order), *order]))
+    places = [(variable, place) for variable in order for place in schedule.kept(variable)]
     return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
 
 

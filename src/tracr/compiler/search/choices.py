@@ -28,7 +28,7 @@ from tracr.compiler.circuit.embed_features import embed_functions, factored_kind
 from tracr.compiler.circuit.prune import prune
 from tracr.compiler.layers.assign import depth
 from tracr.compiler.lower.bits import exact_in_bits
-from tracr.compiler.program.encodings import choose_encodings
+from tracr.compiler.program.encodings import stored_as
 from tracr.compiler.program.linear_tables import tables_of_sums
 from tracr.compiler.program.rewrite import Rewrites, with_rewrites
 from tracr.compiler.program.share import share
@@ -36,6 +36,7 @@ from tracr.compiler.search.searcher import Searcher
 from tracr.compiler.selectors.splitting import WORTH, splittable
 from tracr.errors import CompileError
 from tracr.ir.circuit import Circuit
+from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
 from tracr.ir.program import Program, Stored
 from tracr.ir.search import Measured
@@ -53,12 +54,12 @@ LAID_OUT = tuple(PassName)[tuple(PassName).index(PassName.FOLD) : tuple(PassName
 # Sharing
 
 
-def choose_sharing(inferred: Program, search: Searcher) -> Program:
+def choose_sharing(inferred: Inferred, search: Searcher) -> Inferred:
     """The program with equal s-ops as one, unless that costs layers."""
     if all(number == first for number, first in inferred.same.items()):
         return inferred
     shared = share(inferred)
-    double = [node.label for number, node in inferred.sops.items() if inferred.same.get(number, number) != number]
+    double = [node.label for number, node in inferred.sops.items() if inferred.same[number] != number]
     if not double:  # only selectors are equal: no s-op has other readers then
         return shared
     apart, once = (search.through((PassName.DROP_UNUSED, PassName.ENCODE), one) for one in (inferred, shared))
@@ -193,7 +194,7 @@ def _ways(program: Program) -> Iterator[Program]:
     _, *others = itertools.product(dict.fromkeys((program.stored, replace(program.stored, sums=sums))), matches)
     for stored, match in others:
         with suppress(CompileError):
-            way = choose_encodings(replace(program, stored=stored), match=match)
+            way = stored_as(program, stored, match=match)
             if not any(_same(way, other) for other in ways):
                 ways.append(way)
     for way in ways:

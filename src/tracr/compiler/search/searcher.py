@@ -20,7 +20,7 @@ from tracr.ir.switches import PassName
 __all__ = ["Searcher"]
 
 REDUCED = (PassName.LOWER, PassName.FOLD, PassName.PRUNE)
-IN_LAYERS = (PassName.ASSIGN, PassName.MERGE_HEADS, PassName.SHARE_NEURONS)
+IN_LAYERS = (PassName.ASSIGN, PassName.STACK, PassName.MERGE_HEADS, PassName.SHARE_NEURONS)
 
 
 class Searcher:

@@ -16,7 +16,7 @@ from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.ops import Aggregation
-from tracr.ir.program import SOpNode
+from tracr.ir.program import InferredNode
 from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import Aggregate
@@ -83,7 +83,7 @@ def _widen(domain: Interval, default: object) -> Interval:
     return Interval(low, high, domain.maybe_none, domain.reason)
 
 
-def _copies(inference: Inference, node: TracedNode, select: Selector, source: SOpNode) -> tuple[bool, bool]:
+def _copies(inference: Inference, node: TracedNode, select: Selector, source: InferredNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
     if select.at_most_one:
         return True, False
@@ -129,7 +129,7 @@ def _floats(domain: Domain) -> bool:
 
 
 def _exact_means(
-    inference: Inference, node: TracedNode, select: Selector, source: SOpNode
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode
 ) -> tuple[Finite, Codes] | None:
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
@@ -158,7 +158,9 @@ def _exact_means(
     return found, np.array([found.index[value] for value in values], dtype=np.int32)
 
 
-def _means(inference: Inference, node: TracedNode, select: Selector, source: SOpNode, defaults: list[Any]) -> Means:
+def _means(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
+) -> Means:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     counts = [count for count in select.counts if count > 0]

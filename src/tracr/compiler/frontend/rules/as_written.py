@@ -12,7 +12,7 @@ from dataclasses import replace
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.compiler.frontend.trace import Traced, TracedNode
 from tracr.ir.ops import Attention
-from tracr.ir.program import Program, SOpNode
+from tracr.ir.program import InferredNode, Tables, Tabulation
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.rasp.expressions import Select, SelectorAnd, SelectorNot, SelectorOr
 
@@ -21,14 +21,14 @@ __all__ = ["as_written"]
 KINDS: dict[type, Kind] = {SelectorAnd: "and", SelectorOr: "or", SelectorNot: "not"}
 
 
-def as_written(traced: Traced, inference: Inference, program: Program) -> Program:
-    """The program with every selector over the s-ops, and made of the selectors, that its expression names."""
+def as_written(traced: Traced, inference: Inference) -> Tables:
+    """The tables with every selector over the s-ops, and made of the selectors, that its expression names."""
     selectors: dict[int, Selector] = {}
-    for number, selector in program.selectors.items():
+    for number, selector in inference.selectors.items():
         node = traced.nodes[number] if number < len(traced.nodes) else None
         selectors[number] = selector if node is None else _selector(node, selector, inference)
-    sops = {number: _attending(traced, node) for number, node in program.sops.items()}
-    return replace(program, sops=sops, selectors=selectors)
+    sops = {number: _attending(traced, node) for number, node in inference.sops.items()}
+    return Tabulation(inference.options, sops, selectors, traced.outputs, inference.lengths)
 
 
 def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Selector:
@@ -41,7 +41,7 @@ def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Sel
     return selector
 
 
-def _attending(traced: Traced, node: SOpNode) -> SOpNode:
+def _attending(traced: Traced, node: InferredNode) -> InferredNode:
     """Attention over the selector that its expression names, not over one that infer made of it."""
     if isinstance(node.op, Attention) and node.id < len(traced.nodes):
         return replace(node, op=replace(node.op, selector=traced.nodes[node.id].children[0]))

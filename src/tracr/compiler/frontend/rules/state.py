@@ -19,7 +19,7 @@ from tracr.ir.budget import MEAN, VALUE, Budget, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
-from tracr.ir.program import SOpNode
+from tracr.ir.program import InferredNode
 from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
@@ -63,7 +63,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
-        self.sops: dict[int, SOpNode] = {}
+        self.sops: dict[int, InferredNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
         self.facts: dict[int, Facts] = {}
@@ -125,9 +125,7 @@ class Inference:
         own = frozenset() if root is not None else frozenset({canon})
         root = canon if root is None else root
         self.facts[number] = Facts(canon, root, leaves, joint, groups, distinct, determines | own, self.shape)
-        self.sops[number] = SOpNode(
-            number, label, repr(expr), expr.origin, op, domain, wish, wish or Encoding.CATEGORICAL
-        )
+        self.sops[number] = InferredNode(number, label, repr(expr), expr.origin, op, domain, wish)
 
     def _keeps_joint(self, leaves: tuple[int, ...]) -> bool:
         """Whether a table over these leaves may be kept: facts are worth a quarter of the memory."""
