@@ -94,9 +94,8 @@ def test_live_widths_of_a_chain() -> None:
     second = rasp.Aggregate(before, first, default="a")
     schedule = compile_quietly(second, "ab", 3).schedule
     stays = 2  # BOS and PAD
-    assert live_widths(schedule, schedule.sublayers()) == tuple(
-        stays + width for width in (5, 2 + 5, 2 + 5, 2 + 5, 2 + 5)
-    )
+    widths = live_widths(schedule, schedule.sublayers())
+    assert widths == tuple(stays + width for width in (5, 2 + 5, 2 + 5, 2 + 5, 2 + 5))
 
 
 # The heuristic
