@@ -269,13 +269,15 @@ def _with_run(name: PassName, run: Run) -> tuple[Pass, ...]:
 def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | None = None) -> dict[PassName, Any]:
     """What there is after each pass; a pass that is off leaves the value as it is."""
     made: dict[PassName, Any] = {}
+    verified = None
     for one in passes:
         if one.on(search.options):
             value = search.run(one.name, value)
             if watch is not None:
                 watch(one, value)
-        if one.name in VERIFIED:
+        if one.name in VERIFIED and value is not verified:
             verify(value)
+            verified = value
         made[one.name] = value
     return made
 

@@ -363,6 +363,9 @@ class Program:
             lines.append(f"selector {describe_selector(self, part)}")
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
+        lines += [f"split {describe_selector(self, number)}" for number in self.stored.split]
+        lines += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums if number in self.sops]
+        lines += ["bits for what is copied and compared"] * self.stored.few_bits
         lines += [f"warning {warning}" for warning in self.warnings]
         lines += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join(lines)
