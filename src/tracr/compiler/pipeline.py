@@ -253,7 +253,7 @@ def stages(outputs: Outputs, options: Options) -> list[tuple[Pass, Any]]:
     ['fuse_expressions', 'trace', 'infer', 'share']
     >>> print(dict((one.name, value) for one, value in made)["lower"].show())
     embedding writes tokens[2]
-    MLP of 2 neurons: tokens -> is_x[2]  # == 'x'
+    MLP of 2 neurons: tokens -> is_x[2]  # table of tokens (x == 'x')
     output output: is_x
     """
     found: dict[PassName, tuple[Pass, Any]] = {}

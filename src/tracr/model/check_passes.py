@@ -13,7 +13,11 @@ from typing import Any
 import numpy as np
 
 from tracr.compiler.layers.assign import assign_to_layers
+from tracr.compiler.lower.lower import lower
+from tracr.compiler.lower.numbers import RoundingTwins
 from tracr.compiler.pipeline import verify
+from tracr.compiler.program.encodings import choose_encodings
+from tracr.compiler.program.share import drop_unused
 from tracr.compiler.residual.assemble import assemble
 from tracr.compiler.residual.lay_out import lay_out
 from tracr.errors import InternalError, LimitError, TracrError
@@ -67,7 +71,8 @@ class PassChecker:
                 self._compare({name: value.nodes[node].expr for name, node in value.outputs})
             case Program():
                 self.program = value
-                self._compare_tables(value)
+                if not _has_twins(value):
+                    self._compare_tables(value)
             case Circuit() | Schedule() | Layout() | Parameters():
                 self._compare_model(value)
             case _:
@@ -127,6 +132,17 @@ class PassChecker:
         schedule, circuit = layout.schedule, layout.schedule.circuit
         parameters = weights or assemble(layout, self.options)
         return CompiledModel.of(Compilation(self.options, graph, program, circuit, schedule, layout, parameters))
+
+
+def _has_twins(program: Program) -> bool:
+    """Whether the program is refused because numbers differ by rounding only: then what it computes does not matter."""
+    try:
+        lower(choose_encodings(drop_unused(program)))
+    except RoundingTwins:
+        return True
+    except TracrError:
+        pass
+    return False
 
 
 def _sample(options: Options) -> Iterator[list[Value]]:
