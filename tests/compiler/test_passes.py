@@ -1,6 +1,7 @@
-"""The passes of the optimiser: what each does to a small program, and that all of them together change no answer.
+"""Passes and options of the optimiser: what each does to a small program, and that together they change no answer.
 
-A new pass needs a program in `SMALL`. `python -m tests.compiler.test_passes` writes the texts anew; read what changed.
+A new pass or option needs a program in `SMALL`. `python -m tests.compiler.test_passes` writes the texts anew; read what
+changed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
 from tracr import CompiledModel
-from tracr.ir.switches import PASSES
+from tracr.ir.switches import OPTIONS, PASSES
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs.brackets import make_shuffle_dyck
 from tracr.rasp.rasp import Comparison, SOp, Value
@@ -77,7 +78,8 @@ SMALL = {
 }
 
 
-LEVELS = {name: one.level for name, one in PASSES.items() if one.level is not None}
+SWITCHES = {**PASSES, **OPTIONS}
+LEVELS = {name: one.level for name, one in SWITCHES.items() if one.level is not None}
 AUTOMATIC = sorted(LEVELS)
 
 
@@ -104,9 +106,9 @@ def text(name: str) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("name", SWITCHES)
 def test_every_pass_before_and_after(name: str) -> None:
-    """Every pass has a small program that it makes smaller, as kept in tests/golden/passes."""
+    """Every pass, and every option, has a small program that it makes smaller, as kept in tests/golden/passes."""
     assert name in SMALL, f"add a program to SMALL that shows what {name} does"
     if name == "solve":
         pytest.importorskip("ortools")
@@ -307,5 +309,5 @@ def test_sharing_neurons_rounds_nothing() -> None:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name in PASSES:
+    for name in SWITCHES:
         (FOLDER / f"{name}.txt").write_text(text(name), encoding="utf-8")

@@ -18,6 +18,7 @@ from tracr.spelling import did_you_mean
 from tracr.values import Value
 
 if TYPE_CHECKING:
+    from tracr.ir.passes import Watch
     from tracr.model.compiled import CompiledModel
     from tracr.rasp.programs import Example
 
@@ -167,8 +168,8 @@ def _fitted(found: Found, choice: Choice) -> Found:
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
-def compiled(found: Found, choice: Choice) -> CompiledModel:
-    """The model of what was found, compiled as chosen, else as is usual for it."""
+def compiled(found: Found, choice: Choice, *, watch: Watch | None = None, check_each: bool = False) -> CompiledModel:
+    """The model of what was found, compiled as chosen, else as is usual for it; `watch` sees every pass."""
     import tracr
 
     if found.model is not None:
@@ -189,6 +190,8 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        watch=watch,
+        check_each=check_each,
     )
     return replace(model, source=found.source)
 

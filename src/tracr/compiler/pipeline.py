@@ -1,31 +1,31 @@
 """The compiler on one page: `PIPELINE` lists its passes in the order they run.
 
-    pass                from       to          level   what it does                                           in
-    fuse_expressions    outputs    outputs     always  .rasp: one expression becomes one operation            frontend/
-    trace               outputs    Traced      always  lists the operations                                   frontend/
-    infer               Traced     Inferred    always  tabulates them: the user's functions are called here   frontend/
-    share            *  Inferred   Inferred    1       computes equal expressions once                        program/
-    drop_unused         Inferred   Inferred    always  removes what no output needs                           program/
-    encode              Inferred   Program     always  one-hot or number, for every variable                  program/
-    split            *  Program    Program     1       large comparisons over several heads                   selectors/
-    store            *  Program    Program     2       other encodings: numbers, weighted sums, bits          program/
-    simplify         *  Program    Program     2       removes constant operations                            program/
-    fuse             *  Program    Program     2       a function of functions is one function                program/
-    sums             *  Program    Program     2       a function of several variables from one sum           program/
-    lower               Program    Circuit     always  heads and groups of neurons for every operation        lower/
-    embed_functions  *  Circuit    Circuit     1       embeds functions of one token or position              circuit/
-    fold                Circuit    Circuit     2       removes linear functions                               circuit/
-    prune               Circuit    Circuit     1       removes what nothing reads                             circuit/
-    factor              Circuit    Circuit     2       embeds only what is read of tokens and positions       circuit/
-    assign              Circuit    Placed      always  every component into its earliest layer                layers/
-    schedule            Placed     Placed      2       moves components: a narrower stream, as deep           layers/
-    solve               Placed     Placed      asked   the best schedule, by a solver                         optimal/
-    stack               Placed     Schedule    always  the layers, which hold the components from here on     layers/
-    merge_heads         Schedule   Schedule    1       merges heads with the same pattern                     layers/
-    share_neurons       Schedule   Schedule    2       merges neurons with the same input weights             layers/
-    layout              Schedule   Layout      always  a dimension for every direction, with its label        residual/
-    reuse               Layout     Layout      2       one dimension for several variables, one after another residual/
-    assemble            Layout     Parameters  always  the weights                                            residual/
+    pass                from          to            level   what it does                                      in
+    fuse_expressions    outputs       outputs       always  .rasp: one expression becomes one operation       frontend/
+    trace               outputs       TracedGraph   always  lists the operations                              frontend/
+    infer               TracedGraph   Inferred      always  tabulates them; calls the user's functions        frontend/
+    share            *  Inferred      Inferred      1       computes equal expressions once                   program/
+    drop_unused         Inferred      Inferred      always  removes what no output needs                      program/
+    encode              Inferred      Program       always  one-hot or number, for every variable             program/
+    split            *  Program       Program       1       large comparisons over several heads              selectors/
+    store            *  Program       Program       2       other encodings: numbers, weighted sums, bits     program/
+    simplify         *  Program       Program       2       removes constant operations                       program/
+    fuse             *  Program       Program       2       a function of functions is one function           program/
+    sums             *  Program       Program       2       a function of several variables from one sum      program/
+    lower               Program       Circuit       always  heads and groups of neurons for every operation   lower/
+    embed_functions  *  Circuit       Circuit       1       embeds functions of one token or position         circuit/
+    fold                Circuit       Circuit       2       removes linear functions                          circuit/
+    prune               Circuit       Circuit       1       removes what nothing reads                        circuit/
+    factor              Circuit       Circuit       2       embeds only what is read of tokens and positions  circuit/
+    assign              Circuit       PlacedCircuit always  every component into its earliest layer           layers/
+    schedule            PlacedCircuit PlacedCircuit 2       moves components: a narrower stream, as deep      layers/
+    solve               PlacedCircuit PlacedCircuit asked   the best schedule, by a solver                    optimal/
+    stack               PlacedCircuit Schedule      always  the layers, which hold the components from now on layers/
+    merge_heads         Schedule      Schedule      1       merges heads with the same pattern                layers/
+    share_neurons       Schedule      Schedule      2       merges neurons with the same input weights        layers/
+    layout              Schedule      Layout        always  a dimension for every direction, with its label   residual/
+    reuse               Layout        Layout        2       one dimension for several variables in turn       residual/
+    assemble            Layout        Parameters    always  the weights                                       residual/
 
 Every pass is a pure function from one frozen value to the next. Those marked * propose rivals, between which the search
 (`search/`) chooses: it runs the later passes on each rival, as far as its size, and keeps one. The next pass takes that
@@ -48,7 +48,7 @@ from tracr.compiler.circuit.prune import prune
 from tracr.compiler.frontend.fuse_expressions import fuse
 from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.suggest import suggest_vocabulary
-from tracr.compiler.frontend.trace import Outputs, Traced, trace
+from tracr.compiler.frontend.trace import Outputs, TracedGraph, trace
 from tracr.compiler.layers.assign import assign_to_layers, merge_heads, stack
 from tracr.compiler.layers.narrow import narrow
 from tracr.compiler.layers.share_neurons import share_neurons
@@ -82,7 +82,7 @@ from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.passes import Pass, Watch
 from tracr.ir.program import Program, Tables
-from tracr.ir.schedule import Placed, Schedule
+from tracr.ir.schedule import PlacedCircuit, Schedule
 from tracr.ir.switches import PASSES, OptionName, PassName
 from tracr.rasp.expressions import RASPExpr
 
@@ -102,7 +102,7 @@ def _switched(name: PassName, takes: type, gives: type, run: Run) -> Pass:
 
 
 def _inferring(near: float = 0.0) -> Run:
-    def run(traced: Traced, search: Searcher) -> Inferred:
+    def run(traced: TracedGraph, search: Searcher) -> Inferred:
         try:
             inferred = infer(traced, search.options, near)
         except FunctionError as error:
@@ -124,11 +124,11 @@ PIPELINE: tuple[Pass, ...] = (
         lambda outputs, search: fuse(outputs, search.options.vocab),
         "makes one operation of each expression of a .rasp text",
     ),
-    Pass(P.TRACE, 0, Mapping, Traced, _alone(trace), "lists every operation that the outputs are built from"),
+    Pass(P.TRACE, 0, Mapping, TracedGraph, _alone(trace), "lists every operation that the outputs are built from"),
     Pass(
         P.INFER,
         0,
-        Traced,
+        TracedGraph,
         Inferred,
         _inferring(),
         "finds the values each variable can take, and calls the program's functions to make tables of them",
@@ -177,10 +177,22 @@ PIPELINE: tuple[Pass, ...] = (
     _switched(P.FOLD, Circuit, Circuit, _alone(fold)),
     _switched(P.PRUNE, Circuit, Circuit, _alone(prune)),
     _switched(P.FACTOR, Circuit, Circuit, _alone(factor)),
-    Pass(P.ASSIGN, 0, Circuit, Placed, _alone(assign_to_layers), "puts each head and neuron into the earliest layer"),
-    _switched(P.SCHEDULE, Placed, Placed, lambda placed, _: narrow(placed.circuit)),
-    _switched(P.SOLVE, Placed, Placed, lambda placed, search: solve(placed.circuit, search.options.solve_seconds)),
-    Pass(P.STACK, 0, Placed, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
+    Pass(
+        P.ASSIGN,
+        0,
+        Circuit,
+        PlacedCircuit,
+        _alone(assign_to_layers),
+        "puts each head and neuron into the earliest layer",
+    ),
+    _switched(P.SCHEDULE, PlacedCircuit, PlacedCircuit, lambda placed, _: narrow(placed.circuit)),
+    _switched(
+        P.SOLVE,
+        PlacedCircuit,
+        PlacedCircuit,
+        lambda placed, search: solve(placed.circuit, search.options.solve_seconds),
+    ),
+    Pass(P.STACK, 0, PlacedCircuit, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
     _switched(P.MERGE_HEADS, Schedule, Schedule, _alone(merge_heads)),
     _switched(P.SHARE_NEURONS, Schedule, Schedule, _alone(share_neurons)),
     Pass(
@@ -222,11 +234,11 @@ def compile_program(outputs: Outputs, options: Options, watch: Watch | None = No
 def _compiled(outputs: Outputs, options: Options, watch: Watch | None, passes: Sequence[Pass]) -> Compilation:
     search = Searcher(passes, options)
     made = _run(passes, outputs, search, watch)
-    traced: Traced = made[P.TRACE]
+    traced: TracedGraph = made[P.TRACE]
     return _compilation(made, traced.graph, traced.expressions, made[P.STORE], search)
 
 
-def tabulated(traced: Traced, options: Options) -> Program:
+def tabulated(traced: TracedGraph, options: Options) -> Program:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     first = [one.name for one in PIPELINE].index(P.INFER)
     made = _run(PIPELINE[first:TABULATED], traced, Searcher(PIPELINE, options))
@@ -235,7 +247,7 @@ def tabulated(traced: Traced, options: Options) -> Program:
 
 
 def compile_tabulated(
-    graph: Graph, program: Program, schedule_of: Callable[[Circuit], Placed] | None = None
+    graph: Graph, program: Program, schedule_of: Callable[[Circuit], PlacedCircuit] | None = None
 ) -> Compilation:
     """How a saved model is rebuilt from its tables, and from the schedule that a solver found for it, if one did."""
     _check_gap(program)
@@ -256,7 +268,7 @@ def stages(outputs: Outputs, options: Options) -> list[tuple[Pass, Any]]:
     ['fuse_expressions', 'trace', 'infer', 'share']
     >>> print(dict((one.name, value) for one, value in made)["lower"].show())
     embedding writes tokens[2]
-    MLP of 2 neurons: tokens -> is_x[2]  # == 'x'
+    MLP of 2 neurons: tokens -> is_x[2]  # table of tokens (x == 'x')
     output output: is_x
     """
     found: dict[PassName, tuple[Pass, Any]] = {}
@@ -272,13 +284,15 @@ def _with_run(name: PassName, run: Run) -> tuple[Pass, ...]:
 def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | None = None) -> dict[PassName, Any]:
     """What there is after each pass; a pass that is off leaves the value as it is."""
     made: dict[PassName, Any] = {}
+    verified = None
     for one in passes:
         if one.on(search.options):
             value = search.run(one.name, value)
             if watch is not None:
                 watch(one, value)
-        if one.name in VERIFIED:
+        if one.name in VERIFIED and value is not verified:
             verify(value)
+            verified = value
         made[one.name] = value
     return made
 

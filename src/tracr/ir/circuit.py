@@ -104,10 +104,10 @@ class Circuit(Frame):
 
     def show(self) -> str:
         """One line per component: what it reads, its size, what it writes."""
-        lines = [f"embedding writes {', '.join(_space(source.variable) for source in self.embedded)}"]
+        lines = [f"embedding writes {', '.join(self._space(source.variable) for source in self.embedded)}"]
         for component in self.components:
             reads = ", ".join(variable.label for variable in component.reads if variable not in (ONE, BOS, PAD))
-            writes = ", ".join(_space(variable) for variable, _ in component.writes)
+            writes = ", ".join(self._space(variable) for variable, _ in component.writes)
             if isinstance(component, Head):
                 size = f"head of rank {component.rank}"
             else:
@@ -124,9 +124,9 @@ class Circuit(Frame):
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)
 
-
-def _space(variable: Variable) -> str:
-    return f"{variable.label}[{variable.size}]"
+    def _space(self, variable: Variable) -> str:
+        kept = len(self.kept(variable))
+        return f"{variable.label}[{variable.size if kept == variable.size else f'{kept} of {variable.size}'}]"
 
 
 def all_read(embedded: Iterable[Embedded], variables: Iterable[Variable]) -> dict[Variable, NDArray[np.bool_]]:

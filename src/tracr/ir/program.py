@@ -199,7 +199,10 @@ class Program(Tabulation[SOpNode]):
 
     def show(self) -> str:
         """One line per s-op: what it is, its values and its encoding."""
-        notes = [f"warning {warning}" for warning in self.warnings]
+        notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
+        notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
+        notes += ["bits for what is copied and compared"] * self.stored.few_bits
+        notes += [f"warning {warning}" for warning in self.warnings]
         notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join([super().show(), *notes])
 

@@ -12,7 +12,7 @@ from tracr.errors import InternalError
 from tracr.ir.circuit import Circuit, Component, Frame, check_matrices
 from tracr.ir.liveness import live_widths
 
-__all__ = ["Layer", "Placed", "PlacedHead", "PlacedNeurons", "Placement", "Schedule", "Sublayer"]
+__all__ = ["Layer", "PlacedCircuit", "PlacedHead", "PlacedNeurons", "Placement", "Schedule", "Sublayer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedCircuit:
     """A circuit, and which of its components is to be in which sub-layer."""
 
     circuit: Circuit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tracr.ir.size import Size
 from tracr.ir.switches import PassName
@@ -70,6 +71,20 @@ class Search:
         """The trials of one pass."""
         return tuple(trial for trial in self.trials if trial.step == step)
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """The trials as JSON."""
+        return [
+            {
+                "pass": str(trial.step),
+                "rival": trial.what,
+                "size": trial.size and trial.size._asdict(),
+                "layers": trial.size.layers if trial.size else trial.measured.layers,
+                "kept": trial.kept,
+                "why": trial.why,
+            }
+            for trial in self.trials
+        ]
+
     def show(self) -> str:
         """A table: a line for every rival, then the model that was built."""
         titles = ("pass", "rival", "layers", "dimensions", "heads", "parameters", "", "why")
@@ -90,4 +105,5 @@ class Search:
 
 def sized(size: Size) -> str:
     """A size in words."""
-    return f"{size.layers} layers, {size.dimensions} dimensions, {size.heads} heads, {size.parameters:,} parameters"
+    parts = zip(size, ("layer", "dimension", "head", "parameter"), strict=True)
+    return ", ".join(f"{number:,} {noun}{'s' if number != 1 else ''}" for number, noun in parts)

@@ -138,7 +138,6 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
 
 def _unknown(name: object, names: Collection[str]) -> CompileError:
     if isinstance(name, str) and name in list(PassName):
-        what = f"the pass {str(name)!r} always runs, or is switched by another name"
-        return CompileError(what, hint=f"these can be switched: {', '.join(names)}")
+        return CompileError(f"the pass {str(name)!r} has no switch", hint=f"there are {', '.join(names)}")
     hint = did_you_mean(str(name), names, f"there are {', '.join(names)}")
     return CompileError(f"there is no pass {name!r}", hint=hint)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.running import RunnableModel
 
-__all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
+__all__ = ["Counterexample", "Verification", "alike", "chosen_inputs", "differs", "ids_of", "verify"]
 
 ROWS = 4096  # inputs compared at once
 INTERPRETED = 64  # of these, inputs that are interpreted, too, where something was assumed
@@ -150,7 +150,7 @@ class _Assumed:
                 self.apart += any(
                     not all(
                         map(
-                            _alike,
+                            alike,
                             evaluate(expressions[n], tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
@@ -159,7 +159,7 @@ class _Assumed:
                 )
 
 
-def _alike(first: Value, second: Value) -> bool:
+def alike(first: Value, second: Value) -> bool:
     """Whether two values are equal but for rounding."""
     if is_number(first) and is_number(second):
         return abs(first - second) <= NEARLY * max(1, abs(first))

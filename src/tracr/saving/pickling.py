@@ -16,7 +16,7 @@ from tracr.ir.circuit import Circuit
 from tracr.ir.graph import Graph
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.schedule import Placed
+from tracr.ir.schedule import PlacedCircuit
 from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant
@@ -56,7 +56,7 @@ class Pickled:
                 f"the pickled model cannot be restored: {error.diagnostic.what}", hint=OTHER_VERSION
             ) from None
 
-    def _schedule_of(self) -> Callable[[Circuit], Placed] | None:
+    def _schedule_of(self) -> Callable[[Circuit], PlacedCircuit] | None:
         return None if self.schedule is None else read_schedule(Reader(self.schedule, "the pickled schedule"))
 
 

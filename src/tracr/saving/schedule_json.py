@@ -8,7 +8,7 @@ from typing import Any
 from tracr.compiler.layers.assign import in_sublayers
 from tracr.compiler.optimal.solve import LIMIT, OPTIMAL
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import Placed, Schedule
+from tracr.ir.schedule import PlacedCircuit, Schedule
 from tracr.saving.json_reader import Reader
 
 __all__ = ["read_schedule", "schedule_json"]
@@ -19,14 +19,14 @@ def schedule_json(schedule: Schedule) -> dict[str, Any]:
     return {"sublayers": list(schedule.placement.times), "status": schedule.status, "fewest": schedule.fewest}
 
 
-def read_schedule(reader: Reader) -> Callable[[Circuit], Placed]:
+def read_schedule(reader: Reader) -> Callable[[Circuit], PlacedCircuit]:
     """What makes of a circuit the schedule that `schedule_json` wrote."""
     given = reader.object(("sublayers", "status", "fewest"))
     places = given["sublayers"].items()
     times = [place.integer(0, 2 * len(places) - 1) for place in places]
     status, fewest = given["status"].choice((OPTIMAL, LIMIT)), given["fewest"].integer()
 
-    def schedule_of(circuit: Circuit) -> Placed:
+    def schedule_of(circuit: Circuit) -> PlacedCircuit:
         given["sublayers"].items(count=len(circuit.components))
         return in_sublayers(circuit, times, status, fewest)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tracr.compiler.frontend.rules import Inference, infer_node
 from tracr.compiler.frontend.rules.as_written import as_written
 from tracr.compiler.frontend.rules.weighted_sums import linear_form
-from tracr.compiler.frontend.trace import Traced
+from tracr.compiler.frontend.trace import TracedGraph
 from tracr.errors import CompileError
 from tracr.ir.inferred import Inferred
 from tracr.ir.options import Options
@@ -22,7 +22,7 @@ from tracr.rasp.expressions import Aggregate, ConstantSelector, ConstantSOp
 __all__ = ["infer"]
 
 
-def infer(traced: Traced, options: Options, near: float = 0.0) -> Inferred:
+def infer(traced: TracedGraph, options: Options, near: float = 0.0) -> Inferred:
     """Domains and tables for everything that was traced; numbers as `near` each other are taken for one value."""
     lengths = accepted_lengths(traced, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
@@ -45,7 +45,7 @@ def infer(traced: Traced, options: Options, near: float = 0.0) -> Inferred:
     )
 
 
-def read_nonlinearly(traced: Traced) -> frozenset[int]:
+def read_nonlinearly(traced: TracedGraph) -> frozenset[int]:
     """The nodes whose values must be listed: a nonlinear operation, a selector or a one-hot code depends on them."""
     needed: set[int] = set()
     for node in reversed(traced.nodes):
@@ -57,7 +57,7 @@ def read_nonlinearly(traced: Traced) -> frozenset[int]:
     return frozenset(needed)
 
 
-def accepted_lengths(traced: Traced, longest: int) -> tuple[int, int]:
+def accepted_lengths(traced: TracedGraph, longest: int) -> tuple[int, int]:
     """The shortest and longest input: constants of a fixed length accept no other."""
     shortest = 1
     for node in traced.nodes:

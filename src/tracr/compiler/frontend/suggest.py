@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracr.compiler.frontend.infer import accepted_lengths, infer
-from tracr.compiler.frontend.trace import Traced
+from tracr.compiler.frontend.trace import TracedGraph
 from tracr.errors import CompileError, FunctionError, TracrWarning
 from tracr.ir.options import Options
 from tracr.values import Value
@@ -18,7 +18,7 @@ __all__ = ["suggest_vocabulary"]
 MOST_TOKENS = 100  # each is tried by itself, and all are shown
 
 
-def suggest_vocabulary(error: FunctionError, traced: Traced, options: Options) -> None:
+def suggest_vocabulary(error: FunctionError, traced: TracedGraph, options: Options) -> None:
     """Put into the hint of the error the tokens to leave out, if no function raises without them.
 
     Each token is tried as the only one, on the shortest input. Where the others raise together, as strings and
@@ -39,7 +39,7 @@ def suggest_vocabulary(error: FunctionError, traced: Traced, options: Options) -
     error.hint_at(f"{error.diagnostic.hint}, or leave out the {one} {listed}: vocab={rest!r}")
 
 
-def _together(traced: Traced, options: Options, tokens: Sequence[Value], longest: int) -> list[Value]:
+def _together(traced: TracedGraph, options: Options, tokens: Sequence[Value], longest: int) -> list[Value]:
     """Tokens on which nothing raises together."""
     common = Counter(map(type, tokens))
     kept: list[Value] = []
@@ -49,7 +49,7 @@ def _together(traced: Traced, options: Options, tokens: Sequence[Value], longest
     return kept
 
 
-def _raises(traced: Traced, options: Options, vocab: Sequence[Value], longest: int) -> bool:
+def _raises(traced: TracedGraph, options: Options, vocab: Sequence[Value], longest: int) -> bool:
     """Whether the program is refused for a vocabulary and a length when its functions are called."""
     if not vocab:
         return True

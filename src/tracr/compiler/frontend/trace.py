@@ -15,7 +15,7 @@ from tracr.ir.graph import Graph, Node, unique_labels
 from tracr.rasp.expressions import RASPExpr, SOp
 from tracr.rasp.traversal import topological
 
-__all__ = ["Outputs", "Traced", "TracedNode", "trace"]
+__all__ = ["Outputs", "TracedGraph", "TracedNode", "trace"]
 
 RESERVED = ("tokens", "indices", "one")
 Outputs = Mapping[str, SOp]
@@ -32,7 +32,7 @@ class TracedNode:
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedGraph:
     """The program as a graph, beside the expressions: nodes in topological order, and which of them are outputs."""
 
     nodes: tuple[TracedNode, ...]
@@ -59,7 +59,7 @@ class Traced:
         return self.graph.show()
 
 
-def trace(outputs: Outputs) -> Traced:
+def trace(outputs: Outputs) -> TracedGraph:
     """The graph of everything the outputs are built from.
 
     >>> from tracr.rasp import rasp
@@ -86,4 +86,4 @@ def trace(outputs: Outputs) -> Traced:
         TracedNode(number, labels[expr], expr, tuple([ids[child] for child in expr.children]))
         for expr, number in ids.items()
     )
-    return Traced(nodes, tuple((name, ids[output]) for name, output in outputs.items()))
+    return TracedGraph(nodes, tuple((name, ids[output]) for name, output in outputs.items()))

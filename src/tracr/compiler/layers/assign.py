@@ -18,7 +18,7 @@ from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
 from tracr.errors import InternalError
 from tracr.ir.circuit import Circuit, Frame
-from tracr.ir.schedule import Layer, Placed, Placement, Schedule
+from tracr.ir.schedule import Layer, PlacedCircuit, Placement, Schedule
 
 __all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack"]
 
@@ -42,20 +42,20 @@ def depth(circuit: Circuit) -> int:
     return max(earliest(circuit), default=-1) // 2 + 1
 
 
-def in_sublayers(circuit: Circuit, times: Sequence[int], status: str = "", fewest: int = 0) -> Placed:
+def in_sublayers(circuit: Circuit, times: Sequence[int], status: str = "", fewest: int = 0) -> PlacedCircuit:
     """The circuit with each component in the sub-layer of the given number, and what a search says of that."""
     for component, time in zip(circuit.components, times, strict=True):
         if time % 2 != (0 if isinstance(component, Head) else 1) or time < 0:
             raise InternalError(f"{component.label} cannot stand in sub-layer {time}")
-    return Placed(circuit, Placement(tuple(times), status, fewest))
+    return PlacedCircuit(circuit, Placement(tuple(times), status, fewest))
 
 
-def assign_to_layers(circuit: Circuit) -> Placed:
+def assign_to_layers(circuit: Circuit) -> PlacedCircuit:
     """Every component in its earliest sub-layer."""
     return in_sublayers(circuit, earliest(circuit))
 
 
-def stack(placed: Placed) -> Schedule:
+def stack(placed: PlacedCircuit) -> Schedule:
     """The layers: from here on they hold the components."""
     circuit, sublayers = placed.circuit, [components for _, components in placed.sublayers()]
     layers = []

@@ -15,7 +15,7 @@ from typing import Any
 from tracr.compiler.layers.assign import in_sublayers
 from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import Placed
+from tracr.ir.schedule import PlacedCircuit
 
 __all__ = ["HEURISTIC", "narrow", "narrowest"]
 
@@ -25,7 +25,7 @@ WORK = 100_000  # components times tries
 Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to, whether only those later than it do
 
 
-def narrow(circuit: Circuit) -> Placed:
+def narrow(circuit: Circuit) -> PlacedCircuit:
     """A schedule of the smallest depth whose residual stream is, if not as narrow as can be, then mostly so."""
     placing = placing_of(circuit)
     return in_sublayers(circuit, narrowest(placing), HEURISTIC, placing.fewest)

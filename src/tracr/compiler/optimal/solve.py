@@ -25,7 +25,7 @@ from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Times
-from tracr.ir.schedule import Placed
+from tracr.ir.schedule import PlacedCircuit
 
 __all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
 
@@ -43,7 +43,7 @@ class Solution:
     fewest: int
 
 
-def solve(circuit: Circuit, seconds: float) -> Placed:
+def solve(circuit: Circuit, seconds: float) -> PlacedCircuit:
     """The best schedule that about so many seconds suffice to find."""
     solution = best_times(placing_of(circuit), seconds)
     return in_sublayers(circuit, solution.times, OPTIMAL if solution.optimal else LIMIT, solution.fewest)

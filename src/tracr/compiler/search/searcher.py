@@ -34,6 +34,7 @@ class Searcher:
         self.options = options
         self._passes = {one.name: one for one in passes}
         self._made: dict[tuple[PassName, int], tuple[Any, Any]] = {}  # by identity; what was taken is kept alive
+        self._uncounted: list[Circuit] = []
         self._bytes = 0
         self._sizes: dict[Program, Size] = {}
         self._trials: list[Trial] = []
@@ -43,8 +44,9 @@ class Searcher:
         key = name, id(value)
         if key not in self._made:
             result = self._passes[name].run(value, self)
-            self._bytes += result.nbytes if isinstance(result, Circuit) and result is not value else 0
             self._made[key] = value, result
+            if isinstance(result, Circuit) and result is not value:
+                self._uncounted.append(result)
         return self._made[key][1]
 
     def through(self, names: Iterable[PassName], value: Any, options: Options | None = None) -> Any:
@@ -63,9 +65,7 @@ class Searcher:
 
     def measure(self, program: Program, most_layers: int | None = None) -> Measured:
         """How large the model of a program is; only its layers, if these are more than `most_layers`."""
-        if self._bytes > program.options.max_memory // 8:
-            self._made.clear()
-            self._bytes = 0
+        self._make_room(program.options.max_memory // 8)
         try:
             if most_layers is not None:
                 layers = depth(self.through(REDUCED, program, program.options))
@@ -74,6 +74,14 @@ class Searcher:
             return Measured(self._size(program))
         except CompileError as error:
             return Measured(refusal=_sentence(error))
+
+    def _make_room(self, most_bytes: int) -> None:
+        """Forget everything if the circuits take more memory than that."""
+        self._bytes += sum(circuit.nbytes for circuit in self._uncounted)
+        self._uncounted.clear()
+        if self._bytes > most_bytes:
+            self._made.clear()
+            self._bytes = 0
 
     def _size(self, program: Program) -> Size:
         if program not in self._sizes:

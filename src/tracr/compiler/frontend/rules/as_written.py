@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracr.compiler.frontend.rules.state import Inference
-from tracr.compiler.frontend.trace import Traced, TracedNode
+from tracr.compiler.frontend.trace import TracedGraph, TracedNode
 from tracr.ir.ops import Attention
 from tracr.ir.program import InferredNode, Tables, Tabulation
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
@@ -21,7 +21,7 @@ __all__ = ["as_written"]
 KINDS: dict[type, Kind] = {SelectorAnd: "and", SelectorOr: "or", SelectorNot: "not"}
 
 
-def as_written(traced: Traced, inference: Inference) -> Tables:
+def as_written(traced: TracedGraph, inference: Inference) -> Tables:
     """The tables with every selector over the s-ops, and made of the selectors, that its expression names."""
     selectors: dict[int, Selector] = {}
     for number, selector in inference.selectors.items():
@@ -41,7 +41,7 @@ def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Sel
     return selector
 
 
-def _attending(traced: Traced, node: InferredNode) -> InferredNode:
+def _attending(traced: TracedGraph, node: InferredNode) -> InferredNode:
     """Attention over the selector that its expression names, not over one that infer made of it."""
     if isinstance(node.op, Attention) and node.id < len(traced.nodes):
         return replace(node, op=replace(node.op, selector=traced.nodes[node.id].children[0]))
