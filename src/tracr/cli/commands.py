@@ -193,7 +193,7 @@ def run(
     Example: tracr run frac_prevs x a c x
     """
     from tracr.cli.description import as_json as value_json
-    from tracr.cli.description import expected_outputs, in_short
+    from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
@@ -209,15 +209,8 @@ def run(
         expected = {output: found.program(words) for output in expected}
     agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
-        _print_json(
-            {
-                "name": found.name,
-                "tokens": [value_json(token) for token in words],
-                "model": {name: [value_json(value) for value in row] for name, row in got.items()},
-                "interpreter": {name: [value_json(value) for value in row] for name, row in expected.items()},
-                "agree": agree,
-            }
-        )
+        columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
+        _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
     else:
         typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
         typer.echo(f"{in_short(model)}\n")

@@ -88,7 +88,7 @@ def figure(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help='Only this part; may be repeated. stream: "attn 1"; attention and weights: blocks.0.attn.0.',
+            help='Only this part; may be repeated. stream: "attn 0"; attention and weights: blocks.0.attn.0.',
             show_default=False,
         ),
     ] = None,
