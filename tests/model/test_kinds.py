@@ -111,8 +111,7 @@ def works(model: RunnableModel, name: str, given: tuple[Any, ...]) -> str:
         found = getattr(model, name)
         if inspect.ismethod(found):
             found(*given)
-    except tracr.TracrError as error:
-        assert len(str(error)) > 30
+    except tracr.TracrError:
         return "refused"
     except AttributeError:
         assert name.startswith("_")
