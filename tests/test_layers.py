@@ -222,3 +222,23 @@ def test_a_step_up_is_found(module: str, added: str, target: str) -> None:
     """At the top, in a function, for type checkers, relative, by name, to the top package, sideways, to old paths."""
     found = steps_up(module, f"{SOURCES[module]}\n{added}\n") - steps_up(module, SOURCES[module])
     assert found == {target}
+
+
+DOCS = ROOT.parents[1] / "docs"
+PUBLIC = set(re.findall(r"^\| `(tracr[\w.]*)` \|", (DOCS / "public-api.md").read_text(encoding="utf-8"), re.M))
+OLD = {f"tracr.{name}" for name in (*COMPAT, "craft.bases", "craft.vectorspace_fns", "craft.transformers")}
+
+
+def test_public_modules_say_what_they_have() -> None:
+    """Each module of docs/public-api.md exists; all but packages of modules have an `__all__` whose names exist."""
+    assert len(PUBLIC) > 10
+    for name in PUBLIC - {"tracr.rasp"}:
+        module = importlib.import_module(name)
+        assert all(hasattr(module, public) for public in module.__all__)
+
+
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_docs_use_public_modules_only(page: Path) -> None:
+    """What a reader copies from the documentation will stay."""
+    found = re.findall(r"^ +(?:>>> )?(?:from (tracr[\w.]*) import|import (tracr[\w.]*))", page.read_text("utf-8"), re.M)
+    assert {first or second for first, second in found} <= PUBLIC | OLD
