@@ -39,6 +39,7 @@ from tracr.errors import (
     TracrWarning,
     VocabularyError,
 )
+from tracr.extras import need
 from tracr.model.compiled import CompiledModel, Run
 from tracr.rasp import rasp
 from tracr.rasp.expressions import SOp
@@ -211,7 +212,8 @@ def load(
 
     Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
     """
-    from tracr.model.saving import models  # only who loads needs safetensors
+    need("safetensors")  # only who loads needs it
+    from tracr.model.saving import models
 
     folder = path("folder", folder, error=FormatError)
     flag("recompile", recompile, error=FormatError)

@@ -15,6 +15,7 @@ from tracr.cli.options import (
     Json,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Strict,
@@ -117,6 +118,7 @@ def compile_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -151,7 +153,9 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = Choice(
+        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -181,6 +185,7 @@ def run(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -195,7 +200,7 @@ def run(
     from tracr.cli.description import expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     typed = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -239,6 +244,7 @@ def show(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -258,7 +264,7 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     typed = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -287,6 +293,7 @@ def info(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -300,7 +307,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -316,6 +323,7 @@ def verify(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -332,7 +340,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

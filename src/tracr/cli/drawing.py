@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from tracr.cli.options import (
     Input,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Tokens,
@@ -31,8 +31,6 @@ from tracr.rasp.base import RASPExpr
 from tracr.rasp.values import Value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tracr.rasp.drawing import Drawing
 
 __all__ = ["draw", "figure", "picture"]
@@ -99,6 +97,7 @@ def figure(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -113,9 +112,10 @@ def figure(
     """
     from tracr.cli.screen import waiting
     from tracr.viz import OF_AN_INPUT
+    from tracr.viz.canvas import save_figure
 
     picture(output)
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     name, words, one_word = _input(program, name, tokens, given)
     found = find(program, name, choice, words)
     asked = {"rows": rows.value if rows else None, "only": only or None, "width": None if kind is Kind.graph else width}
@@ -125,7 +125,7 @@ def figure(
         size = (model.options.vocab, model.typed.lengths[1])
         xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
         drawn = model.figure(kind.value, xs if kind.value in OF_AN_INPUT else None, **options)
-        _write(drawn, output)
+        save_figure(drawn, output)
     inches = " by ".join(f"{size:.1f}" for size in drawn.get_size_inches())
     typer.echo(f"{output}: {kind.value} of {found.name}, {inches} inches")
 
@@ -224,16 +224,3 @@ def _input(
     if words:
         raise typer.BadParameter(f"the input is typed twice: {' '.join(words)} and --input {given}")
     return name, [given], True
-
-
-def _write(drawn: Figure, output: Path) -> None:
-    """Write the figure beside its place, then move it there: a file is never half written."""
-    from tracr.viz.canvas import write_figure
-
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            write_figure(drawn, file, output.suffix[1:].lower())
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)

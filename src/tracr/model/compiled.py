@@ -22,6 +22,7 @@ from tracr.compiler.trace import Graph
 from tracr.compiler.typed import Aggregation, Typed
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, UnknownName
+from tracr.extras import need
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.forward import Hook, forward
 from tracr.model.kernel import Kernel
@@ -323,7 +324,8 @@ class CompiledModel:
 
         A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
         """
-        from tracr.model.saving.models import save  # only who saves needs safetensors
+        need("safetensors")  # only who saves needs it
+        from tracr.model.saving.models import save
 
         save(self, folder, overwrite=overwrite)
 

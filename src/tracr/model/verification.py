@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tracr.compiler.domains import Finite
 from tracr.compiler.trace import Graph
 from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.extras import need
 from tracr.model.interventions import locations
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.values import Value, is_number
@@ -174,9 +175,7 @@ class _Progress:
     def __init__(self, total: int, wanted: bool) -> None:
         self._bar: Any = None
         if wanted:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="input", leave=False, disable=None)
+            self._bar = need("tqdm").tqdm(total=total, unit="input", leave=False, disable=None)
 
     def __enter__(self) -> _Progress:
         return self

@@ -30,7 +30,7 @@ from tracr.compiler.typed import Typed
 from tracr.errors import FormatError, MissingExtra, TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.model.parameters import Parameters
-from tracr.model.saving.folders import read_file, write_folder, written_to
+from tracr.model.saving.folders import read_file, write_folder
 from tracr.model.saving.json_reader import Reader, parse
 from tracr.model.saving.program_json import (
     graph_json,
@@ -48,6 +48,7 @@ from tracr.model.saving.variant_json import basis_tensors, read_variant, variant
 from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
 from tracr.rasp.annotations import Encoding
+from tracr.writing import written_to
 
 __all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
 
