@@ -18,7 +18,7 @@ from tracr.compiler.budget import WEIGHT, Budget
 from tracr.compiler.construct import Construction
 from tracr.compiler.options import Options
 from tracr.compiler.schedule import Layer
-from tracr.compiler.size import count_parameters, layer_sizes
+from tracr.compiler.size import Size, count_parameters, layer_sizes, size_of
 from tracr.craft.bos import cancelling_at_bos
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Array, Variable
@@ -28,7 +28,7 @@ from tracr.model.parameters import LayerParameters, Parameters
 if TYPE_CHECKING:
     from tracr.model.assembled import AssembledTransformerModel, AssembledTransformerModelOutput
 
-__all__ = ["AssembledTransformerModel", "AssembledTransformerModelOutput", "assemble"]
+__all__ = ["AssembledTransformerModel", "AssembledTransformerModelOutput", "assemble", "check_size"]
 
 
 def __getattr__(name: str) -> Any:
@@ -60,19 +60,27 @@ def assemble(construction: Construction, options: Options) -> Parameters:
 def check_budget(construction: Construction, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
     counts = count_parameters(construction.schedule, construction.width)
-    total = sum(counts.values())
-    what = f"the model would have about {total:,} parameters in {construction.width:,} dimensions"
-    what += f" and {len(construction.layers)} layers"
-    if total > options.max_parameters:
-        largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
-        parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
+    largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
+    size = size_of(construction.schedule, construction.width)
+    check_size(size, options, "; the largest: " + ", ".join(f"{name} {counts[name]:,}" for name in largest))
+    circuit = construction.schedule.circuit
+    budget = Budget(options.max_memory, circuit.typed.nbytes + circuit.nbytes)
+    budget.need(WEIGHT * size.parameters, _extent(size))
+
+
+def check_size(size: Size, options: Options, more: str = "") -> None:
+    """Refuse a model with more parameters than allowed."""
+    if size.parameters > options.max_parameters:
         raise LimitError(
-            f"{what}; the largest: {parts}",
+            _extent(size) + more,
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
-    circuit = construction.schedule.circuit
-    Budget(options.max_memory, circuit.typed.nbytes + circuit.nbytes).need(WEIGHT * total, what)
+
+
+def _extent(size: Size) -> str:
+    many = f"about {size.parameters:,} parameters in {size.dimensions:,} dimensions"
+    return f"the model would have {many} and {size.layers} layers"
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from tracr.compiler.assemble import assemble
+from tracr.compiler.assemble import assemble, check_size
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.construct import Construction, construct, lay_out
 from tracr.compiler.domains import TWINS, finite
@@ -161,6 +161,12 @@ class _Attempt:
         schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
         return size_of(schedule, layout.width)
 
+    def refuse_large(self) -> None:
+        """Refuse a model whose size is known already and too large, if no pass that follows makes it smaller."""
+        options = self.typed.options
+        if "size" in vars(self) and not any(map(options.on, ("factor", "schedule", "solve"))):
+            check_size(self.size, options)
+
     @property
     def nbytes(self) -> int:
         """How much memory the circuits take."""
@@ -185,13 +191,19 @@ class _Attempts:
     def __getitem__(self, typed: Typed) -> _Attempt:
         return self._tried.setdefault(typed, _Attempt(typed))
 
-    def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
-        """The size; `None` if the program is refused, or takes more layers than that."""
+    def alone(self, typed: Typed) -> _Attempt:
+        """The attempt at a program; if all circuits together take too much memory, those of the others are dropped."""
+        own = self[typed]
         if self._bytes > typed.options.max_memory // 8:
             for attempt in self._tried.values():
-                attempt.forget()
-            self._bytes = 0
-        own = self[typed]
+                if attempt is not own:
+                    attempt.forget()
+            self._bytes = own.nbytes
+        return own
+
+    def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
+        """The size; `None` if the program is refused, or takes more layers than that."""
+        own = self.alone(typed)
         try:
             if most_layers is not None and depth(own.reduced) > most_layers:
                 return None
@@ -212,7 +224,9 @@ def compile_typed(
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
     _check_gap(typed)
     attempts = attempts or _Attempts()
-    construction = _with_named_features(attempts[rewritten(typed, attempts)], schedule_of or scheduled)
+    chosen = attempts.alone(rewritten(typed, attempts))
+    chosen.refuse_large()
+    construction = _with_named_features(chosen, schedule_of or scheduled)
     schedule = construction.schedule
     for value in (schedule.circuit, schedule, construction):
         value.verify()
