@@ -86,12 +86,13 @@ def as_bytes(size: object) -> int:
 def size_text(size: int) -> str:
     """A number of bytes for people.
 
-    >>> size_text(3 * 1024**2), size_text(5 * 1024**3 // 2)
-    ('3.0 MB', '2.5 GB')
+    >>> size_text(1536), size_text(3 * 1024**2), size_text(5 * 1024**3 // 2)
+    ('1.5 kB', '3.0 MB', '2.5 GB')
     """
     if size >= 1024**5:
         return "1,000,000 GB or more"
-    return f"{size / 1024**3:,.1f} GB" if size >= 1024**3 else f"{size / 1024**2:,.1f} MB"
+    power = 3 if size >= 1024**3 else 2 if size >= 1024**2 else 1
+    return f"{size / 1024**power:,.1f} {' kMG'[power]}B"
 
 
 class Sizes:
