@@ -5,9 +5,9 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "tracr.model._kernel",
-            ["src/tracr/model/c/kernel.c"],
-            depends=[f"src/tracr/model/c/{name}.h" for name in ("network", "vectors", "forward")],
+            "tracr.runtime.kernel._kernel",
+            ["src/tracr/runtime/kernel/c/kernel.c"],
+            depends=[f"src/tracr/runtime/kernel/c/{name}.h" for name in ("network", "vectors", "forward")],
             extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi", "-pthread"],
             extra_link_args=["-pthread"],
             py_limited_api=True,

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app, read_tokens, read_vocabulary
-from tracr.compiler.passes import PASSES
 from tracr.errors import InputError
+from tracr.ir.switches import PASSES
 from tracr.rasp.programs import EXAMPLES
 
 PROGRAMS = '''

@@ -16,7 +16,7 @@ from tracr.datasets.building import build_shards
 from tracr.datasets.program_file import read_programs, write_programs
 from tracr.errors import MissingExtra, WriteError
 from tracr.rasp import programs
-from tracr.rasp.drawing import draw
+from tracr.text.drawing import draw
 from tracr.writing import replaced, write_file
 
 MODEL = tracr.compile(programs.make_hist(), "ab", 3)

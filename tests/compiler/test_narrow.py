@@ -10,14 +10,14 @@ import pytest
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, random_circuit, random_models
-from tracr.compiler.circuit import Circuit, Component
-from tracr.compiler.in_place import as_new, as_old
-from tracr.compiler.narrow import narrow, narrowest
-from tracr.compiler.placing import placing_of
-from tracr.compiler.schedule import assign_to_layers, in_sublayers, merge_heads
-from tracr.compiler.widths import live_widths
+from tracr.compiler.layers.assign import assign_to_layers, in_sublayers, merge_heads
+from tracr.compiler.layers.narrow import narrow, narrowest
+from tracr.compiler.layers.placing import placing_of
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
+from tracr.ir.circuit import Circuit, Component
+from tracr.ir.in_place import as_new, as_old
+from tracr.ir.liveness import live_widths
 from tracr.rasp import programs, rasp
 
 # Live widths
@@ -26,7 +26,7 @@ from tracr.rasp import programs, rasp
 def widths_by_definition(circuit: Circuit, sublayers: Sequence[Sequence[Component]]) -> list[int]:
     """Direction by direction and sub-layer by sub-layer: there from its write until the MLP that clears it, and in this
     one, too, unless what it writes can take its place."""
-    special = [BOS, PAD, ONE] if circuit.typed.options.level == 0 else [BOS, PAD]
+    special = [BOS, PAD, ONE] if circuit.program.options.level == 0 else [BOS, PAD]
     written: dict[Variable, int] = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), -1)
     for time, parts in enumerate(sublayers):
         written |= {variable: time for part in parts for variable, _ in part.writes}
@@ -81,7 +81,7 @@ def test_slots_reach_the_largest_width() -> None:
     models = random_models(range(60, 120), level=2)
     for example in programs.EXAMPLES.values():
         models.append(compile_quietly(example.program, example.vocab, example.max_seq_len, level=2))
-    reused = [model for model in models if model.d_model < len(model.construction.directions)]
+    reused = [model for model in models if model.d_model < len(model.layout.directions)]
     assert len(reused) > 20
     assert all(model.d_model == model.schedule.peak for model in reused)
     assert all(model.d_model >= model.schedule.peak for model in models)

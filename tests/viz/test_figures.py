@@ -205,7 +205,7 @@ def test_an_intervention_is_shown() -> None:
 def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
     """The figure says so for every head of every program, to all of it or to the head's part."""
     said = words(compiled(name, 1).figure("attention", longest_input(name)))
-    heads = sum(len(layer.heads) for layer in compiled(name, 1).construction.layers)
+    heads = sum(len(layer.heads) for layer in compiled(name, 1).layout.layers)
     parts = said.count("one of 2 heads that add up to the selector")
     assert said.count("attends evenly to what is selected") + parts == heads > 0
 
@@ -223,10 +223,10 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
     model = compiled("sort_unique", 0)
 
     def renamed(selector: str) -> CompiledModel:
-        layers = model.construction.layers
+        layers = model.layout.layers
         head = replace(layers[1].heads[0], selector=selector)
         schedule = replace(model.schedule, layers=(layers[0], replace(layers[1], heads=(head,))))
-        return replace(model, construction=replace(model.construction, schedule=schedule))
+        return replace(model, layout=replace(model.layout, schedule=schedule))
 
     only = ["blocks.1.attn.0"]
     assert "differs from the selector by 1.00" in words(renamed("smaller").figure("attention", [3, 1, 2], only=only))
@@ -270,7 +270,7 @@ def test_loaded_models_know_their_selectors(tmp_path: Path, causal: bool) -> Non
     model.save(tmp_path / "model")
     loaded = tracr.load(tmp_path / "model")
     expected, found = selected(model, list("abcab")), selected(loaded, list("abcab"))
-    heads = {head.selector for layer in model.construction.layers for head in layer.heads}
+    heads = {head.selector for layer in model.layout.layers for head in layer.heads}
     assert heads
     for name in heads:
         np.testing.assert_array_equal(found[name], expected[name])

@@ -47,10 +47,11 @@ class Stage(Enum):
 
     trace = "trace"
     infer = "infer"
-    translate = "translate"
-    lower = "lower"  # another name of translate
+    lower = "lower"
+    translate = "translate"  # another name of lower
     schedule = "schedule"
-    construct = "construct"
+    layout = "layout"
+    construct = "construct"  # another name of layout
     assemble = "assemble"
 
 
@@ -104,7 +105,7 @@ def list_programs(as_json: Json = False) -> None:
 def list_passes(as_json: Json = False) -> None:
     """List the passes of the optimiser, which --with and --without switch on and off."""
     from tracr.cli.screen import show_passes
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     if as_json:
         _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
@@ -202,10 +203,10 @@ def run(
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "run")
+    given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     decoded = model(words)
     got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
     expected = expected_outputs(model, words)
@@ -266,10 +267,10 @@ def show(
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "show")
+    given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)

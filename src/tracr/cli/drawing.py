@@ -14,7 +14,6 @@ from tracr.cli.options import (
     Input,
     Level,
     MaxLen,
-    MaxMemory,
     Name,
     Program,
     Tokens,
@@ -28,10 +27,10 @@ from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, inp
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.rasp.drawing import Drawing
+    from tracr.text.drawing import Drawing
 
 __all__ = ["draw", "figure", "picture"]
 
@@ -97,7 +96,6 @@ def figure(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
-    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -115,14 +113,14 @@ def figure(
     from tracr.viz.canvas import save_figure
 
     picture(output)
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     name, words, one_word = _input(program, name, tokens, given)
     found = find(program, name, choice, words)
     asked = {"rows": rows.value if rows else None, "only": only or None, "width": None if kind is Kind.graph else width}
     options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
-        size = (model.options.vocab, model.typed.lengths[1])
+        size = (model.options.vocab, model.program.lengths[1])
         xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
         drawn = model.figure(kind.value, xs if kind.value in OF_AN_INPUT else None, **options)
         save_figure(drawn, output)
@@ -174,7 +172,7 @@ def draw(
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
     """An s-op or a selector of a .rasp file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     known = None if vocab is None else read_vocabulary(vocab)
     text = read_module(program, name, words, known, max_len)
@@ -184,7 +182,7 @@ def _of_text(program: str, name: str | None, words: list[str], vocab: str | None
 
 def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
     """A program of the library, or of a Python file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     if found.model is not None:
         raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")

@@ -71,7 +71,7 @@ def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | 
 
 
 def _level(value: int | None) -> int | None:
-    from tracr.compiler.options import LEVELS
+    from tracr.ir.options import LEVELS
 
     if value is not None and value not in LEVELS:
         raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
@@ -79,7 +79,7 @@ def _level(value: int | None) -> int | None:
 
 
 def _memory(size: str | None) -> str | None:
-    from tracr.compiler.budget import as_bytes
+    from tracr.ir.budget import as_bytes
 
     try:
         if size is not None:
@@ -90,7 +90,7 @@ def _memory(size: str | None) -> str | None:
 
 
 def _passes(names: list[str] | None) -> list[str] | None:
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     for name in names or ():
         if name not in PASSES:

@@ -17,7 +17,7 @@ from rich.text import Text
 from tracr.cli.description import parts, sizes
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, cell
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -142,7 +142,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     """Sizes, inputs and components of a model."""
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
-    size, (shortest, longest) = sizes(model), model.typed.lengths
+    size, (shortest, longest) = sizes(model), model.program.lengths
     facts = _plain_table("", "")
     facts.show_header = False
     vocab = [short(token) for token in model.options.vocab]
@@ -159,7 +159,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
-    for variable, one in folded(model.construction).items():
+    for variable, one in folded(model.layout).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))

@@ -20,7 +20,7 @@ from tracr.compress.task import Task, task_of
 from tracr.errors import TracrError
 from tracr.extras import need
 from tracr.model.compiled import CompiledModel
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["METHODS", "compress", "exact_dim", "measured"]
 

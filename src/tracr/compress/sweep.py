@@ -19,9 +19,9 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.store import Row, Store
 from tracr.compress.task import task_of
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
+from tracr.workers import SERIAL, Workers
 
 __all__ = ["Group", "Swept", "sweep"]
 
@@ -74,7 +74,7 @@ def sweep(
         method: "sgd" or "fast".
         recipe: as for `compress`.
         group: runs per group: with "sgd" they train in one compiled program, whatever their dims.
-        workers: `tracr.datasets.workers.over_processes(jobs)` or `over_ray()`.
+        workers: `tracr.workers.over_processes(jobs)` or `over_ray()`.
         retry: do failed runs again.
         progress: called with runs done, runs in all and the best loss, once at the start and after every group.
     """
@@ -145,7 +145,7 @@ def run_group(group: Group) -> list[Row]:
         with tempfile.TemporaryDirectory() as aside:
             for name, content in group.files.items():
                 (Path(aside) / name).write_bytes(content)
-            from tracr.model.saving import models
+            from tracr.saving import models
 
             model = models.load(aside)
         make = _by_sgd if group.method == "sgd" else _by_fast

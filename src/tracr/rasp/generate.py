@@ -38,7 +38,7 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.random_functions import Kind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
 from tracr.rasp.size import Size, size_of
-from tracr.rasp.values import Value, short_repr
+from tracr.values import Value, short_repr
 
 __all__ = ["random_inputs", "random_program"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.typed import Aggregation, Width
+from tracr.ir.program import Aggregation, Width
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
@@ -30,7 +30,7 @@ class Agreement:
         size = len(designs["everything"])
         self.heads: dict[tuple[int, int], Head] = {}
         self.keys: dict[tuple[int, int], Array] = {}
-        for number, layer in enumerate(model.construction.layers):
+        for number, layer in enumerate(model.layout.layers):
             for place, head in enumerate(layer.heads):
                 pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
                 self.heads[number, place] = head
@@ -62,8 +62,8 @@ class Agreement:
         return [other for other, head in self.heads.items() if own & _nodes(head)]
 
     def _selector(self, node: int) -> str:
-        op = self.model.typed.sops[node].op
-        return self.model.typed.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
+        op = self.model.program.sops[node].op
+        return self.model.program.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
 
 
 def _nodes(head: Head) -> set[int]:

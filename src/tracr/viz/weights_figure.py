@@ -23,8 +23,8 @@ from tracr.viz.labels import number_label, visible
 from tracr.viz.rows import row_label
 
 if TYPE_CHECKING:
-    from tracr.compiler.circuit import Component
     from tracr.craft.mlps import MLP
+    from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["weight_matrices"]
@@ -59,7 +59,7 @@ def weight_matrices(
 def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
     """A function that makes the block of each component, in the order of the forward pass."""
     basis = _Basis(model)
-    for number, (layer, weights) in enumerate(zip(model.construction.layers, model.parameters.layers, strict=True)):
+    for number, (layer, weights) in enumerate(zip(model.layout.layers, model.parameters.layers, strict=True)):
         for place, head in enumerate(layer.heads):
             yield f"blocks.{number}.attn.{place}", partial(basis.head, number, place, head, weights)
         start = 0
