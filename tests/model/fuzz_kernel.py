@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -168,12 +167,12 @@ def leaked(work: Callable[[], object]) -> int | None:
     except AttributeError:
         return None
     allocated.restype = ctypes.c_size_t
-    counts = []
-    for _ in range(5):  # the first times fill caches
+    counts = np.zeros(5, np.int64)
+    for number in range(len(counts)):
         work()
         gc.collect()
-        counts.append(allocated())
-    return min(after - before for before, after in pairwise(counts[2:]))
+        counts[number] = allocated()
+    return int(np.diff(counts[2:]).min())  # the first times fill caches
 
 
 def refusals() -> set[str]:

@@ -22,6 +22,15 @@
 #include "network.h"
 #include "vectors.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define FORBID ASAN_POISON_MEMORY_REGION
+#define GAP sizeof(vector)
+#else
+#define FORBID(place, bytes) ((void)(place), (void)(bytes))
+#define GAP 0
+#endif
+
 #define ROW 64       /* lanes worth running at once */
 #define KEPT 4096    /* vectors of shares that are worth keeping for the next input */
 #define LEAST 1e-20f /* of the largest share there could be, if smaller ones are to be taken from a table */
@@ -351,16 +360,23 @@ static int read_out(const network *net, const reading *readings, int count, int 
     return !empty(bad);
 }
 
-/* The next `count` items of `size` of a block of memory; all of them are whole vectors. */
-static void *next(uintptr_t *block, size_t count, size_t size) {
-    uintptr_t found = *block;
-    *block += (count * size + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
+/* A block of memory, or only how much of it is needed. */
+typedef struct {
+    uintptr_t at;
+    int real;
+} room;
+
+/* The next `count` items of `size`; each list begins at a whole vector. A sanitizer forbids what is between lists. */
+static void *next(room *in, size_t count, size_t size) {
+    uintptr_t found = in->at, end = found + count * size;
+    in->at = (end + GAP + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
+    if (in->real) FORBID((void *)end, in->at - end);
     return (void *)found;
 }
 
 /* Memory for so many inputs at once, from a block; without one, only how much it is. */
 static memory lay_out(const network *net, int length, int at_once, int columns, void *block) {
-    uintptr_t at = (uintptr_t)block;
+    room at = {(uintptr_t)block, block != NULL};
     memory m = {0};
     next(&at, 1, sizeof(memory)); /* itself */
     m.length = length;
@@ -401,7 +417,7 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
         p.total = p.shares + shares;
         if (block) m.patterns[h] = p;
     }
-    m.bytes = at - (uintptr_t)block;
+    m.bytes = at.at - (uintptr_t)block;
     return m;
 }
 
