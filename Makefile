@@ -5,7 +5,7 @@
 
 VENV := .venv
 # What an installation is made from, besides Python files.
-KERNEL := src/tracr/model/c
+KERNEL := src/tracr/runtime/kernel/c
 INSTALLED := pyproject.toml setup.py $(wildcard $(KERNEL)/*)
 # transformers and torch, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
@@ -121,7 +121,7 @@ lint: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) $(WHEEL) $(BARE) $(COMPARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -f src/tracr/model/_kernel.*.so
+	rm -f src/tracr/runtime/kernel/_kernel.*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

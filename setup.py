@@ -4,12 +4,12 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNEL = Path("src/tracr/model/c")
+KERNEL = Path("src/tracr/runtime/kernel/c")
 
 setup(
     ext_modules=[
         Extension(
-            "tracr.model._kernel",
+            "tracr.runtime.kernel._kernel",
             [str(KERNEL / "kernel.c")],
             depends=[str(header) for header in sorted(KERNEL.glob("*.h"))],
             extra_compile_args=["-O3", "-ffp-contract=off", "-Wno-psabi", "-pthread"],

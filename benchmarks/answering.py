@@ -16,8 +16,8 @@ from typing import Any
 from unittest.mock import patch
 
 import tracr
-from tracr.model.kernel import Kernel
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.kernel.kernel import Kernel
 
 PROGRAMS = ("reverse", "hist", "frac_prevs", "sort", "dyck1", "most_freq")
 BATCH = 200

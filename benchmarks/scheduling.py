@@ -22,10 +22,10 @@ from tqdm import tqdm
 
 import tracr
 from tests.compiler.circuits import random_circuit
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.narrow import narrowest
-from tracr.compiler.placing import Cost, Placing, placing_of
-from tracr.compiler.solve import best_times
+from tracr.compiler.layers.narrow import narrowest
+from tracr.compiler.layers.placing import Cost, Placing, placing_of
+from tracr.compiler.optimal.solve import best_times
+from tracr.ir.circuit import Circuit
 from tracr.rasp import programs
 from tracr.rasp.generate import random_program
 

@@ -69,7 +69,7 @@ def test_a_model_comes_out_of_a_pickle_as_it_went_in(case: Case, level: int, kin
     model = VARIANTS[kind](plain)
     again = through_pickle(model)
     assert_same_model(model, again)
-    low, high = model.typed.lengths
+    low, high = model.program.lengths
     inputs = [xs for xs in case.inputs(10) if low <= len(xs) <= high]
     assert not inputs or list(map(repr, again(inputs))) == list(map(repr, model(inputs)))
     assert str(again.verify(200)) == str(model.verify(200))

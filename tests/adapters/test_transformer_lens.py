@@ -12,7 +12,7 @@ import tracr
 from tests.adapters.table import compiled
 from tests.agreement import compile_quietly, same, some_inputs
 from tracr.adapters.lens_weights import lens_config, lens_weights
-from tracr.model.ground_truth.data import GRANULARITIES
+from tracr.ground_truth.data import GRANULARITIES
 from tracr.rasp import programs
 from tracr.rasp.annotations import Encoding
 

@@ -157,15 +157,15 @@ def test_programs_do_their_task_or_are_refused(name: str) -> None:
         except TracrError:
             refused += 1
             continue
-        chosen, length = model.options.vocab, model.typed.lengths[1]
+        chosen, length = model.options.vocab, model.program.lengths[1]
         assert length == longest or longest is None
         for xs in inputs(chosen, length):
             try:
-                typed = input_of(found, [json.dumps(xs)], chosen, length)
+                program = input_of(found, [json.dumps(xs)], chosen, length)
             except TracrError:
                 assert name in ("sort_unique", "hist_bos")
                 continue
-            got, wanted = model(typed), TASKS[name](xs, chosen)
+            got, wanted = model(program), TASKS[name](xs, chosen)
             assert all(map(same, got, wanted)), (vocab, longest, xs, got, wanted)
             assert len(got) == len(wanted)
             answered += 1

@@ -13,14 +13,14 @@ import numpy as np
 import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
-from tracr.compiler.circuit import Circuit, Embedded
-from tracr.compiler.placing import Placing
-from tracr.compiler.typed import Typed
+from tracr.compiler.layers.placing import Placing
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.numerics import EXACT, Noise
 from tracr.craft.variables import Variable
+from tracr.ir.circuit import Circuit, Embedded
+from tracr.ir.program import Program
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
 
@@ -31,9 +31,9 @@ KINDS = ((EXACT, ()), (EXACT, ()), (Noise(error=0.1), ()), (EXACT, (2.0,)))  # w
 
 
 @cache
-def some_program() -> Typed:
+def some_program() -> Program:
     """A program for circuits that compute nothing in particular."""
-    return compile_quietly(rasp.Map(lambda x: x, rasp.tokens), "ab", 2, level=2).typed
+    return compile_quietly(rasp.Map(lambda x: x, rasp.tokens), "ab", 2, level=2).program
 
 
 def random_circuit(seed: int, components: int) -> Circuit:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 import tracr
-from tracr.compiler.budget import BASE, as_bytes
-from tracr.compiler.options import as_vocabulary
+from tracr.ir.budget import BASE, as_bytes
+from tracr.ir.options import as_vocabulary
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
 

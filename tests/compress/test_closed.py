@@ -17,8 +17,8 @@ from tracr.compress.network import network_of
 from tracr.compress.paper import study
 from tracr.compress.projection import SHARING, Projection, fold, sites_of
 from tracr.compress.task import task_of
-from tracr.model.forward import forward
 from tracr.rasp import programs, rasp
+from tracr.runtime.forward import forward
 
 SOME = ("frac_prevs", "hist", "sort_unique", "reverse", "length", "count_a")
 
@@ -90,7 +90,7 @@ def test_folding_is_reading_through_the_transpose_and_writing_through_W(sharing:
                 continue
             seen: dict[str, np.ndarray] = {}
             read = stream @ projection.read(part).T
-            one = tracr.model.parameters.Parameters(
+            one = tracr.ir.parameters.Parameters(
                 np.zeros_like(model.parameters.W_E),
                 np.zeros_like(model.parameters.W_pos),
                 (layer,),

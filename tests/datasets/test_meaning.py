@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 
 from tests.strategies import Case, cases
-from tracr.compiler.infer import infer
-from tracr.compiler.options import Options
-from tracr.compiler.trace import trace
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import trace
 from tracr.datasets import meaning
 from tracr.errors import CompileError
+from tracr.ir.options import Options
 from tracr.rasp import rasp
 from tracr.rasp.random_functions import Table
 

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.model.networks import random_network
-from tracr.model import kernel
-from tracr.model.kernel import Kernel
-from tracr.model.packed import pack
-from tracr.model.parameters import Parameters
+from tracr.ir.parameters import Parameters
 from tracr.rasp.generate import random_program
+from tracr.runtime.kernel import kernel
+from tracr.runtime.kernel.kernel import Kernel
+from tracr.runtime.kernel.packed import pack
 
 Array = NDArray[Any]
 Change = Callable[[np.random.Generator, Array], Array]

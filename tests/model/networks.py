@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 
 
 def random_network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:

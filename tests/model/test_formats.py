@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
-from tracr.model.forward import forward
 from tracr.model.number_formats import SHORT, Format, format_of
 from tracr.model.rounding import bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.forward import forward
 
 Array = Any
 LIBRARY = ["hist", "hist2", "sort", "frac_prevs", "pair_balance", "hist_bos", "dyck1", "induction"]

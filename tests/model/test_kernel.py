@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import tracr
 from tests.model.networks import random_network
-from tracr.model import kernel
-from tracr.model.forward import forward
-from tracr.model.kernel import Kernel
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.forward import forward
+from tracr.runtime.kernel import kernel
+from tracr.runtime.kernel.kernel import Kernel
 
 needed = pytest.mark.skipif(kernel._kernel is None, reason="installed without a C compiler")
 

@@ -9,9 +9,9 @@ import pytest
 
 import tracr
 from tests.model.fuzz_kernel import EXTREME, run, try_broken
-from tracr.model import kernel
-from tracr.model.packed import pack
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.kernel import kernel
+from tracr.runtime.kernel.packed import pack
 
 pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="installed without a C compiler")
 

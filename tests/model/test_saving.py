@@ -29,9 +29,9 @@ import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import Case, cases
 from tracr.errors import FormatError
-from tracr.model.saving.models import is_saved_model
-from tracr.model.saving.values_json import decode_value, encode_value
 from tracr.rasp import programs, rasp
+from tracr.saving.models import is_saved_model
+from tracr.saving.values_json import decode_value, encode_value
 
 STAGES = ("trace", "infer", "translate", "schedule", "construct", "assemble")
 FILES = ("manifest.json", "model.json", "tables.safetensors", "weights.safetensors")
@@ -72,7 +72,7 @@ def test_a_loaded_model_is_the_saved_one(tmp_path: Path, case: Case, level: int)
     model.save(tmp_path / "a")
     loaded = tracr.load(tmp_path / "a")
     assert_same(model, loaded)
-    low, high = model.typed.lengths
+    low, high = model.program.lengths
     inputs = [xs for xs in case.inputs(10) if low <= len(xs) <= high]
     if inputs:
         ids, _, _ = model.vocabulary.encode(inputs)
@@ -230,7 +230,7 @@ def test_warnings_and_source_come_back(tmp_path: Path) -> None:
     model = replace(compile_quietly(inverse, [5, 6], 3, level=0), source="inverse = ...\n")
     model.save(tmp_path / "model")
     loaded = tracr.load(tmp_path / "model")
-    assert loaded.typed.warnings == model.typed.warnings
+    assert loaded.program.warnings == model.program.warnings
     assert loaded.source == "inverse = ...\n"
 
 
@@ -271,7 +271,7 @@ def test_folders_change_places_where_the_system_has_no_exchange(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two renames instead of one step."""
-    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    monkeypatch.setattr("tracr.saving.folders._swap", lambda first, second: False)
     example("length").save(tmp_path / "model")
     example("hist").save(tmp_path / "model")
     assert_same(example("hist"), tracr.load(tmp_path / "model"))
@@ -283,7 +283,7 @@ import os, sys
 from pathlib import Path
 import tracr
 from tracr.rasp import programs
-from tracr.model import saving
+from tracr import saving
 
 folder = Path(sys.argv[1]) / "model"
 models = [tracr.compile(programs.EXAMPLES[n].program, "abc", 5) for n in ("length", "hist")]
@@ -342,7 +342,7 @@ def refuse_writing(monkeypatch: pytest.MonkeyPatch, moment: int, number: int) ->
 
     for module, name in ((os, "mkdir"), (os, "fsync"), (os, "rename"), (os, "replace"), (builtins, "open")):
         failing(module, name)
-    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    monkeypatch.setattr("tracr.saving.folders._swap", lambda first, second: False)
     return seen
 
 

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, same, some_inputs
 from tests.strategies import Case, cases
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.model.saving import models
+from tracr.ir.options import LEVELS
 from tracr.model.variants.exactness import Exactness
 from tracr.model.variants.layer_norm import LayerNorm, largest_square
 from tracr.model.variants.readback import first_problem
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.saving import models
 
 Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
 VARIANTS: dict[str, Make] = {
@@ -90,11 +90,11 @@ def test_random_programs(case: Case, level: int, variant: str) -> None:
         model = compile_quietly(program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
     except tracr.CompileError:
         return
-    low, high = model.typed.lengths
+    low, high = model.program.lengths
     inputs = [xs for xs in case.inputs(12) if low <= len(xs) <= high]
     if not inputs:
         return
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     (expected,) = evaluation.outputs().values()
     other = VARIANTS[variant](model)
     for got in (other(inputs), other.run(inputs).decoded):
@@ -535,7 +535,7 @@ def test_the_bound_on_the_stream_counts_every_bit() -> None:
     bits = tracr.compile(rasp.Map(lambda x: x % 3, rasp.tokens), range(1100), 20)
     squares = tracr.compile(programs.make_reverse(rasp.tokens), range(20), 20, level=2)
     for model in (bits, squares):
-        assert any(variable.compact for variable in model.construction.slots)
+        assert any(variable.compact for variable in model.layout.slots)
         run = model.run([list(range(20))])
         streams = [run["hook_embed"] + run["hook_pos_embed"], *(run[name] for name in run if "hook_resid" in name)]
         assert max(float((stream**2).sum(axis=-1).max()) for stream in streams) <= largest_square(model)

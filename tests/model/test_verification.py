@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tracr
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 
 

@@ -46,10 +46,11 @@ class Stage(Enum):
 
     trace = "trace"
     infer = "infer"
-    translate = "translate"
-    lower = "lower"  # another name of translate
+    lower = "lower"
+    translate = "translate"  # another name of lower
     schedule = "schedule"
-    construct = "construct"
+    layout = "layout"
+    construct = "construct"  # another name of layout
     assemble = "assemble"
 
 
@@ -103,7 +104,7 @@ def list_programs(as_json: Json = False) -> None:
 def list_passes(as_json: Json = False) -> None:
     """List the passes of the optimiser, which --with and --without switch on and off."""
     from tracr.cli.screen import show_passes
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     if as_json:
         _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
@@ -192,15 +193,15 @@ def run(
     Example: tracr run frac_prevs x a c x
     """
     from tracr.cli.description import as_json as value_json
-    from tracr.cli.description import expected_outputs, in_short
+    from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "run")
+    given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     decoded = model(words)
     got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
     expected = expected_outputs(model, words)
@@ -208,15 +209,8 @@ def run(
         expected = {output: found.program(words) for output in expected}
     agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
-        _print_json(
-            {
-                "name": found.name,
-                "tokens": [value_json(token) for token in words],
-                "model": {name: [value_json(value) for value in row] for name, row in got.items()},
-                "interpreter": {name: [value_json(value) for value in row] for name, row in expected.items()},
-                "agree": agree,
-            }
-        )
+        columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
+        _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
     else:
         typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
         typer.echo(f"{in_short(model)}\n")
@@ -260,10 +254,10 @@ def show(
 
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "show")
+    given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)

@@ -15,7 +15,7 @@ from tracr.cli.sources import Choice, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
-    from tracr.datasets.workers import Workers
+    from tracr.workers import Workers
 
 __all__ = ["compress_program", "sweep_programs"]
 
@@ -141,7 +141,7 @@ def sweep_programs(
     from tqdm import tqdm
 
     from tracr.compress import sweep
-    from tracr.datasets.workers import over_processes, over_ray
+    from tracr.workers import over_processes, over_ray
 
     names = [name.strip() for name in programs.split(",") if name.strip()]
     choice = Choice(level=level, passes=switches(switched_on, switched_off))

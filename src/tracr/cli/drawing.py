@@ -28,12 +28,12 @@ from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, inp
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tracr.rasp.drawing import Drawing
+    from tracr.text.drawing import Drawing
 
 __all__ = ["draw", "figure", "picture"]
 
@@ -88,7 +88,7 @@ def figure(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help='Only this part; may be repeated. stream: "attn 1"; attention and weights: blocks.0.attn.0.',
+            help='Only this part; may be repeated. stream: "attn 0"; attention and weights: blocks.0.attn.0.',
             show_default=False,
         ),
     ] = None,
@@ -122,7 +122,7 @@ def figure(
     options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
-        size = (model.options.vocab, model.typed.lengths[1])
+        size = (model.options.vocab, model.program.lengths[1])
         xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
         drawn = model.figure(kind.value, xs if kind.value in OF_AN_INPUT else None, **options)
         _write(drawn, output)
@@ -174,7 +174,7 @@ def draw(
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
     """An s-op or a selector of a .rasp file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     known = None if vocab is None else read_vocabulary(vocab)
     text = read_module(program, name, words, known, max_len)
@@ -184,7 +184,7 @@ def _of_text(program: str, name: str | None, words: list[str], vocab: str | None
 
 def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
     """A program of the library, or of a Python file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     if found.model is not None:
         raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")

@@ -43,7 +43,7 @@ def explore(
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-        size = (model.options.vocab, model.typed.lengths[1])
+        size = (model.options.vocab, model.program.lengths[1])
         words = input_of(found, tokens, *size) if tokens else usual_input(found, *size)
         page = model.explore(words, name=found.name, description=found.description)
         path = page.save(output or Path(f"{found.name}.html"))

@@ -69,7 +69,7 @@ def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | 
 
 
 def _level(value: int | None) -> int | None:
-    from tracr.compiler.options import LEVELS
+    from tracr.ir.options import LEVELS
 
     if value is not None and value not in LEVELS:
         raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
@@ -77,7 +77,7 @@ def _level(value: int | None) -> int | None:
 
 
 def _passes(names: list[str] | None) -> list[str] | None:
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     for name in names or ():
         if name not in PASSES:

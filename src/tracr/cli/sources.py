@@ -14,8 +14,8 @@ import typer
 from tracr.cli.inputs import as_typed, read_tokens, read_vocabulary
 from tracr.cli.textual import is_textual, read_module
 from tracr.errors import InputError, TracrError
-from tracr.rasp.values import Value
 from tracr.spelling import did_you_mean
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

@@ -41,8 +41,8 @@ def fmt(
 
     Example: tracr fmt program.rasp
     """
-    from tracr.rasp.text.layout import format_text
-    from tracr.rasp.text.runner import read_file
+    from tracr.text.layout import format_text
+    from tracr.text.runner import read_file
 
     changed = []
     for path in files:

@@ -19,7 +19,7 @@ from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, task_of
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["METHODS", "compress", "exact_dim", "measured"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.compress.model import CompressedModel
 from tracr.compress.report import layer_outputs
 from tracr.extras import need
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

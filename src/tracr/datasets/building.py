@@ -11,8 +11,8 @@ from pathlib import Path
 from tracr.datasets.records import Record
 from tracr.datasets.shards import Settings, Shard, Task, make_shard, shard_name
 from tracr.datasets.stored import read_sidecar
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import FormatError
+from tracr.workers import SERIAL, Workers
 
 __all__ = ["build_shards", "outcomes"]
 

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 
 from tracr.datasets.controls import Controls
 from tracr.datasets.records import Record, Sampling
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import FormatError
+from tracr.workers import SERIAL, Workers
 
 __all__ = ["read_programs", "write_programs"]
 

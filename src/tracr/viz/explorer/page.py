@@ -17,8 +17,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 from tracr.viz.explorer.data import page_data
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ def explore(
 
 def _example(model: CompiledModel) -> list[Value]:
     """An input on which the program has a value, few `None` and many different values in it, and a rare output."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
     inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]
-    evaluation = evaluate_batch(model.typed, inputs)
-    columns = [evaluation.values(number) for _, number in model.typed.outputs]
+    evaluation = evaluate_batch(model.program, inputs)
+    columns = [evaluation.values(number) for _, number in model.program.outputs]
     outputs = [tuple(tuple(column[row]) for column in columns) for row in range(CANDIDATES)]
     often = Counter(outputs)
 
