@@ -1,8 +1,7 @@
 /* Reading what `packed.py` wrote: integers and numbers, one after another.
 
    Nothing is believed: lists are inside of the buffer, indices inside of what they are indices of, and both buffers end
-   where the network does. So `forward.h` checks none of it. No count is larger than the buffer: a broken network cannot
-   ask for more memory than one of its size. */
+   where the network does. So `forward.h` checks none of it. No count is larger than the number of integers. */
 
 #ifndef TRACR_UNPACK_H
 #define TRACR_UNPACK_H
