@@ -15,6 +15,7 @@ from tracr.cli.options import (
     Json,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Strict,
@@ -118,6 +119,7 @@ def compile_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -152,7 +154,9 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = Choice(
+        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -182,6 +186,7 @@ def run(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -196,7 +201,7 @@ def run(
     from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -233,6 +238,7 @@ def show(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -252,7 +258,7 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -281,6 +287,7 @@ def info(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -294,7 +301,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -310,6 +317,7 @@ def verify(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -326,7 +334,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
