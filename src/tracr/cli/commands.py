@@ -15,6 +15,7 @@ from tracr.cli.options import (
     Json,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Strict,
@@ -132,6 +133,7 @@ def compile_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -183,7 +185,9 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = Choice(
+        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
+    )
     found = find(program, name, choice)
     printer = PassPrinter(print_after or (), print_changed)
     watched = bool(print_after or print_changed or check_each)
@@ -234,6 +238,7 @@ def run(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -248,7 +253,7 @@ def run(
     from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -285,6 +290,7 @@ def show(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -304,7 +310,7 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -333,6 +339,7 @@ def info(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -346,7 +353,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -362,6 +369,7 @@ def verify(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -378,7 +386,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

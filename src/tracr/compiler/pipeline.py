@@ -286,6 +286,8 @@ def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | No
     made: dict[PassName, Any] = {}
     verified = None
     for one in passes:
+        if one.name is P.LOWER:
+            search.settle(value)
         if one.on(search.options):
             value = search.run(one.name, value)
             if watch is not None:

@@ -131,7 +131,7 @@ def flows_of(frame: Frame, components: Sequence[Component]) -> Flows:
 
 
 def live_widths(frame: Frame, sublayers: Iterable[tuple[int, Sequence[Component]]]) -> tuple[int, ...]:
-    """The directions that take up room after the embedding, attention 1, MLP 1, attention 2, ...
+    """The directions that take up room after the embedding, attention 0, MLP 0, attention 1, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs

@@ -194,7 +194,7 @@ def _check_order(frame: Frame, sublayers: Sequence[Sublayer]) -> None:
 def _line(sublayer: Sublayer) -> str:
     parts = [variable.label for component in sublayer.components for variable, _ in component.writes]
     parts += [component.label for component in sublayer.components if not component.writes]
-    return f"{sublayer.kind} {sublayer.layer + 1}: {', '.join(parts) or 'no-op'}"
+    return f"{sublayer.kind} {sublayer.layer}: {', '.join(parts) or 'no-op'}"
 
 
 def _solved(placement: Placement, peak: int) -> list[str]:

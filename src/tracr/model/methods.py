@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracr.extras import need
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -55,7 +57,13 @@ METHODS = {
 def call(method: str, /, *given: Any, **options: Any) -> Any:
     """Call the function of a method of the table."""
     module, _, function = METHODS[method].partition(":")
-    return getattr(importlib.import_module(module), function)(*given, **options)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] != "tracr":
+            need(error.name)  # says how to install the library that the module imports
+        raise
+    return getattr(found, function)(*given, **options)
 
 
 class ModelMethods:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr import arguments
+from tracr.extras import need
 from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.model.methods import call
@@ -182,9 +183,7 @@ class _Progress:
     def __init__(self, total: int, wanted: bool) -> None:
         self._bar: Any = None
         if wanted:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="input", leave=False, disable=None)
+            self._bar = need("tqdm").tqdm(total=total, unit="input", leave=False, disable=None)
 
     def __enter__(self) -> _Progress:
         return self

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import SourceError
+from tracr.extras import need
 from tracr.text import syntax
 from tracr.text.places import Source, Span
 
@@ -37,8 +38,7 @@ def read(source: Source) -> list[syntax.Statement]:
     >>> [type(statement).__name__ for statement in read(Source("y = indices + 1; y;"))]
     ['Assign', 'Expression']
     """
-    import lark
-
+    lark = need("lark")
     if len(source.text) > LONGEST:
         raise SourceError(
             f"{source.name} has {len(source.text):,} characters; {LONGEST:,} are the most that are read",

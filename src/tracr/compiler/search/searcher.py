@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracr.compiler.layers.assign import depth
+from tracr.compiler.residual.assemble import check_size
 from tracr.compiler.residual.lay_out import narrowest_width
 from tracr.errors import CompileError, TracrError
 from tracr.ir.circuit import Circuit
@@ -20,14 +21,15 @@ from tracr.ir.switches import PassName
 __all__ = ["Searcher"]
 
 REDUCED = (PassName.LOWER, PassName.FOLD, PassName.PRUNE)
+NARROWING = (PassName.FACTOR, PassName.SCHEDULE, PassName.SOLVE)  # may make a model smaller than it was measured
 IN_LAYERS = (PassName.ASSIGN, PassName.STACK, PassName.MERGE_HEADS, PassName.SHARE_NEURONS)
 
 
 class Searcher:
     """The search of one compilation: the passes, what they made so far, and what was tried.
 
-    The circuits that are remembered take an eighth of the memory at most; beyond, all are forgotten and made again if
-    somebody asks for them.
+    The circuits that are remembered take an eighth of the memory at most; beyond, those of other programs than the
+    current one are forgotten, and made again if somebody asks for them.
     """
 
     def __init__(self, passes: Sequence[Pass], options: Options) -> None:
@@ -58,14 +60,12 @@ class Searcher:
 
     def forget(self, value: Any) -> None:
         """Let go what passes made of a value, and of that."""
-        for name in PassName:
-            _, result = self._made.pop((name, id(value)), (None, value))
-            if result is not value:
-                self.forget(result)
+        for key in self._made_of(value):
+            del self._made[key]
 
     def measure(self, program: Program, most_layers: int | None = None) -> Measured:
         """How large the model of a program is; only its layers, if these are more than `most_layers`."""
-        self._make_room(program.options.max_memory // 8)
+        self._make_room(program)
         try:
             if most_layers is not None:
                 layers = depth(self.through(REDUCED, program, program.options))
@@ -75,13 +75,31 @@ class Searcher:
         except CompileError as error:
             return Measured(refusal=_sentence(error))
 
-    def _make_room(self, most_bytes: int) -> None:
-        """Forget everything if the circuits take more memory than that."""
+    def settle(self, program: Program) -> None:
+        """The search for a program is over: refuse one that is known to be too large, if no later pass helps."""
+        options = program.options
+        self._make_room(program)
+        if program in self._sizes and not any(map(options.on, NARROWING)):
+            check_size(self._sizes[program], options)
+
+    def _make_room(self, program: Program) -> None:
+        """Forget all circuits but those of one program, if all together take too much memory."""
         self._bytes += sum(circuit.nbytes for circuit in self._uncounted)
         self._uncounted.clear()
-        if self._bytes > most_bytes:
-            self._made.clear()
-            self._bytes = 0
+        if self._bytes > program.options.max_memory // 8:
+            self._made = self._made_of(program)
+            circuits = {id(made): made for _, made in self._made.values() if isinstance(made, Circuit)}
+            self._bytes = sum(circuit.nbytes for circuit in circuits.values())
+
+    def _made_of(self, value: Any) -> dict[tuple[PassName, int], tuple[Any, Any]]:
+        """What passes made of a value, and of that."""
+        found = {}
+        for name in PassName:
+            made = self._made.get((name, id(value)))
+            if made is not None:
+                found[name, id(value)] = made
+                found.update(self._made_of(made[1]) if made[1] is not value else {})
+        return found
 
     def _size(self, program: Program) -> Size:
         if program not in self._sizes:

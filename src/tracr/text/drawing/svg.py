@@ -44,7 +44,7 @@ def svg(plan: Plan) -> str:
 def _layer(plan: Plan, layer: Layer, number: int, y: float) -> tuple[list[str], float, float]:
     """A heading, the heads beside each other, the rows below; how far right and down it went."""
     parts: list[str] = []
-    heading = f"layer {number}" if number else "input"
+    heading = f"layer {number - 1}" if number else "input"
     y += 1.5 * GAP
     parts.append(_text(MARGIN, y, heading, colour=HEADING, weight="bold"))
     y += GAP / 2
