@@ -9,7 +9,7 @@ from typing import Any
 from tracr.arguments import as_list
 from tracr.errors import InputError
 from tracr.rasp.annotations import NAME
-from tracr.rasp.expressions import Aggregate, Full, Indices, Length, RASPExpr, Select, Selector, SelectorWidth, Tokens
+from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.traversal import topological
 from tracr.values import Value
@@ -74,14 +74,20 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     texts = texts_of(expr)
     depths = _depths(expr)
     exprs = topological([expr])
-    read = {child for part in exprs if isinstance(part, Select | Aggregate) for child in part.children}
+    read = {
+        child
+        for part in exprs
+        if isinstance(part, Selector) or _selector_of(part) is not None
+        for child in part.children
+    }
     layers: dict[int, tuple[dict[RASPExpr, list[RASPExpr]], list[RASPExpr]]] = {
         depth: ({}, []) for depth in range(max(depths.values()) + 1)
     }
     for part in exprs:
         heads, rows = layers[depths[part]]
-        if isinstance(part, Aggregate | SelectorWidth):
-            heads.setdefault(part.selector, []).append(part)
+        selector = _selector_of(part)
+        if selector is not None:
+            heads.setdefault(selector, []).append(part)
         elif isinstance(part, Selector):
             if part is expr:
                 heads.setdefault(part, [])
@@ -105,6 +111,12 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     return Plan(_title(expr, tokens), tuple(tokens), tuple(made))
 
 
+def _selector_of(expr: RASPExpr) -> Selector | None:
+    """The selector that an s-op reads through, if it looks at other positions."""
+    found = (child for child in expr.children if isinstance(child, Selector))
+    return None if isinstance(expr, Selector) else next(found, None)
+
+
 def _title(expr: RASPExpr, tokens: list[Any]) -> str:
     plain = all(isinstance(token, str) and len(token) == 1 for token in tokens)
     return f'{expr.name}("{"".join(tokens)}")' if plain else f"{expr.name}({tokens!r})"
@@ -121,6 +133,6 @@ def _depths(expr: RASPExpr) -> dict[RASPExpr, int]:
     depths: dict[RASPExpr, int] = {}
     for part in topological([expr]):
         latest = max((depths[child] for child in part.children), default=0)
-        attends = isinstance(part, Aggregate | SelectorWidth) or (isinstance(part, Selector) and part is expr)
+        attends = _selector_of(part) is not None or (isinstance(part, Selector) and part is expr)
         depths[part] = latest + attends
     return depths
