@@ -72,7 +72,7 @@ def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
     schedules = [model.schedule for model in random_models(range(40), level=level)]
     schedules += [merge_heads(assign_to_layers(random_circuit(seed, 9))) for seed in range(20)]
     for schedule in schedules:
-        sublayers = [parts for layer in schedule.layers for parts in (layer.heads, layer.mlps)]
+        sublayers = [components for _, components in schedule.sublayers()]
         assert list(live_widths(schedule)) == widths_by_definition(schedule.circuit, sublayers)
 
 
@@ -110,9 +110,7 @@ def test_the_heuristic_is_as_deep_and_never_wider() -> None:
         chosen.verify()
         assert len(chosen.layers) == len(soonest.layers)
         assert chosen.fewest <= chosen.peak <= soonest.peak
-        assert sum(len(part) for layer in chosen.layers for part in (layer.heads, layer.mlps)) == len(
-            circuit.components
-        )
+        assert sum(len(components) for _, components in chosen.sublayers()) == len(circuit.components)
         narrower += chosen.peak < soonest.peak
     assert narrower > 10
 
@@ -130,7 +128,7 @@ def test_shuffle_dyck_is_small(case: tuple[rasp.SOp, str, int], layers: int, wid
 def test_the_pass_can_be_switched_off() -> None:
     """Then every component is as early as it can be."""
     model = tracr.compile(*DYCK3, level=2, passes={"schedule": False})
-    assert model.schedule.sublayers == assign_to_layers(model.circuit).sublayers
+    assert model.schedule.placement == assign_to_layers(model.circuit).placement
     assert "solver" not in model.show("schedule")
     assert tracr.compile(*DYCK3, level=2).show("schedule").splitlines()[-1].startswith("solver: not run: heuristic; ")
 
@@ -138,7 +136,7 @@ def test_the_pass_can_be_switched_off() -> None:
 def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
-    times = assign_to_layers(circuit).sublayers
+    times = assign_to_layers(circuit).placement
     with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 

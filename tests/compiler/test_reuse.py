@@ -32,11 +32,10 @@ def live_widths(model: tracr.CompiledModel) -> list[int]:
     """How many directions are needed after the embedding and after each sub-layer, by definition."""
     layout, circuit = model.layout, model.circuit
     reads: dict[object, int] = dict.fromkeys((BOS, PAD, ONE), ALWAYS)
-    for number, layer in enumerate(layout.layers):
-        for time, parts in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            for part in parts:
-                if part.writes:
-                    reads.update({variable: max(time, reads.get(variable, -1)) for variable in part.reads})
+    for time, parts in layout.schedule.sublayers():
+        for part in parts:
+            if part.writes:
+                reads.update({variable: max(time, reads.get(variable, -1)) for variable in part.reads})
     for linear in circuit.unembedded:
         reads.update(dict.fromkeys(linear.blocks, ALWAYS))
     return [
@@ -50,14 +49,13 @@ def check_layout(model: tracr.CompiledModel) -> None:
     layout = model.layout
     assert max(live_widths(model), default=0) <= model.d_model
     turns = {(one.variable, one.place): one for one in layout.directions}
-    for number, layer in enumerate(layout.layers):
-        for time, parts in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            for part in parts:
-                for variable, block in ((v, b) for linear in part.maps for v, b in linear.blocks.items()):
-                    for place in np.flatnonzero(block.any(axis=1)).tolist():
-                        if (variable, place) in turns:
-                            assert turns[variable, place].since < time <= turns[variable, place].until
-                assert all(time % 2 == 1 for _ in getattr(part, "clears", ()))
+    for time, parts in layout.schedule.sublayers():
+        for part in parts:
+            for variable, block in ((v, b) for linear in part.maps for v, b in linear.blocks.items()):
+                for place in np.flatnonzero(block.any(axis=1)).tolist():
+                    if (variable, place) in turns:
+                        assert turns[variable, place].since < time <= turns[variable, place].until
+            assert all(time % 2 == 1 for _ in getattr(part, "clears", ()))
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)

@@ -62,7 +62,7 @@ def test_compiling_with_the_solver() -> None:
     """The model is right, the same each time, and says what is proven; with no time to speak of it says that."""
     program, vocab, length = DYCK3
     model, again = (tracr.compile(*DYCK3, level=2, passes={"solve": True}) for _ in range(2))
-    assert model.schedule.sublayers == again.schedule.sublayers
+    assert model.schedule.placement == again.schedule.placement
     assert model.schedule.status == "optimal"
     assert model.schedule.peak == model.schedule.fewest <= tracr.compile(*DYCK3, level=2).schedule.peak
     assert model.bounds().live.optimal

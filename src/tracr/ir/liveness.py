@@ -135,12 +135,12 @@ def flows_of(circuit: Circuit) -> Flows:
 
 
 def live_widths(schedule: Schedule) -> tuple[int, ...]:
-    """The directions that take up room after the embedding, attention 1, MLP 1, attention 2, ...
+    """The directions that take up room after the embedding, attention 0, MLP 0, attention 1, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs
     >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
     (4, 5, 6)
     """
-    found = flows_of(schedule.circuit).widths(schedule.sublayers, len(schedule.layers))
+    found = flows_of(schedule.circuit).widths(schedule.placement, len(schedule.layers))
     return tuple(int(width) for width in found)

@@ -33,10 +33,9 @@ def locations(layout: Layout) -> dict[str, Location]:
     """The location of every s-op that owns directions, by its label; scratch variables are not s-ops."""
     program = layout.schedule.circuit.program
     written = {source.variable: "hook_embed" for source in layout.schedule.circuit.embedded}
-    for number, layer in enumerate(layout.layers):
-        for components, hook in ((layer.heads, "hook_resid_mid"), (layer.mlps, "hook_resid_post")):
-            for component in components:
-                written.update({variable: f"blocks.{number}.{hook}" for variable, _ in component.writes})
+    for sublayer in layout.schedule.sublayers():
+        hook = f"blocks.{sublayer.layer}.{'hook_resid_mid' if sublayer.kind == 'attn' else 'hook_resid_post'}"
+        written.update({variable: hook for component in sublayer.components for variable, _ in component.writes})
     return {
         variable.label: Location(variable, slots, written[variable])
         for variable, slots in layout.slots.items()
@@ -68,7 +67,7 @@ class Folded:
 
     def obstacle(self, layout: Layout) -> tuple[str, str]:
         """Why it cannot be set for each of its readers, and for them alone, with a hint; nothing if it can."""
-        for head in (head for layer in layout.layers for head in layer.heads):
+        for _, _, head in layout.schedule.heads():
             if self.variable in head.blurred:
                 return (
                     f"it was folded, and a head that reads it was merged with one that does not ({head.label})",
@@ -97,14 +96,11 @@ def folded(layout: Layout) -> dict[str, Folded]:
         for variable, block in linear.through.items():
             readings[variable].append(Reading(hook, place, block))
 
-    for number, layer in enumerate(layout.layers):
-        for place, head in enumerate(layer.heads):
-            for name, linear in zip("qkv", head.maps, strict=True):
-                note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
-        start = 0
-        for part in layer.mlps:
-            note(part.read, f"blocks.{number}.mlp.hook_pre", slice(start, start + part.read.width))
-            start += part.read.width
+    for number, place, head in layout.schedule.heads():
+        for name, linear in zip("qkv", head.maps, strict=True):
+            note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
+    for neurons in layout.schedule.neurons():
+        note(neurons.group.read, f"blocks.{neurons.layer}.mlp.hook_pre", slice(neurons.start, neurons.stop))
     start = 0
     for (_, variable), linear in zip(circuit.outputs, circuit.unembedded, strict=True):
         logits = linear if variable.codebook is None else linear.then(variable.codebook.T)

@@ -116,15 +116,14 @@ def _close(rows: NDArray[np.float32]) -> float:
 def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, Codebook]) -> list[Pair]:
     """The functions of two s-ops whose arguments are read where they are computed."""
     found = []
-    for number, layer in enumerate(model.layout.layers):
+    for number, _, _, part in model.layout.schedule.neurons():
         reader = number * (3 * sites.heads + 1) + 3 * sites.heads
-        for part in layer.mlps:
-            for variable, _ in part.writes:
-                node = model.program.sops.get(variable.node) if variable.node is not None else None
-                if node is None or not isinstance(node.op, PairLookup):
-                    continue
-                read = {one.node: books[one] for one in part.reads if one in books}
-                if node.op.fst in read and node.op.snd in read:
-                    there = node.op.table >= 0
-                    found.append(Pair(reader, read[node.op.fst], read[node.op.snd], there))
+        for variable, _ in part.writes:
+            node = model.program.sops.get(variable.node) if variable.node is not None else None
+            if node is None or not isinstance(node.op, PairLookup):
+                continue
+            read = {one.node: books[one] for one in part.reads if one in books}
+            if node.op.fst in read and node.op.snd in read:
+                there = node.op.table >= 0
+                found.append(Pair(reader, read[node.op.fst], read[node.op.snd], there))
     return found

@@ -17,7 +17,7 @@ __all__ = ["read_schedule", "schedule_json"]
 
 def schedule_json(schedule: Schedule) -> dict[str, Any]:
     """The sub-layer of every component, and what the solver says of that."""
-    return {"sublayers": list(schedule.sublayers), "status": schedule.status, "fewest": schedule.fewest}
+    return {"sublayers": list(schedule.placement), "status": schedule.status, "fewest": schedule.fewest}
 
 
 def read_schedule(reader: Reader) -> Callable[[Circuit], Schedule]:

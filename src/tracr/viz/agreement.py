@@ -28,11 +28,10 @@ class Agreement:
         size = len(designs["everything"])
         self.heads: dict[tuple[int, int], Head] = {}
         self.keys: dict[tuple[int, int], Array] = {}
-        for number, layer in enumerate(model.layout.layers):
-            for place, head in enumerate(layer.heads):
-                pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
-                self.heads[number, place] = head
-                self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
+        for number, place, head in model.layout.schedule.heads():
+            pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
+            self.heads[number, place] = head
+            self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
 
     def remark(self, place: tuple[int, int]) -> str:
         """How the attention of a head compares to its selector, in a line; nothing where it has none."""

@@ -105,14 +105,15 @@ def bounds_of(compilation: Compilation) -> Bounds:
     schedule, placing = compilation.schedule, placing_of(compilation.circuit)
     depth, width = len(schedule.layers), compilation.layout.width
     stream = Stream(compilation.circuit)
-    here, at = stream.widest_cut(schedule.sublayers, schedule.sublayers, depth)
+    here, at = stream.widest_cut(schedule.placement, schedule.placement, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
     fewest = max(schedule.fewest, placing.fewest)
-    heads, neurons = [], []
-    for number, (layer, weights) in enumerate(zip(schedule.layers, compilation.parameters.layers, strict=True)):
-        heads += [_head(f"d_head of blocks.{number}.attn.{place}", head) for place, head in enumerate(layer.heads)]
-        if layer.mlps:
-            neurons.append(_neurons(f"neurons of blocks.{number}", weights.b_in.size, layer))
+    heads = [_head(f"d_head of {placed.name}", placed.head) for placed in schedule.heads()]
+    neurons = [
+        _neurons(f"neurons of blocks.{number}", weights.b_in.size, layer)
+        for number, (layer, weights) in enumerate(zip(schedule.layers, compilation.parameters.layers, strict=True))
+        if layer.mlps
+    ]
     return Bounds(
         Bound("layers", depth, placing.depth, "the longest chain of components that read each other"),
         Bound("live directions", schedule.peak, fewest, "live at once in every schedule of this depth"),
@@ -130,7 +131,7 @@ def bounds_of(compilation: Compilation) -> Bounds:
 
 
 def _name(time: int) -> str:
-    return "the embedding" if time < 0 else f"{'MLP' if time % 2 else 'attention'} {time // 2 + 1}"
+    return "the embedding" if time < 0 else f"{'MLP' if time % 2 else 'attention'} {time // 2}"
 
 
 def product_rank(left: Array, right: Array) -> int:

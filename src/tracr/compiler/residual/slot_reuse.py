@@ -82,9 +82,8 @@ def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Slots]
 
 def _written(schedule: Schedule) -> dict[Variable, int]:
     times = dict.fromkeys((source.variable for source in schedule.circuit.embedded), -1)
-    for number, layer in enumerate(schedule.layers):
-        for time, components in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            times.update({variable: time for component in components for variable, _ in component.writes})
+    for time, components in schedule.sublayers():
+        times.update({variable: time for component in components for variable, _ in component.writes})
     return times
 
 
@@ -95,11 +94,10 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
     def note(linear: LinearMap, time: int) -> None:
         last.update(dict.fromkeys(linear.blocks, time))
 
-    for number, layer in enumerate(schedule.layers):
-        for time, components in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            for component in components:
-                for linear in component.maps:
-                    note(linear, time)
+    for time, components in schedule.sublayers():
+        for component in components:
+            for linear in component.maps:
+                note(linear, time)
     for linear in schedule.circuit.unembedded:
         note(linear, ALWAYS)
     return last | dict.fromkeys((BOS, PAD, ONE), ALWAYS)
