@@ -22,11 +22,15 @@ from tracr.datasets.meaning import meaning
 from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.structure import same_structure
 from tracr.errors import TracrError
-from tracr.ir.ops import KINDS, Op, Operation
+from tracr.ir.ops import KINDS, Op, Operation, SumLookup
+from tracr.ir.program import Program
 from tracr.rasp import expressions, rasp
 from tracr.rasp.base import RASPExpr
 from tracr.rasp.interpreter import _evaluate
 from tracr.rasp.traversal import topological
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.saving.json_reader import Reader
+from tracr.saving.program_json import program_json, program_tables, read_program
 from tracr.text.drawing.plan import plan
 from tracr.text.printer import to_rasp
 from tracr.viz.explorer.data import KNOWN
@@ -52,7 +56,8 @@ class TestExpression:
     def test_is_exported_and_has_a_sample(self, kind: type[RASPExpr]) -> None:
         """`rasp.NAME` is the class, and `tests/primitives.py` has a program with it."""
         assert getattr(rasp, kind.__name__, None) is getattr(expressions, kind.__name__, None) is kind
-        assert kind.__name__ in rasp.__all__ and kind.__name__ in expressions.__all__
+        assert kind.__name__ in rasp.__all__
+        assert kind.__name__ in expressions.__all__
         assert any(isinstance(expr, kind) for expr in topological([SAMPLES[kind]]))
 
     def test_is_interpreted_and_inferred(self, kind: type[RASPExpr]) -> None:
@@ -86,7 +91,7 @@ class TestOperation:
 
     def test_is_lowered(self, kind: Any) -> None:
         """There is a lowering for it."""
-        assert _translate.dispatch(kind) is not _translate.dispatch(object)
+        assert _translate.dispatch(kind) is not _translate.dispatch(object), f"no lowering of {kind.__name__}"
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
@@ -133,6 +138,37 @@ class TestSample:
             return
         with pytest.raises(TracrError, match="|".join(missing)):
             model.explore(VOCAB)
+
+
+def optimised() -> Program:
+    """A program with a function of a sum, which only the optimiser makes."""
+    sides = [rasp.SelectorWidth(rasp.Select(rasp.tokens, token, rasp.Comparison.EQ)) == 1 for token in VOCAB]
+    return tracr.compile(sides[0] & sides[1] & sides[2], VOCAB, LONGEST, level=2).circuit.program
+
+
+def test_optimised_programs_can_be_saved() -> None:
+    """Every operation is written and read by the roles of its fields, those that only the optimiser makes too."""
+    program = optimised()
+    assert any(isinstance(node.op, SumLookup) for node in program.sops.values())
+    written = Reader(program_json(program), "program")
+    read = read_program(written, program_tables(program), program.options)
+    assert read.show() == program.show()
+    assert evaluate_batch(read, INPUTS).values(read.outputs[0][1]) == evaluate_batch(program, INPUTS).values(
+        program.outputs[0][1]
+    )
+
+
+def test_renumbering_moves_everything_that_is_read() -> None:
+    """An operation with other numbers reads the s-ops and selectors of those numbers; with the same it is itself."""
+    programs = [optimised(), *(tracr.compile(sample, VOCAB, LONGEST).program for sample in SAMPLES.values())]
+    seen = set()
+    for node in (node for program in programs for node in program.sops.values()):
+        moved = node.op.renumbered(lambda number: number + 100)
+        read, reads = [(*op.inputs, *op.attended, *op.selectors) for op in (node.op, moved)]
+        assert reads == tuple(number + 100 for number in read)
+        assert node.op.renumbered(lambda number: number) is node.op
+        seen.add(type(node.op))
+    assert seen == set(OPERATIONS)
 
 
 def test_explorer_page_computes_what_it_is_said_to_know() -> None:
