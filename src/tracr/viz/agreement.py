@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
-    from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.run import Run
 
 __all__ = ["Agreement"]
 
