@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tracr.compiler import pipeline
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/extending.md"
 BLOCK = re.compile(r"^```(diff|python check|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -87,6 +89,8 @@ def test_addition_works(title: str, tmp_path: Path) -> None:
     """The section's checks pass in a copy with its changes."""
     if title == "A figure":
         pytest.importorskip("matplotlib")
+    if title == "A pass" and not hasattr(pipeline, "PIPELINE"):  # goes when passes are objects on this branch
+        pytest.skip("passes are not objects yet")
     root = copied(tmp_path)
     checks = [block for block in SECTIONS[title] if block.kind == "python check"]
     assert checks
