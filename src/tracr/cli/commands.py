@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,6 +27,7 @@ from tracr.cli.options import (
 )
 from tracr.cli.sources import Choice, compiled, find, input_of, some_tokens, switches
 from tracr.errors import TracrError
+from tracr.nearness import ANSWER, same_value
 
 __all__ = ["app"]
 
@@ -207,7 +208,7 @@ def run(
     expected = expected_outputs(model, words)
     if found.textual and not causal:
         expected = {output: found.program(words) for output in expected}
-    agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
+    agree = all(same_value(b, a, ANSWER) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         _print_json(
             {
@@ -224,13 +225,6 @@ def run(
         show_run(words, got, expected)
     if not agree:
         raise TracrError("the model and the interpreter disagree", hint="this is a bug of tracr; please report it")
-
-
-def _close(got: Any, expected: Any) -> bool:
-    """Equal, or equal up to what float32 can tell."""
-    if isinstance(got, float) and isinstance(expected, int | float):
-        return abs(got - expected) <= 1e-4 * max(1, abs(expected))
-    return bool(got == expected)
 
 
 @app.command(context_settings=TOKENS)

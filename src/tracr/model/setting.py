@@ -22,7 +22,8 @@ from tracr.ir.program import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
-from tracr.values import Value, is_number, short_repr
+from tracr.nearness import same_value
+from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -119,9 +120,7 @@ class Intervention:
 
 
 def _same(got: Value, wanted: Value) -> bool:
-    if is_number(got) and is_number(wanted):
-        return bool(abs(got - wanted) <= OUTPUT_TOLERANCE * max(1, abs(wanted)))
-    return got == wanted
+    return same_value(wanted, got, OUTPUT_TOLERANCE)
 
 
 def _node(variable: Variable) -> int:

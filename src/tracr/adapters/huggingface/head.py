@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters.huggingface.tokens import Words
-from tracr.craft.numerics import NEARLY_EQUAL, U, power_of_two_above
+from tracr.craft.numerics import U, power_of_two_above
 from tracr.errors import CompileError
 from tracr.ir.domains import Finite
+from tracr.nearness import nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -88,7 +89,7 @@ def _distinct(domain: Finite) -> list[list[Value]]:
     groups: list[list[Any]] = []
     for code in domain.ascending[0]:
         value: Any = domain.values[code]
-        if groups and value - groups[-1][0] <= NEARLY_EQUAL * max(1.0, abs(value)):
+        if groups and nearly_equal(value, groups[-1][0]):
             groups[-1].append(value)
         else:
             groups.append([value])

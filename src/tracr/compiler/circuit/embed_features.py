@@ -27,6 +27,7 @@ from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
 from tracr.ir.circuit import Circuit, Component, Embedded
 from tracr.ir.domains import Finite
+from tracr.nearness import nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import is_number, value_text
 
@@ -34,7 +35,6 @@ __all__ = ["embed_functions", "factor", "factored_kinds"]
 
 Kind = Literal["token", "position"]
 LARGEST_SHIFT = 2048.0  # next to the logits of BOS, which are multiples of 2**-12, float32 holds this exactly
-KNOWN = 1e-9  # how far off what a folded variable is said to be made of may be
 NAMED = 3  # values that a label lists
 
 
@@ -171,7 +171,7 @@ def _in_terms_of(
     wanted = linear.blocks[old]
     terms = np.hstack([table, np.ones((old.size, 1))])
     factors: Array = np.asarray(np.linalg.lstsq(terms, wanted, rcond=None)[0], dtype=np.float64)
-    known = np.abs(terms @ factors - wanted).max(axis=0, initial=0.0) < KNOWN
+    known = nearly_equal(wanted, terms @ factors, scale=1.0).all(axis=0)
     blocks = {variable: block for variable, block in linear.blocks.items() if variable is not old}
     rest = {} if known.all() else {old: np.where(known, 0.0, wanted)}
     left = LinearMap({**blocks, **rest}, linear.width, linear.through)

@@ -14,13 +14,14 @@ from tracr.compiler.program.matching import tolerances
 from tracr.compiler.selectors.head_plans import Plan, Reader, choose_plan
 from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number, read_through
 from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
-from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
+from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
 from tracr.ir.circuit import Component, Embedded
 from tracr.ir.domains import Codes, Finite, Interval
 from tracr.ir.program import PAIR, UNREACHED, CompositeNode, PairLookup, Program, SelectorNode, SOpNode
+from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
 
@@ -121,13 +122,11 @@ class Translation:
         if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
             return codes
         ordered, _ = node.domain.ascending
-        numbers = node.domain.numbers[ordered]
-        apart = np.ones(len(numbers), dtype=bool)
-        apart[1:] = numbers[1:] - numbers[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
-        if apart.all():
+        different = apart(node.domain.numbers[ordered])
+        if different.all():
             return codes
         representative = np.arange(len(node.domain))
-        representative[ordered] = ordered[apart][np.cumsum(apart) - 1]
+        representative[ordered] = ordered[different][np.cumsum(different) - 1]
         return np.where(codes >= 0, representative[np.maximum(codes, 0)], codes).astype(np.int32)
 
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:

@@ -12,11 +12,12 @@ from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.craft.linear import NumberRead, read_code, read_through
 from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
-from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
+from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
-from tracr.ir.domains import TWINS, Codes, Finite
+from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import SOpNode, describe
+from tracr.nearness import TWINS, apart, nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, value_text
 
@@ -48,7 +49,7 @@ class FunctionOfNumber:
         """One layer of neurons that is precise enough: the smallest of those possible."""
         if not self.space.numerical:
             units = self._steps(self.table)
-            return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
+            return units if units.noise.error < TOO_ROUGH and units.noise.cold < TOO_ROUGH else None
         precise = [units for units in self._candidates() if self._precise(units.noise.error)]
         return min(precise, key=lambda units: units.count, default=None)
 
@@ -91,7 +92,7 @@ class FunctionOfNumber:
         first = np.unique(classes, return_index=True)[1]
         check_steps(translation, self.node, len(classes), len(first))
         units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
-        if max(units.noise.error, units.noise.cold) >= ROUGH:
+        if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
             raise _too_rough(self.node, units)
         label = translation.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
@@ -118,7 +119,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
     try:
         return staircase(read, points.numbers[order], table[order], others)
     except TooClose as gap:
-        by_rounding = gap.above - gap.below <= TWINS * float(np.abs(points.numbers).max())
+        by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
@@ -150,7 +151,7 @@ def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Va
             units = look_up_bits(read_code(variable), variable.codebook, table)
         else:
             units = steps(node, translation.number(number), node.domain, table)
-        if max(units.noise.error, units.noise.cold) >= ROUGH:
+        if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
             raise _too_rough(node, units)
         translation.views[key] = translation.write_mlp(space, units, f"one-hot code of {node.label}")
     return translation.views[key], classes
@@ -194,9 +195,8 @@ def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[No
     """Points without near-duplicates (1/3 and 1 - 2/3), or None where such a pair has different results."""
     if len(points) < 2:
         return points, numbers
-    close = np.diff(points) < NEARLY_EQUAL * np.maximum(1.0, np.abs(points[1:]))
-    jumps = np.abs(np.diff(numbers)) > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
-    if (close & jumps).any():
+    kept = apart(points)
+    jumps = ~nearly_equal(numbers[1:], numbers[:-1])
+    if (~kept[1:] & jumps).any():
         return None, numbers
-    kept = np.concatenate([[True], ~close])
     return points[kept], numbers[kept]

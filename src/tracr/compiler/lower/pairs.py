@@ -14,10 +14,11 @@ from tracr.compiler.lower.numbers import FunctionOfNumber, one_hot
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import LinearMap, linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
-from tracr.craft.numerics import EXACT, NEARLY_EQUAL
+from tracr.craft.numerics import EXACT
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import UNREACHED, PairLookup, SOpNode, describe
+from tracr.nearness import apart
 
 __all__ = ["write_pairs"]
 
@@ -96,12 +97,11 @@ def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> For
     codes = op.table[rows, columns]
     order = np.argsort(sums, kind="stable")
     sums, codes = sums[order], codes[order]
-    apart = np.ones(len(sums), dtype=bool)
-    apart[1:] = sums[1:] - sums[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(sums[1:]))
-    group = np.cumsum(apart) - 1
-    if (codes != codes[apart][group]).any():
+    different = apart(sums)
+    group = np.cumsum(different) - 1
+    if (codes != codes[different][group]).any():
         return None
-    return Finite(tuple(sums[apart].tolist())), codes[apart]
+    return Finite(tuple(sums[different].tolist())), codes[different]
 
 
 def _check_neurons(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from tracr.compiler.program.composition import Composed, compose, pairs_of_classes, tabulated
 from tracr.craft.grouping import ascending, group_rows
-from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.craft.variables import Array
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
+from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["sums"]
@@ -135,18 +135,12 @@ def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
     """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
     order = np.argsort(totals, axis=1, kind="stable")
     changing = np.diff(codes[order], axis=1) != 0
-    close = ~_apart(np.take_along_axis(totals, order, axis=1))
+    close = ~apart(np.take_along_axis(totals, order, axis=1))[:, 1:]
     return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
 
 
 def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes]:
     """The distinct sums in ascending order, and the code of each."""
     order = np.argsort(total, kind="stable")
-    first = np.concatenate([[True], _apart(total[order])])
+    first = apart(total[order])
     return total[order][first], codes[order][first]
-
-
-def _apart(ascending: Array) -> NDArray[np.bool_]:
-    """Whether each number but the first is more than a rounding above the one before."""
-    below, above = ascending[..., :-1], ascending[..., 1:]
-    return np.asarray(above - below > NEARLY_EQUAL * np.maximum(1.0, np.abs(above)))

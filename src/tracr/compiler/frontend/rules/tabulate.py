@@ -25,8 +25,9 @@ from tracr.errors import (
     TracrWarning,
 )
 from tracr.ir.budget import ASKED, COMPARED, Budget
-from tracr.ir.domains import TWINS, Codes, Finite, finite, surely_same
+from tracr.ir.domains import Codes, Finite, finite, surely_same
 from tracr.ir.program import ERROR, UNREACHED
+from tracr.nearness import TWINS, nearly_equal
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.values import PLAIN, Value, as_value, is_number, short_repr
@@ -243,7 +244,8 @@ class Caller:
 
 def _nearly(first: Any, second: Any) -> bool:
     """Whether two answers are numbers that differ by rounding only."""
-    return is_number(first) and is_number(second) and abs(first - second) <= TWINS * max(abs(first), abs(second))
+    numbers = is_number(first) and is_number(second)
+    return numbers and bool(nearly_equal(first, second, TWINS, scale=max(abs(first), abs(second))))
 
 
 Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
