@@ -19,8 +19,8 @@ from tracr.errors import ExpressionError, TracrError
 from tracr.rational import fraction_of, rounded
 
 __all__ = [
-    "LARGEST",
-    "LONGEST",
+    "LARGEST_VALUE",
+    "LONGEST_STRING",
     "PLAIN",
     "Number",
     "Program",
@@ -36,15 +36,15 @@ __all__ = [
 
 Value = Hashable
 Number = int | float
-LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
-LONGEST = 100_000
+LARGEST_VALUE = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory
+LONGEST_STRING = 100_000  # characters; a longer text is refused likewise
 NUMBERS = (int, float)
 PLAIN: dict[type, Callable[[Any], bool]] = {
     type(None): lambda value: True,
     bool: lambda value: True,
-    int: lambda value: -LARGEST < value < LARGEST,
+    int: lambda value: -LARGEST_VALUE < value < LARGEST_VALUE,
     float: math.isfinite,
-    str: lambda value: len(value) < LONGEST,
+    str: lambda value: len(value) < LONGEST_STRING,
 }  # the usual types, and whether one of them is surely a value as it is
 
 
@@ -89,7 +89,9 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
             f"{where} is {value!r}, which is not a number a transformer can hold",
             hint="use None for 'no value', or a finite number",
         )
-    if (isinstance(value, int) and abs(value) > LARGEST) or (isinstance(value, str) and len(value) > LONGEST):
+    if (isinstance(value, int) and abs(value) > LARGEST_VALUE) or (
+        isinstance(value, str) and len(value) > LONGEST_STRING
+    ):
         raise ExpressionError(
             f"{where} is a {type(value).__name__} that is too large to compute with", hint="use smaller values"
         )

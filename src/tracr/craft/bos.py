@@ -20,7 +20,7 @@ from tracr.nearness import CANCELLED
 
 __all__ = ["cancelling_at_bos"]
 
-FINE = 2.0**-20  # a weight may be rounded to multiples of this part of it
+FINENESS = 2.0**-20  # a weight may be rounded to multiples of this part of it
 
 
 def cancelling_at_bos(linear: LinearMap) -> LinearMap:
@@ -49,7 +49,7 @@ def _cancel(blocks: dict[Variable, Array], held: dict[Variable, Array], column: 
             continue
         steps = quantum / low_bits(held[variable][there])
         close = np.round(weights[there] / steps) * steps
-        if (np.abs(close - weights[there]) > FINE * np.abs(weights[there])).any():
+        if (np.abs(close - weights[there]) > FINENESS * np.abs(weights[there])).any():
             return
         rounded[variable] = np.where(there, 0.0, weights)
         rounded[variable][there] = close

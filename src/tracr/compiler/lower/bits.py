@@ -33,9 +33,9 @@ from tracr.values import Value
 
 __all__ = ["Codebook", "exact_in_bits", "many_valued"]
 
-MANY = 1024  # a categorical s-op with more values is stored in bits
-MORE_THAN_FEW = 4  # or with more than this, where it is only copied and matched
-FEW = 64  # classes that are worth a direction each, beside the bits
+IN_BITS_ABOVE = 1024  # a categorical s-op with more values is stored in bits
+COPIED_IN_BITS_ABOVE = 4  # or with more than this, where it is only copied and matched
+FEW_CLASSES = 64  # classes that are worth a direction each, beside the bits
 
 
 def many_valued(program: Program) -> dict[int, Finite]:
@@ -45,7 +45,7 @@ def many_valued(program: Program) -> dict[int, Finite]:
     on bits, and so do those that tell few classes of values apart, through an MLP. What others compare, such as with <,
     stays one-hot.
     """
-    above = MORE_THAN_FEW if program.stored.few_bits else MANY
+    above = COPIED_IN_BITS_ABOVE if program.stored.few_bits else IN_BITS_ABOVE
     if not program.options.on("bits"):
         return {}
     found = {
@@ -59,12 +59,12 @@ def many_valued(program: Program) -> dict[int, Finite]:
             if any(at_most_one(selected)) or any(at_most_one(~selected)):
                 continue
             for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
-                if number in found and len(group_rows(rows)[0]) > FEW:
+                if number in found and len(group_rows(rows)[0]) > FEW_CLASSES:
                     del found[number]
     if not program.stored.few_bits:
         return found
     moved = _moved(program, found)
-    return {number: domain for number, domain in found.items() if number in moved or len(domain) > MANY}
+    return {number: domain for number, domain in found.items() if number in moved or len(domain) > IN_BITS_ABOVE}
 
 
 def exact_in_bits(program: Program) -> set[int]:

@@ -23,10 +23,10 @@ from tracr.rasp.annotations import Encoding
 
 __all__ = ["sums"]
 
-MOST_CELLS = 4096
+MOST_CELLS_OF_A_SUM = 4096
 MOST_TERMS = 8
 MOST_NESTED = 16  # tables of tables of ... that are looked into
-WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
+POWERS_TRIED = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
 
 
 def sums(program: Program) -> dict[int, Op | int]:
@@ -80,13 +80,13 @@ def _views(program: Program, op: PairLookup) -> Iterator[Composed]:
     nested = [own] if own is not None else []
     while nested and len(nested) <= MOST_NESTED:
         pairs = [source for source in nested[-1].sources if isinstance(ops[source], PairLookup)]
-        wider = compose(program, nested[-1], ops, pairs, MOST_CELLS) if pairs else None
+        wider = compose(program, nested[-1], ops, pairs, MOST_CELLS_OF_A_SUM) if pairs else None
         if wider is None or len(wider.sources) > MOST_TERMS:
             break
         nested.append(wider)
     for composed in reversed(nested):
         decoded = [source for source in composed.sources if _decodes(program, ops[source])]
-        deeper = compose(program, composed, ops, decoded, MOST_CELLS) if decoded else None
+        deeper = compose(program, composed, ops, decoded, MOST_CELLS_OF_A_SUM) if decoded else None
         if deeper is not None:
             yield deeper
         yield composed
@@ -101,7 +101,7 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
     """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
     domains = [program.sops[source].domain for source in composed.sources]
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
-    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS:
+    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS_OF_A_SUM:
         return None
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
@@ -125,7 +125,7 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
 def _weights(count: int) -> Iterator[Array]:
     """Weights to try, small ones first, those of one size at once; integers, so that sums of what lies on a grid do."""
     signs = np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=count - 1)])
-    powers = range(WEIGHTS.get(count, 0) + 1)
+    powers = range(POWERS_TRIED.get(count, 0) + 1)
     for sizes in sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum):
         if min(sizes) == 1.0:
             yield signs * sizes

@@ -16,7 +16,7 @@ from tracr.rasp.annotations import Encoding
 __all__ = ["chosen_sums", "sum_of", "tables_of_sums"]
 
 FINEST = 2.0**-10  # factors are multiples of it
-LARGEST = 2.0**20  # and stay below, as do the numbers: everything is exact
+LARGEST_TERM = 2.0**20  # and stay below, as do the numbers: everything is exact
 
 
 def tables_of_sums(program: Program) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ def sum_of(program: Program, node: SOpNode) -> Linear | None:
     wanted = result.numbers[node.op.table[reached]]
     terms = np.stack([*columns, np.ones(len(wanted))], axis=1)
     factors = np.round(np.linalg.lstsq(terms, wanted, rcond=None)[0] / FINEST) * FINEST
-    small = np.abs(factors).max() < LARGEST and np.abs(terms * factors).max() < LARGEST
+    small = np.abs(factors).max() < LARGEST_TERM and np.abs(terms * factors).max() < LARGEST_TERM
     if not small or (terms @ factors != wanted).any() or not factors[:-1].any():
         return None
     pairs = zip(node.inputs, factors[:-1].tolist(), strict=True)

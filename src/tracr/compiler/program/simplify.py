@@ -35,7 +35,7 @@ from tracr.values import is_number
 
 __all__ = ["simplify"]
 
-LONGEST = 128  # inputs of every length up to here are tried
+LONGEST_TRIED = 128  # inputs of every length up to here are tried
 
 
 def simplify(program: Program) -> dict[int, Op | int]:
@@ -108,7 +108,7 @@ def _without_tokens(program: Program) -> dict[int, Op]:
     nodes = [program.sops[number] for number in free]
     wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]
     shortest, longest = program.lengths
-    if not wanted or longest > LONGEST:
+    if not wanted or longest > LONGEST_TRIED:
         return {}
     part = drop_unused(replace(program, outputs=tuple((node.label, node.id) for node in wanted)))
     inputs = [[program.options.vocab[0]] * length for length in range(shortest, longest + 1)]

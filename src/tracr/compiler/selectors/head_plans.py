@@ -33,7 +33,7 @@ __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 
 Reader = Choice["width", "copy", "mean"]
 Heads = tuple[tuple[int, Conjunction], ...]  # each with the sign its sum counts with
-SPECIAL = 2  # the coordinates of BOS and PAD
+BOS_AND_PAD = 2  # the coordinates of BOS and PAD
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Plan:
         heads, read = len(self.heads), self.width
         if self.kind == "sums" and self.reader == "mean":
             read += 1
-        total = heads * max(SPECIAL + max(self.ranks, default=0), read)
+        total = heads * max(BOS_AND_PAD + max(self.ranks, default=0), read)
         if self.kind == "one head":
             return total
         directions = heads * read

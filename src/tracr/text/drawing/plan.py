@@ -16,7 +16,7 @@ from tracr.values import Value
 
 __all__ = ["Head", "Layer", "Plan", "Row", "plan"]
 
-LONGEST = 60
+LONGEST_DRAWN = 60
 MOST_ROWS = 300
 
 
@@ -68,8 +68,10 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     tokens = as_list("the input", xs, error=InputError)
     if not tokens:
         raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
-    if len(tokens) > LONGEST:
-        raise InputError(f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST} can be read")
+    if len(tokens) > LONGEST_DRAWN:
+        raise InputError(
+            f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST_DRAWN} can be read"
+        )
     values = DefaultRASPEvaluator().evaluate_all([expr], tokens)
     texts = texts_of(expr)
     depths = _depths(expr)
