@@ -36,7 +36,9 @@ def main() -> None:
     }
     print(f"{tokens:,} tokens, length {length}: one-hot over bits")
     for name, program in suite.items():
-        (small, fast), (large, slow) = (compiled(program, tokens, length, many) for many in (bits.IN_BITS_ABOVE, tokens + 1))
+        (small, fast), (large, slow) = (
+            compiled(program, tokens, length, many) for many in (bits.IN_BITS_ABOVE, tokens + 1)
+        )
         print(
             f"{name:8} dimensions {large.d_model / small.d_model:6.1f}   "
             f"parameters {large.n_parameters / small.n_parameters:6.1f}   compile time {slow / fast:6.1f}"

@@ -4,9 +4,9 @@ A float stands for the one simple fraction that rounds to it, if there is one: 0
 Any other float stands for itself. Means and operators compute with these numbers and round once, at the end, so the
 same float comes out whichever way a fraction is computed.
 
-Simple means a denominator q with q² ulp(x) <= 2**-16, and q <= `LARGEST_DENOMINATOR`. Two different fractions p/q and r/s are
-at least 1/(qs) apart, which is 2**16 ulps: so at most one simple fraction rounds to a float, and few floats that stand for
-something else have one by chance. Up to 1 that is q <= 262,144, up to 1,000 still q <= 8,192.
+Simple means a denominator q with q² ulp(x) <= 2**-16, and q <= `LARGEST_DENOMINATOR`. Two different fractions p/q and
+r/s are at least 1/(qs) apart, which is 2**16 ulps: so at most one simple fraction rounds to a float, and few floats
+that stand for something else have one by chance. Up to 1 that is q <= 262,144, up to 1,000 still q <= 8,192.
 """
 
 from __future__ import annotations

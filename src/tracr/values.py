@@ -22,8 +22,8 @@ __all__ = [
     "LARGEST_VALUE",
     "LONGEST_STRING",
     "PLAIN",
+    "Computation",
     "Number",
-    "Program",
     "Value",
     "as_value",
     "comparing_values",
@@ -48,7 +48,7 @@ PLAIN: dict[type, Callable[[Any], bool]] = {
 }  # the usual types, and whether one of them is surely a value as it is
 
 
-class Program:
+class Computation:
     """Marks what stands for a computation (every expression): hashable, yet never itself a value."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
     elif type(value) is tuple:
         inside = f"an element of {where}"
         value = tuple([as_value(element, where=inside) for element in value])
-    elif isinstance(value, Program):
+    elif isinstance(value, Computation):
         raise ExpressionError(
             f"{where} is the expression {value!r}, which is a program, not a value",
             hint="combine s-ops with operators or rasp.SequenceMap; a constant is a plain Python value",

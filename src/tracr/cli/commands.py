@@ -25,7 +25,7 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import Choice, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
 from tracr.errors import TracrError
 from tracr.nearness import ANSWER, same_value
 
@@ -153,7 +153,7 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = GivenOptions(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -197,7 +197,7 @@ def run(
     from tracr.cli.description import expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -253,7 +253,7 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -295,7 +295,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -327,7 +327,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracr.cli.options import Causal, MaxLen, Name, Program, Vocab, numbers
-from tracr.cli.sources import Choice, compiled, find
+from tracr.cli.sources import GivenOptions, compiled, find
 
 if TYPE_CHECKING:
     from tracr.natural import Progress
@@ -44,8 +44,8 @@ def twin(
 
     from tracr.natural import twins
 
-    found = find(program, name, Choice(vocab, max_len, causal=causal))
-    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else 1, causal=causal))
+    found = find(program, name, GivenOptions(vocab, max_len, causal=causal))
+    model = compiled(found, GivenOptions(vocab, max_len, None if found.model is not None else 1, causal=causal))
     with tqdm(total=steps, unit="step", leave=False, disable=None) as bar:
 
         def show(progress: Progress) -> None:

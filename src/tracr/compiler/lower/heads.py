@@ -11,7 +11,7 @@ from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.lower.numbers import one_hot
 from tracr.compiler.program.matching import numbered_keys
-from tracr.compiler.selectors.conjunctions import Conjunction, Literal
+from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.heads import SQUARE_RANK, Head, attend, number_logits, own_numbers, selector_logits, square_logits
 from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
@@ -72,7 +72,7 @@ def _attention(
 Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every query adds for a key
 
 
-def _find_number(builder: CircuitBuilder, literal: Literal) -> Sides | None:
+def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
     """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
     if not builder.on("match") or builder.program.options.gap != GAP:
         return None
@@ -112,7 +112,7 @@ def _clean_at_pad(builder: CircuitBuilder, variable: Variable) -> bool:
     return all(_clean_at_pad(builder, read) for read in linear.blocks)
 
 
-def _match_bits(builder: CircuitBuilder, literal: Literal) -> Sides | None:
+def _match_bits(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
     """A matching with codes in bits: if each query selects at most one key value, or the other way round.
 
     Let the keys be in bits. The query holds the bits of the key it selects, b, or zeros if there is none; then with the
@@ -176,7 +176,7 @@ def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: A
     return builder.view(number, wanted, make)
 
 
-def _match_classes(builder: CircuitBuilder, literal: Literal, tolerance: float) -> Sides:
+def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance: float) -> Sides:
     """Any literal, from one-hot codes of classes of keys and queries.
 
     Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
@@ -225,7 +225,7 @@ def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDA
 
 
 def _own_numbers(
-    builder: CircuitBuilder, literal: Literal, sides: tuple[Variable, Variable]
+    builder: CircuitBuilder, literal: SelectorLiteral, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
     """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
     if not builder.on("match") or builder.program.options.gap != GAP:

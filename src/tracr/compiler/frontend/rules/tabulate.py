@@ -74,7 +74,7 @@ def _as_result(args: tuple[Value, ...], result: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class FunctionAnswers:
     """What a function returned on each of its arguments, or the Failure; `distinct[codes[i]]` equals `listed[i]`."""
 
     listed: list[Any]
@@ -169,18 +169,18 @@ class Caller:
                 results.append(_called(f, tuple(column[len(results)] for column in columns)))
         return results
 
-    def __call__(self, *columns: Sequence[Value]) -> Answers:
+    def __call__(self, *columns: Sequence[Value]) -> FunctionAnswers:
         """What the function returns on all first arguments with their second ones."""
         results = self.results(*columns)
         kinds = set(map(type, results))
         if kinds <= PLAIN.keys():
             distinct, codes = numbered(results)
             if all(PLAIN[type(value)](value) for value in distinct):
-                return Answers(results, kinds, distinct, codes)
+                return FunctionAnswers(results, kinds, distinct, codes)
         values = list(map(_as_result, zip(*columns, strict=True), results))
-        return Answers(values, set(map(type, values)), *numbered(values))
+        return FunctionAnswers(values, set(map(type, values)), *numbered(values))
 
-    def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
+    def check_purity(self, answers: FunctionAnswers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
         results = self.results(*sample)
@@ -251,7 +251,7 @@ def _nearly(first: Any, second: Any) -> bool:
 Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
 
 
-def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
+def _call(caller: Caller, axes: Axes) -> tuple[FunctionAnswers, list[Any]]:
     """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
     columns = [domain.listed(codes) for domain, codes in axes]
     answers = caller(*columns)
@@ -277,7 +277,7 @@ def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     return answers, twins
 
 
-def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, Finite]:
+def _finish(caller: Caller, answers: FunctionAnswers, twins: list[Any]) -> tuple[Codes, Finite]:
     """Codes for the results and the domain they form."""
     failures = answers.failures
     caller.report(failures)
@@ -346,7 +346,7 @@ def _table(
     caller: Caller,
     shape: tuple[int, ...],
     where: tuple[Codes, ...],
-    answers: Answers,
+    answers: FunctionAnswers,
     twins: list[Any],
     occurring: tuple[Codes, ...],
 ) -> tuple[Codes, Finite]:
