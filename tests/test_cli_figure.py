@@ -59,7 +59,7 @@ def test_parts_can_be_chosen(tmp_path: Path) -> None:
     """--only, --rows and --width reach the figure."""
     target = tmp_path / "fig.svg"
     whole = invoke("figure", "sort", "--input", "3,1,2", "-o", target)
-    part = invoke("figure", "sort", "--input", "3,1,2", "--only", "embed", "--only", "mlp 1", "-o", target)
+    part = invoke("figure", "sort", "--input", "3,1,2", "--only", "embed", "--only", "mlp 0", "-o", target)
     used = invoke("figure", "sort", "--input", "3,1,2", "--rows", "used", "-o", target)
     narrow = invoke("figure", "sort", "--input", "3,1,2", "--width", "6", "-o", target)
     assert len({whole, part, used, narrow}) == 4

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tracr.adapters import adapter
 from tracr.arguments import flag, path, whole
 from tracr.errors import FormatError
+from tracr.extras import need
 from tracr.model.compiled import CompiledModel
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def load(
     folder = path("folder", folder, error=FormatError)
     flag("recompile", recompile, error=FormatError)
     max_parameters = whole("max_parameters", max_parameters, 1, error=FormatError)
+    need("safetensors")
     if os.path.isfile(folder / "compression.json"):
         from tracr.compress import saving
 

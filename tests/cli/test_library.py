@@ -249,3 +249,17 @@ def test_what_the_command_line_makes_is_written_nowhere() -> None:
     """No line of the command line's own libraries stands in messages and in the ground truth."""
     found = find("sort", choice=GivenOptions("1,2", 3))
     assert {node.expr.origin for node in compiled(found, GivenOptions("1,2", 3)).graph.nodes} == {""}
+
+
+def test_max_memory_is_passed_on() -> None:
+    """A size with a unit or in bytes; anything else is refused with a sentence."""
+    words = ["info", "hist", "--vocab", "abc", "--max-len", "6"]
+    for size in ("500MB", "2GB", str(64 * 1024**2)):
+        assert CliRunner().invoke(app, [*words, "--max-memory", size]).exit_code == 0
+    refused = CliRunner().invoke(app, [*words, "--max-memory", "1kB"])
+    assert isinstance(refused.exception, tracr.LimitError)
+    assert "max_memory" in str(refused.exception)
+    for size in ("much", "0", "-5", "2 pounds"):
+        wrong = CliRunner().invoke(app, [*words, f"--max-memory={size}"])
+        assert wrong.exit_code == 2
+        assert "is no size" in wrong.output

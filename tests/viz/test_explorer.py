@@ -19,7 +19,7 @@ import tracr
 from tests.agreement import compile_quietly
 from tracr import CompiledModel
 from tracr.cli import app
-from tracr.errors import InputError
+from tracr.errors import InputError, WriteError
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.viz.explorer.listing import listing
@@ -152,7 +152,7 @@ def test_saving_is_all_or_nothing(model: CompiledModel, tmp_path: Path) -> None:
     path = model.explore("x").save(str(path))
     assert path.read_text(encoding="utf-8") == model.explore("x").html
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
-    with pytest.raises(FileNotFoundError, match="no such folder"):
+    with pytest.raises(WriteError, match="no such folder"):
         model.explore().save(tmp_path / "missing" / "page.html")
 
 

@@ -144,10 +144,10 @@ def test_the_papers_first_figure() -> None:
     said = words(compiled("frac_prevs", 0).figure("stream", "xacx"))
     assert [word for word in said if word.split()[0] in ("Embed", "Attn", "MLP")] == [
         "Embed",
+        "Attn 0",
+        "MLP 0",
         "Attn 1",
         "MLP 1",
-        "Attn 2",
-        "MLP 2",
     ]
     assert said.count("no-op") == 2
     rows = ["tokens", "a", "b", "c", "x", "bos", "pad", "indices", "0", "1", "2", "3", "4", "one", "is_x", "frac_prevs"]
@@ -168,10 +168,10 @@ def test_a_strip_has_what_its_sublayers_read_or_write() -> None:
     """Of a chain of twelve attentions the first row of panels has the first results, the second the last ones."""
     figure = chain(12).figure("stream", "ababab")
     said = words(figure)
-    assert said.count("Attn 3") == said.count("Attn 12") == 1
+    assert said.count("Attn 2") == said.count("Attn 11") == 1
     assert said.count("step1") == said.count("step12") == 1
     assert said.count("tokens") == 2
-    assert any(word.startswith("No-ops are not shown: MLP 1, MLP 2, MLP 3") for word in said)
+    assert any(word.startswith("No-ops are not shown: MLP 0, MLP 1, MLP 2") for word in said)
     assert unreadable(figure) == []
 
 
@@ -417,7 +417,7 @@ assert "matplotlib.pyplot" not in sys.modules
         (("graph", "x"), "'graph' takes no input"),
         (("picture",), "no figure 'picture'\n  hint: there are stream, graph"),
         (("stream", ["x", "a"], {"rows": "some"}), "no rows 'some'"),
-        (("stream", "x", {"only": ["attn 9"]}), "no sub-layer 'attn 9'\n  hint: there are embed, attn 1"),
+        (("stream", "x", {"only": ["attn 8"]}), "no sub-layer 'attn 8'\n  hint: there are embed, attn 0"),
         (("stream", "x", {"colour": "red"}), "no option 'colour'\n  hint: it has rows, only, width, ax"),
         (("stream", [list("xa"), list("ax")]), "one input, not a batch of 2"),
         (("attention", [list("xa"), list("ax")]), "one input, not a batch of 2"),

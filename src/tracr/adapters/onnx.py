@@ -20,7 +20,8 @@ from tracr.errors import FormatError, InputError
 from tracr.model.number_formats import LONG, format_of
 from tracr.model.variants.layer_norm import require_plain_norms
 from tracr.model.weights import with_weights
-from tracr.saving.folders import read_file, write_file
+from tracr.saving.folders import read_file
+from tracr.writing import write_file
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters
@@ -63,7 +64,7 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
         },
     )
     onnx.checker.check_model(proto)
-    write_file(Path(path), proto.SerializeToString(deterministic=True))
+    write_file(Path(path), proto.SerializeToString(deterministic=True), make_folder=True)
 
 
 def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:

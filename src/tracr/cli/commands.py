@@ -15,6 +15,7 @@ from tracr.cli.options import (
     Json,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Strict,
@@ -119,6 +120,7 @@ def compile_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -153,7 +155,9 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = GivenOptions(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -183,6 +187,7 @@ def run(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -194,10 +199,12 @@ def run(
     Example: tracr run frac_prevs x a c x
     """
     from tracr.cli.description import as_json as value_json
-    from tracr.cli.description import expected_outputs, in_short
+    from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -210,15 +217,8 @@ def run(
         expected = {output: found.program(words) for output in expected}
     agree = all(same_value(b, a, ANSWER) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
-        _print_json(
-            {
-                "name": found.name,
-                "tokens": [value_json(token) for token in words],
-                "model": {name: [value_json(value) for value in row] for name, row in got.items()},
-                "interpreter": {name: [value_json(value) for value in row] for name, row in expected.items()},
-                "agree": agree,
-            }
-        )
+        columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
+        _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
     else:
         typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
         typer.echo(f"{in_short(model)}\n")
@@ -234,6 +234,7 @@ def show(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -253,7 +254,9 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -282,6 +285,7 @@ def info(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -295,7 +299,9 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -311,6 +317,7 @@ def verify(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -327,7 +334,9 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

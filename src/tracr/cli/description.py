@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Part", "as_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
+__all__ = ["Part", "as_json", "columns_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,11 @@ def as_json(value: Value) -> Any:
         return encode_value(value)
     except FormatError:
         return repr(value)
+
+
+def columns_json(columns: Mapping[str, Sequence[Value]]) -> dict[str, list[Any]]:
+    """Rows of values by name, for `--json`."""
+    return {name: list(map(as_json, row)) for name, row in columns.items()}
 
 
 def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tracr.errors import TracrError
 from tracr.spelling import did_you_mean
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Json",
     "Level",
     "MaxLen",
+    "MaxMemory",
     "Name",
     "Program",
     "Strict",
@@ -76,6 +78,17 @@ def _level(value: int | None) -> int | None:
     return value
 
 
+def _memory(size: str | None) -> str | None:
+    from tracr.ir.budget import as_bytes
+
+    try:
+        if size is not None:
+            as_bytes(size)
+    except TracrError:
+        raise typer.BadParameter(f"{size} is no size; write 500MB, 2GB or a number of bytes") from None
+    return size
+
+
 def _passes(names: list[str] | None) -> list[str] | None:
     from tracr.ir.switches import PASSES
 
@@ -106,6 +119,15 @@ Vocab = Annotated[
     typer.Option(
         metavar="TOKENS",
         help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
+        show_default=False,
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        callback=_memory,
+        metavar="SIZE",
+        help="The memory that compiling may take, such as 500MB, 2GB (usual) or a number of bytes.",
         show_default=False,
     ),
 ]

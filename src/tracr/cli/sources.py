@@ -47,6 +47,7 @@ class GivenOptions:
     strict: bool | None = None
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
+    max_memory: str | None = None
 
     @property
     def given(self) -> list[str]:
@@ -172,6 +173,7 @@ def _fitted(found: Found, choice: GivenOptions) -> Found:
 def compiled(found: Found, choice: GivenOptions) -> CompiledModel:
     """The model of what was found, compiled as chosen, else as is usual for it."""
     import tracr
+    from tracr.ir.budget import DEFAULT
 
     if found.model is not None:
         if choice.given:
@@ -191,6 +193,7 @@ def compiled(found: Found, choice: GivenOptions) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
     )
     return replace(model, source=found.source)
 

@@ -50,7 +50,7 @@ from tracr.compiler.optimal.solve import solve
 from tracr.compiler.program.encodings import choose_encodings
 from tracr.compiler.program.rewrite import rewritten
 from tracr.compiler.program.share import drop_unused, share
-from tracr.compiler.residual.assemble import assemble
+from tracr.compiler.residual.assemble import assemble, check_size
 from tracr.compiler.residual.lay_out import lay_out, placed
 from tracr.compiler.search import smallest
 from tracr.compiler.selectors.splitting import split
@@ -165,6 +165,12 @@ class _Attempt:
         schedule, _, slots = placed(_in_layers(self.factored, assign_to_layers), self.program.options)
         return size_of(schedule, slots.width)
 
+    def refuse_large(self) -> None:
+        """Refuse a model whose size is known already and too large, if no pass that follows makes it smaller."""
+        options = self.program.options
+        if "size" in vars(self) and not any(map(options.on, ("factor", "schedule", "solve"))):
+            check_size(self.size, options)
+
     @property
     def nbytes(self) -> int:
         """How much memory the circuits take."""
@@ -189,13 +195,19 @@ class _Attempts:
     def __getitem__(self, program: Program) -> _Attempt:
         return self._tried.setdefault(program, _Attempt(program))
 
-    def __call__(self, program: Program, most_layers: int | None) -> Size | None:
-        """The size; `None` if the program is refused, or takes more layers than that."""
+    def alone(self, program: Program) -> _Attempt:
+        """The attempt at a program; if all circuits together take too much memory, those of the others are dropped."""
+        own = self[program]
         if self._bytes > program.options.max_memory // 8:
             for attempt in self._tried.values():
-                attempt.forget()
-            self._bytes = 0
-        own = self[program]
+                if attempt is not own:
+                    attempt.forget()
+            self._bytes = own.nbytes
+        return own
+
+    def __call__(self, program: Program, most_layers: int | None) -> Size | None:
+        """The size; `None` if the program is refused, or takes more layers than that."""
+        own = self.alone(program)
         try:
             if most_layers is not None and depth(own.reduced) > most_layers:
                 return None
@@ -215,7 +227,9 @@ def compile_tabulated(
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
     _check_gap(program)
     attempts = attempts or _Attempts()
-    layout = _with_named_features(attempts[rewritten(program, attempts)], schedule_of or scheduled)
+    chosen = attempts.alone(rewritten(program, attempts))
+    chosen.refuse_large()
+    layout = _with_named_features(chosen, schedule_of or scheduled)
     schedule = layout.schedule
     for value in (schedule.circuit, schedule, layout):
         value.verify()

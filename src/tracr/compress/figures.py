@@ -22,7 +22,10 @@ Array = NDArray[Any]
 
 
 def _figure(width: float, height: float) -> Figure:
-    made: Figure = need("matplotlib.figure", "viz").Figure(figsize=(width, height), layout="constrained")
+    need("matplotlib", "viz")
+    from tracr.viz.canvas import InlineFigure
+
+    made = InlineFigure(figsize=(width, height), layout="constrained")
     return made
 
 

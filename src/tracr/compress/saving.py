@@ -23,8 +23,9 @@ from tracr.compress.projection import Projection, ProjectionSites
 from tracr.errors import FormatError
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.saving import models
-from tracr.saving.folders import read_file, write_folder, written_to
+from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
+from tracr.writing import written_to
 
 __all__ = ["is_compressed", "load", "save"]
 

@@ -78,10 +78,7 @@ def sweep(
         retry: do failed runs again.
         progress: called with runs done, runs in all and the best loss, once at the start and after every group.
     """
-    if method not in METHODS:
-        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
-    if group < 1:
-        raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
+    _check(method, group)
     chosen = (Recipe if method == "sgd" else FastRecipe)() if recipe is None else recipe
     digests = {name: _digest(model) for name, model in models.items()}
     store = Store(folder, {"method": method, "recipe": asdict(chosen)}, digests)
@@ -101,6 +98,13 @@ def sweep(
             progress(len(there) + made, len(wanted), best)
     failed = sum(row["status"] != "done" for row in store.rows())
     return Swept(made, len(there), failed, store.finish())
+
+
+def _check(method: str, group: int) -> None:
+    if method not in METHODS:
+        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
+    if group < 1:
+        raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
 
 
 def _digest(model: CompiledModel) -> str:

@@ -250,6 +250,15 @@ class _Wiring:
 
     def _fixed_positions(self, parts: list[_Part]) -> dict[str, Attends]:
         """The heads whose queries and keys depend on the position only, and attend to one key each."""
+        heads = self._positional_heads(parts)
+        if not heads:
+            return {}
+        patterns = self._patterns()
+        found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
+        return {name: attends for name, attends in found.items() if attends is not None}
+
+    def _positional_heads(self, parts: list[_Part]) -> dict[str, tuple[int, int]]:
+        """Layer and number of the heads whose queries and keys depend on the position only."""
         known = {direction for turns in self.turns for direction in turns if direction.variable in SPECIAL}
 
         def depends(part: _Part, *inputs: str) -> bool:
@@ -265,11 +274,7 @@ class _Wiring:
             elif part.node.kind == "head" and not depends(part, "q", "k"):
                 assert part.node.layer is not None and part.node.head is not None
                 heads[part.node.id] = part.node.layer, part.node.head
-        if not heads:
-            return {}
-        patterns = self._patterns()
-        found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
-        return {name: attends for name, attends in found.items() if attends is not None}
+        return heads
 
     def _patterns(self) -> dict[int, Array]:
         """The attention patterns [length, head, query, key] of each layer, on one input of each length."""

@@ -135,7 +135,7 @@ def flows_of(circuit: Circuit) -> Flows:
 
 
 def live_widths(schedule: Schedule) -> tuple[int, ...]:
-    """The directions that take up room after the embedding, attention 1, MLP 1, attention 2, ...
+    """The directions that take up room after the embedding, attention 0, MLP 0, attention 1, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs

@@ -14,7 +14,7 @@ import numpy as np
 from tracr.arguments import flag, number, whole
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, TracrError, VocabularyError
-from tracr.ir.budget import DEFAULT, VALUE, Budget, as_bytes
+from tracr.ir.budget import DEFAULT, VALUE, Budget, Growing, as_bytes
 from tracr.ir.switches import Switches, enabled
 from tracr.values import Value, as_value, short_repr, sort_values
 
@@ -39,7 +39,7 @@ def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple
     try:
         if isinstance(vocab, set | frozenset):
             vocab = sort_values(vocab)
-        tokens = list(itertools.islice(vocab, min(budget.most // VALUE + 1, sys.maxsize)))
+        tokens = _tokens(vocab, budget)
         budget.need(VALUE * len(tokens), f"a vocabulary of {len(tokens):,} tokens or more")
         return tuple(dict.fromkeys(as_value(token, where="a token of the vocabulary") for token in tokens))
     except TypeError as error:
@@ -48,6 +48,17 @@ def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple
         if isinstance(error, TracrError):
             what, hint = f"{what}: {error.diagnostic.what}", error.diagnostic.hint
         raise VocabularyError(what, hint=hint) from None
+
+
+def _tokens(vocab: Iterable[Value], budget: Budget) -> list[Value]:
+    """The tokens, no more than fit into the memory."""
+    tokens: list[Value] = []
+    growing = Growing(budget, "the vocabulary has large tokens")
+    left = itertools.islice(vocab, min(budget.most // VALUE + 1, sys.maxsize))
+    while more := list(itertools.islice(left, growing.chunk)):
+        growing.measure(more)
+        tokens += more
+    return tokens
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class Schedule:
         for sublayer in self.sublayers():
             parts = [variable.label for component in sublayer.components for variable, _ in component.writes]
             parts += [component.label for component in sublayer.components if not component.writes]
-            lines.append(f"{sublayer.kind} {sublayer.layer + 1}: {', '.join(parts) or 'no-op'}")
+            lines.append(f"{sublayer.kind} {sublayer.layer}: {', '.join(parts) or 'no-op'}")
         if self.status:
             lines.append(f"solver: {self.status}; {self.peak} directions live at most, no schedule has < {self.fewest}")
         return "\n".join(lines) or "no layers"

@@ -43,6 +43,6 @@ def count_parameters(schedule: Schedule, width: int) -> dict[str, int]:
     counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
     for number, layer in enumerate(schedule.layers):
         heads, d_head, d_mlp = layer_sizes(layer)
-        counts[f"attention {number + 1}"] = heads * d_head * (4 * width + 3) + width
-        counts[f"mlp {number + 1}"] = d_mlp * (2 * width + 1) + width
+        counts[f"attention {number}"] = heads * d_head * (4 * width + 3) + width
+        counts[f"mlp {number}"] = d_mlp * (2 * width + 1) + width
     return counts

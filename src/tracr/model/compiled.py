@@ -16,6 +16,7 @@ from tracr import arguments
 from tracr.adapters import adapter
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, UnknownName
+from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
 from tracr.ir.graph import Graph
@@ -336,7 +337,8 @@ class CompiledModel:
 
         A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
         """
-        from tracr.saving.models import save  # only who saves needs safetensors
+        need("safetensors")  # only who saves needs it
+        from tracr.saving.models import save
 
         save(self, folder, overwrite=overwrite)
 

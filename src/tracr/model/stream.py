@@ -58,7 +58,7 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
         after = _labelled(model, run[hook], sublayer.number)[row]
         computes = tuple(component.what for component in sublayer.components)
         changed = np.round(after, 3) != np.round(stream, 3)
-        found.append(Step(f"{sublayer.kind} {sublayer.layer + 1}", sublayer.number, computes, after, changed))
+        found.append(Step(f"{sublayer.kind} {sublayer.layer}", sublayer.number, computes, after, changed))
         stream = after
     return found
 

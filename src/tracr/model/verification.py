@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.extras import need
 from tracr.ir.domains import Finite
 from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
@@ -171,9 +172,7 @@ class _Progress:
     def __init__(self, total: int, wanted: bool) -> None:
         self._bar: Any = None
         if wanted:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="input", leave=False, disable=None)
+            self._bar = need("tqdm").tqdm(total=total, unit="input", leave=False, disable=None)
 
     def __enter__(self) -> _Progress:
         return self

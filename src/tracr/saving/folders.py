@@ -1,4 +1,4 @@
-"""A folder of files or one file, written all or nothing, and read without trust."""
+"""A folder of files, written all or nothing, and files read without trust."""
 
 from __future__ import annotations
 
@@ -6,32 +6,19 @@ import contextlib
 import ctypes
 import errno
 import os
-import secrets
 import shutil
 import stat
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tracr.errors import FormatError, WriteError
+from tracr.errors import FormatError
+from tracr.writing import sibling, sync, written_to
 
-__all__ = ["read_file", "write_file", "write_folder", "written_to"]
+__all__ = ["read_file", "write_folder"]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux, <fcntl.h> and <linux/fs.h>
 RENAME_SWAP = 2  # macOS, <sys/stdio.h>
-
-
-@contextlib.contextmanager
-def written_to(target: Path) -> Iterator[None]:
-    """Tell of a disk that is full or read-only, of a path that cannot be, and the like."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise WriteError(
-            f"{target} cannot be written: {error.strerror or error}",
-            hint="make room on the disk" if full else "choose a place where you may write",
-        ) from error
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -47,7 +34,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _sibling(folder)
+    temporary = sibling(folder)
     temporary.mkdir()
     try:
         for name, content in files.items():
@@ -57,58 +44,21 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         for written in {(temporary / name).parent for name in files} | {temporary}:
-            _sync(written)
+            sync(written)
         if folder.exists():
             _exchange(temporary, folder)
         else:
             temporary.rename(folder)
-        _sync(folder.parent)
+        sync(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Make `path` a file with this content, in one step."""
-    if path.is_dir():
-        raise FormatError(f"{path} is a folder", hint="name a file")
-    with written_to(path):
-        _write_file(path, content)
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _sibling(path)
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _sibling(folder: Path) -> Path:
-    """A path next to the folder that nothing has yet."""
-    return folder.with_name(f".{folder.name[:80]}.{secrets.token_hex(8)}.tmp")
-
-
-def _sync(folder: Path) -> None:
-    """Force a folder's entries to disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _exchange(new: Path, old: Path) -> None:
     """Let a new folder take an old one's place: in one step where the system can, else in two renames."""
     if _swap(os.fsencode(new), os.fsencode(old)):
         return
-    aside = _sibling(old)
+    aside = sibling(old)
     old.rename(aside)
     try:
         new.rename(old)

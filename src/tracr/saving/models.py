@@ -33,7 +33,7 @@ from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
 from tracr.nearness import margin
 from tracr.rasp.annotations import Encoding
-from tracr.saving.folders import read_file, write_folder, written_to
+from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
 from tracr.saving.program_json import (
     graph_json,
@@ -48,6 +48,7 @@ from tracr.saving.schedule_json import read_schedule, schedule_json
 from tracr.saving.values_json import encode_value
 from tracr.saving.variant_json import basis_tensors, read_variant, variant_json
 from tracr.version import __version__
+from tracr.writing import written_to
 
 __all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
 

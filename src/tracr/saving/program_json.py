@@ -283,13 +283,17 @@ def _check(program: Program, reader: Reader) -> None:
             reader.fail(f"has {node.label} read a selector that is not there")
         if any(child not in program.sops for child in program.children(node)):
             reader.fail(f"has {node.label} read an s-op that is not there")
-        values = node.domain.values if isinstance(node.domain, Finite) else None
-        expected = sources.get(type(node.op))
-        if expected is not None and (values is None or len(values) != len(expected) or values != tuple(expected)):
-            reader.fail(f"gives {node.label} values that are not those of the input")
-        if isinstance(node.op, Constant) and (values is None or len(values) != 1):
-            reader.fail(f"gives the constant {node.label} not exactly one value")
+        _check_values(node, sources.get(type(node.op)), reader)
     program.verify()
+
+
+def _check_values(node: SOpNode, expected: Sequence[Value] | None, reader: Reader) -> None:
+    """That an input takes the values it must, and a constant one value."""
+    values = node.domain.values if isinstance(node.domain, Finite) else None
+    if expected is not None and (values is None or len(values) != len(expected) or values != tuple(expected)):
+        reader.fail(f"gives {node.label} values that are not those of the input")
+    if isinstance(node.op, Constant) and (values is None or len(values) != 1):
+        reader.fail(f"gives the constant {node.label} not exactly one value")
 
 
 def _read_sop(reader: Reader, tables: Tables) -> SOpNode:

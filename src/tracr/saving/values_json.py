@@ -17,10 +17,11 @@ import binascii
 import cmath
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from tracr.errors import FormatError
 from tracr.values import Value
@@ -41,28 +42,12 @@ def encode_value(value: Value, depth: int = 0) -> Any:
         raise FormatError(
             f"a value is nested more than {DEEPEST} deep, which cannot be saved", hint="use flatter tuples"
         )
-    kind = type(value)
-    if value is None or kind is bool:
-        return value
-    if isinstance(value, int) and kind is int:
-        return value if abs(value) < SAFE_INTEGER else {"int": hex(value)}
-    if isinstance(value, float) and kind is float and math.isfinite(value):
-        return value
-    if isinstance(value, str) and kind is str:
-        lone = any("\ud800" <= character <= "\udfff" for character in value)
-        return {"str": _base64(value.encode("utf-8", "surrogatepass"))} if lone else value
-    if isinstance(value, bytes) and kind is bytes:
-        return {"bytes": _base64(value)}
-    if isinstance(value, Fraction) and kind is Fraction:
-        return {"fraction": [encode_value(value.numerator), encode_value(value.denominator)]}
-    if isinstance(value, Decimal) and kind is Decimal and value.is_finite():
-        return {"decimal": str(value)}
-    if isinstance(value, complex) and kind is complex and cmath.isfinite(value):
-        return {"complex": [value.real, value.imag]}
-    if isinstance(value, tuple) and kind is tuple:
-        return {"tuple": [encode_value(element, depth + 1) for element in value]}
-    if isinstance(value, frozenset) and kind is frozenset:
-        return {"frozenset": sorted((encode_value(element, depth + 1) for element in value), key=json.dumps)}
+    kind = type(value)  # exactly: a subclass may mean something else
+    if kind in _TO_JSON and not (kind in _FINITE and not _FINITE[kind](value)):
+        return _TO_JSON[kind](value)
+    if kind in (tuple, frozenset):
+        elements = [encode_value(element, depth + 1) for element in cast(Iterable[Value], value)]
+        return {kind.__name__: elements if kind is tuple else sorted(elements, key=json.dumps)}
     raise FormatError(
         f"the value {value!r} of type {kind.__qualname__} cannot be saved",
         hint="values that can be are str, int, float, bool, None, bytes, Fraction, finite Decimal and complex numbers, "
@@ -85,15 +70,23 @@ def decode_value(data: Any, depth: int = 0) -> Value:
         if kind in ("tuple", "frozenset") and isinstance(content, list):
             elements = tuple(decode_value(element, depth + 1) for element in content)
             return elements if kind == "tuple" else frozenset(elements)
-        try:
-            if kind in _FROM_TEXT and isinstance(content, str):
-                return _FROM_TEXT[kind](content)
-            if kind in _FROM_PAIR and isinstance(content, list) and len(content) == 2:
-                return _FROM_PAIR[kind](*(decode_value(part, depth + 1) for part in content))
-        except (ValueError, TypeError, ArithmeticError, binascii.Error):
-            pass
+        with suppress(ValueError, TypeError, KeyError, ArithmeticError, binascii.Error):
+            return _scalar(kind, content, depth)
     shown = json.dumps(data)
     raise FormatError(f"{shown if len(shown) < 80 else shown[:80] + '...'} is not a value")
+
+
+def _scalar(kind: str, content: Any, depth: int) -> Value:
+    """A value of a type that is written as a text or as a pair; an error if it is not."""
+    if kind in _FROM_TEXT and isinstance(content, str):
+        return _FROM_TEXT[kind](content)
+    first, second = content
+    return _FROM_PAIR[kind](decode_value(first, depth + 1), decode_value(second, depth + 1))
+
+
+def _text(value: str) -> Any:
+    lone = any("\ud800" <= character <= "\udfff" for character in value)
+    return {"str": _base64(value.encode("utf-8", "surrogatepass"))} if lone else value
 
 
 def _base64(data: bytes) -> str:
@@ -117,6 +110,22 @@ def _decimal(text: str) -> Decimal:
     return number
 
 
+_FINITE: dict[type, Callable[[Any], bool]] = {
+    float: math.isfinite,
+    complex: cmath.isfinite,
+    Decimal: Decimal.is_finite,
+}
+_TO_JSON: dict[type, Callable[[Any], Any]] = {
+    type(None): lambda value: value,
+    bool: lambda value: value,
+    int: lambda value: value if abs(value) < SAFE_INTEGER else {"int": hex(value)},
+    float: lambda value: value,
+    str: _text,
+    bytes: lambda value: {"bytes": _base64(value)},
+    Fraction: lambda value: {"fraction": [encode_value(value.numerator), encode_value(value.denominator)]},
+    Decimal: lambda value: {"decimal": str(value)},
+    complex: lambda value: {"complex": [value.real, value.imag]},
+}
 _FROM_PAIR: dict[str, Callable[[Any, Any], Value]] = {"fraction": Fraction, "complex": _complex}
 _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "decimal": _decimal,

@@ -40,10 +40,14 @@ def read_variant(reader: Reader, tensors: dict[str, NDArray[Any]]) -> Variant:
     norm = None if epsilon.data is None else LayerNorm(float(epsilon.number()), width)
     if noise < 0 or (norm and norm.epsilon <= 0) or (width is not None and width < 1):
         reader.fail("has noise, an epsilon or a width below 0")
+    return Variant(steps, _read_basis(tensors), noise, norm)
+
+
+def _read_basis(tensors: dict[str, NDArray[Any]]) -> Directions:
     write, read = (tensors.pop(name, np.zeros(0)) for name in (WRITE, READ))
     for name, array in ((WRITE, write), (READ, read)):
         if array.dtype != np.float64 or array.ndim != 2 or not np.isfinite(array).all():
             raise FormatError(f"there is no matrix {name} of finite float64")
     if read.shape != write.shape[::-1] or not nearly_equal(np.eye(len(write)), write @ read).all():
         raise FormatError(f"{READ} does not read what {WRITE} writes")
-    return Variant(steps, Directions(write, read), noise, norm)
+    return Directions(write, read)

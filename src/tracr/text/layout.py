@@ -48,14 +48,11 @@ def layout(node: syntax.Node) -> str:
         case syntax.List():
             return f"[{_listed(node.items)}]"
         case syntax.Dict():
-            return "{" + ", ".join(f"{layout(key)}: {layout(value)}" for key, value in node.pairs) + "}"
+            return _dictionary(node)
         case syntax.Comprehension():
-            condition = "" if node.condition is None else f" if {layout(node.condition)}"
-            rest = f"{layout(node.value)} for {', '.join(node.names)} in {layout(node.iterable)}{condition}"
-            return f"[{rest}]" if node.key is None else "{" + f"{layout(node.key)}: {rest}" + "}"
+            return _comprehension(node)
         case syntax.Unary():
-            tight = node.symbol in ("-", "+") or (isinstance(node.operand, syntax.Paren) and node.symbol != "not")
-            return f"{node.symbol}{'' if tight else ' '}{layout(node.operand)}"
+            return _unary(node)
         case syntax.Binary():
             return _chain(node)
         case syntax.Ternary():
@@ -70,6 +67,21 @@ def layout(node: syntax.Node) -> str:
             return f"select({layout(node.keys)}, {layout(node.queries)}, {node.comparison})"
         case syntax.Builtin():
             return f"{node.name}({_listed(node.arguments)})"
+
+
+def _dictionary(node: syntax.Dict) -> str:
+    return "{" + ", ".join(f"{layout(key)}: {layout(value)}" for key, value in node.pairs) + "}"
+
+
+def _comprehension(node: syntax.Comprehension) -> str:
+    condition = "" if node.condition is None else f" if {layout(node.condition)}"
+    rest = f"{layout(node.value)} for {', '.join(node.names)} in {layout(node.iterable)}{condition}"
+    return f"[{rest}]" if node.key is None else "{" + f"{layout(node.key)}: {rest}" + "}"
+
+
+def _unary(node: syntax.Unary) -> str:
+    tight = node.symbol in ("-", "+") or (isinstance(node.operand, syntax.Paren) and node.symbol != "not")
+    return f"{node.symbol}{'' if tight else ' '}{layout(node.operand)}"
 
 
 def _listed(nodes: Sequence[syntax.Node]) -> str:
@@ -141,36 +153,43 @@ class _Layout:
 
     def laid_out(self, statement: syntax.Statement, indent: str) -> list[str]:
         """The lines of a statement; one with a comment inside an expression stays as it is."""
-        text = self.source.text
         match statement:
             case syntax.Definition():
-                head = f"def {statement.name}({', '.join(statement.parameters)}) {{"
-                result = f"return {_listed(statement.results)};"
-                if self.commented(statement.head) or any(self.commented(node.span) for node in statement.results):
-                    return self.verbatim(statement, indent)
-                start = text.index("{", statement.head[1]) + 1
-                first, last = statement.results[0].span[0], text.index(";", statement.results[-1].span[1]) + 1
-                inside = self.block(statement.body, start, text.rindex("return", start, first), indent + INDENT)
-                comment, last = self.behind(last)
-                result += comment
-                behind = self.block((), last, statement.span[1], indent + INDENT)
-                line = f"{indent}{head} {result} }}"
-                if not inside and not behind and not comment and len(line) <= WIDTH:
-                    return [line]
-                return [indent + head, *inside, indent + INDENT + result, *behind, indent + "}"]
+                return self.definition(statement, indent)
             case syntax.Loop():
-                if self.commented((statement.span[0], statement.iterable.span[1])):
-                    return self.verbatim(statement, indent)
-                head = f"{indent}for {', '.join(statement.names)} in {layout(statement.iterable)} {{"
-                start = text.index("{", statement.iterable.span[1]) + 1
-                inside = self.block(statement.body, start, statement.span[1] - 1, indent + INDENT)
-                one = f"{head} {inside[0].strip()} }}" if len(inside) == 1 and "#" not in inside[0] else ""
-                if one and len(one) <= WIDTH and "{" not in inside[0]:
-                    return [one]
-                return [head, *inside, indent + "}"] if inside else [f"{head} }}"]
+                return self.loop(statement, indent)
         if self.commented((statement.span[0], self.end(statement))):
             return self.verbatim(statement, indent)
         return [indent + _simple(statement)]
+
+    def definition(self, statement: syntax.Definition, indent: str) -> list[str]:
+        """The lines of a function, one line if it fits."""
+        if self.commented(statement.head) or any(self.commented(node.span) for node in statement.results):
+            return self.verbatim(statement, indent)
+        text = self.source.text
+        head = f"def {statement.name}({', '.join(statement.parameters)}) {{"
+        start = text.index("{", statement.head[1]) + 1
+        first, last = statement.results[0].span[0], text.index(";", statement.results[-1].span[1]) + 1
+        inside = self.block(statement.body, start, text.rindex("return", start, first), indent + INDENT)
+        comment, last = self.behind(last)
+        result = f"return {_listed(statement.results)};{comment}"
+        behind = self.block((), last, statement.span[1], indent + INDENT)
+        line = f"{indent}{head} {result} }}"
+        if not inside and not behind and not comment and len(line) <= WIDTH:
+            return [line]
+        return [indent + head, *inside, indent + INDENT + result, *behind, indent + "}"]
+
+    def loop(self, statement: syntax.Loop, indent: str) -> list[str]:
+        """The lines of a loop, one line if it has one short statement."""
+        if self.commented((statement.span[0], statement.iterable.span[1])):
+            return self.verbatim(statement, indent)
+        head = f"{indent}for {', '.join(statement.names)} in {layout(statement.iterable)} {{"
+        start = self.source.text.index("{", statement.iterable.span[1]) + 1
+        inside = self.block(statement.body, start, statement.span[1] - 1, indent + INDENT)
+        one = f"{head} {inside[0].strip()} }}" if len(inside) == 1 and "#" not in inside[0] else ""
+        if one and len(one) <= WIDTH and "{" not in inside[0]:
+            return [one]
+        return [head, *inside, indent + "}"] if inside else [f"{head} }}"]
 
     def commented(self, span: Span) -> bool:
         """Whether a comment stands there."""

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from tracr.errors import SourceError
+from tracr.extras import need
 from tracr.text import syntax
 from tracr.text.places import Source, Span
 
@@ -37,8 +38,7 @@ def read(source: Source) -> list[syntax.Statement]:
     >>> [type(statement).__name__ for statement in read(Source("y = indices + 1; y;"))]
     ['Assign', 'Expression']
     """
-    import lark
-
+    lark = need("lark")
     if len(source.text) > LONGEST_SOURCE:
         raise SourceError(
             f"{source.name} has {len(source.text):,} characters; {LONGEST_SOURCE:,} are the most that are read",
@@ -265,8 +265,7 @@ def _explained(source: Source, error: Any) -> SourceError:
     """What is wrong at the place where lark gave up."""
     from lark.exceptions import UnexpectedCharacters
 
-    found: Any = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
-    expected = set(found or ())
+    expected = _expected(error)
     words = [match for match in WORDS.finditer(source.text) if not match[0].startswith("#")]
     token = getattr(error, "token", None)
     if token is not None and token.type in ("$END", "_EOL"):
@@ -274,8 +273,27 @@ def _explained(source: Source, error: Any) -> SourceError:
     at = (error.pos_in_stream if isinstance(error, UnexpectedCharacters) else error.token.start_pos) or 0
     text = next((match[0] for match in words if match.end() > at), source.text[at : at + 1])
     before = [match for match in words if match.end() <= at]
+    earlier = _fault_of_an_earlier_line(source, at, text, before, expected)
+    if earlier is not None:
+        return earlier
     place = source.place((at, at + len(text)))
-    if before and "SEMICOLON" in expected and source.position(before[-1].start())[0] < source.position(at)[0]:
+    return SourceError(f"{text} cannot stand here", expression=place, hint=_advice(text, before, expected))
+
+
+def _expected(error: Any) -> set[str]:
+    """The kinds of words that lark would have accepted."""
+    for name in ("accepts", "expected", "allowed"):
+        if found := getattr(error, name, None):
+            return set(found)
+    return set()
+
+
+def _fault_of_an_earlier_line(
+    source: Source, at: int, text: str, before: list[re.Match[str]], expected: set[str]
+) -> SourceError | None:
+    """A statement without its semicolon, or a bracket that is still open, on a line before `at`."""
+    line = source.position(at)[0]
+    if before and "SEMICOLON" in expected and source.position(before[-1].start())[0] < line:
         end = before[-1].end()
         return SourceError(
             "the statement on this line does not end",
@@ -283,13 +301,13 @@ def _explained(source: Source, error: Any) -> SourceError:
             hint=f"put a ; at its end (the next line begins with {text})",
         )
     bracket = _never_closed(before)
-    if bracket is not None and bracket[0] != "{" and source.position(bracket.start())[0] < source.position(at)[0]:
+    if bracket is not None and bracket[0] != "{" and source.position(bracket.start())[0] < line:
         return SourceError(
             f"this {bracket[0]} is not closed",
             expression=source.place(bracket.span()),
-            hint=f"close it with {OPEN[bracket[0]]}; {text} on line {source.position(at)[0]} cannot stand inside it",
+            hint=f"close it with {OPEN[bracket[0]]}; {text} on line {line} cannot stand inside it",
         )
-    return SourceError(f"{text} cannot stand here", expression=place, hint=_advice(text, before, expected))
+    return None
 
 
 def _unfinished(source: Source, words: list[re.Match[str]], expected: set[str]) -> SourceError:
@@ -317,31 +335,38 @@ def _never_closed(words: list[re.Match[str]]) -> re.Match[str] | None:
     return opened[-1] if opened else None
 
 
+STATEMENTS = "the statements are: assignments, def, for, load, draw, and expressions"
+OPERATORS = "the logical operators are and, or, not"
+ADVICE_ON_PAIRS = {("*", "*"): "a power is written ^"}
+ADVICE_BEHIND = {
+    "lambda": "there is no lambda; write def f(x) { return ...; }",
+    **dict.fromkeys(("while", "elif", "class", "import"), STATEMENTS),
+}
+ADVICE_ON = {
+    "'": 'strings are written with double quotes: "a"',
+    "=": "= stands after a name, at the start of a statement; == compares",
+    **dict.fromkeys(("&", "|", "!", "~"), OPERATORS),
+    "}": "a function ends with return ...; and a statement with ;",
+    "return": "return stands once, as the last statement of a function",
+    **dict.fromkeys(("while", "else", "elif", "class", "import"), STATEMENTS),
+}
+
+
 def _advice(text: str, before: list[re.Match[str]], expected: set[str]) -> str:
     """What to write instead, for the slips people make."""
     last = before[-1][0] if before else ""
     if text.startswith('"'):
         return 'a string is written "...", on one line and without a " inside; there are no escapes'
-    if text == "'":
-        return 'strings are written with double quotes: "a"'
     if text == "=" and last in RESERVED:
         return f"{last} is a word of the language; choose another name"
-    if text == "=":
-        return "= stands after a name, at the start of a statement; == compares"
     if text in RESERVED and "NAME" in expected:
         return f"{text} is a word of the language and cannot be a name"
-    if last == "lambda":
-        return "there is no lambda; write def f(x) { return ...; }"
-    if text in ("&", "|", "!", "~"):
-        return "the logical operators are and, or, not"
-    if text == "*" and last == "*":
-        return "a power is written ^"
-    if text == "}":
-        return "a function ends with return ...; and a statement with ;"
-    if text == "return":
-        return "return stands once, as the last statement of a function"
-    if text in ("while", "else", "elif", "class", "import") or last in ("while", "elif", "class", "import"):
-        return "the statements are: assignments, def, for, load, draw, and expressions"
+    if (last, text) in ADVICE_ON_PAIRS:
+        return ADVICE_ON_PAIRS[last, text]
+    if last in ADVICE_BEHIND:
+        return ADVICE_BEHIND[last]
+    if text in ADVICE_ON:
+        return ADVICE_ON[text]
     if expected and expected <= {"COMPARE"}:
         return "the third argument of select is one of == != < > <= >="
     if "SEMICOLON" in expected:

@@ -45,28 +45,44 @@ def _written(source: Source, pieces: Pieces) -> str:
 def _trap(node: syntax.Node) -> tuple[Pieces, Pieces] | None:
     """The meaning with parentheses, and the other reading."""
     if isinstance(node, syntax.Ternary) and isinstance(node.then, syntax.Ternary):
-        first = node.then
-        whole: Pieces = ("(", first, ") if ", node.condition, " else ", node.otherwise)
-        nested = (first.then, " if ", first.condition, " else (", first.otherwise, " if ", node.condition, " else ")
-        return whole, (*nested, node.otherwise, ")")
+        return _choice_of_a_choice(node, node.then)
     if not isinstance(node, syntax.Binary):
         return None
-    left, symbol, right = node.left, node.symbol, node.right
-    whole = ("(", left, f") {symbol} ", right)
-    if symbol == "in" and isinstance(left, syntax.Ternary):
+    left, right = node.left, node.right
+    if node.symbol == "in" and isinstance(left, syntax.Ternary):
         last = ("(", left.otherwise, " in ", right, ")")
-        return whole, (left.then, " if ", left.condition, " else ", *last)
+        return _left_first(node), (left.then, " if ", left.condition, " else ", *last)
     if isinstance(left, syntax.Unary):
-        surprising = (left.symbol == "-" and symbol == "^") or (left.symbol == "not" and symbol not in ("and", "or"))
-        return (whole, (f"{left.symbol} (", left.operand, f" {symbol} ", right, ")")) if surprising else None
-    if symbol == "%" and isinstance(right, syntax.Binary) and right.symbol in ("*", "/", "//"):
+        return _sign_first(node, left)
+    if node.symbol == "%" and isinstance(right, syntax.Binary) and right.symbol in ("*", "/", "//"):
         return (left, " % (", right, ")"), ("(", left, " % ", right.left, f") {right.symbol} ", right.right)
-    if not isinstance(left, syntax.Binary):
-        return None
-    if symbol == left.symbol == "^" or (symbol == "and" and left.symbol == "or"):
-        return whole, (left.left, f" {left.symbol} (", left.right, f" {symbol} ", right, ")")
-    if symbol in COMPARISONS and left.symbol in COMPARISONS:
-        return whole, ("(", left, ") and (", left.right, f" {symbol} ", right, ")")
-    if symbol == "in" and left.symbol in ("and", "or", *COMPARISONS):
-        return whole, (left.left, f" {left.symbol} (", left.right, " in ", right, ")")
+    return _chained(node, left) if isinstance(left, syntax.Binary) else None
+
+
+def _left_first(node: syntax.Binary) -> Pieces:
+    return ("(", node.left, f") {node.symbol} ", node.right)
+
+
+def _choice_of_a_choice(node: syntax.Ternary, first: syntax.Ternary) -> tuple[Pieces, Pieces]:
+    """`a if b else c if d else e` chooses between the first choice and e."""
+    nested = (first.then, " if ", first.condition, " else (", first.otherwise, " if ", node.condition, " else ")
+    return ("(", first, ") if ", node.condition, " else ", node.otherwise), (*nested, node.otherwise, ")")
+
+
+def _sign_first(node: syntax.Binary, left: syntax.Unary) -> tuple[Pieces, Pieces] | None:
+    """`-a ^ b` and `not a == b` apply the sign first."""
+    power, negation = (left.symbol, node.symbol) == ("-", "^"), left.symbol == "not"
+    if power or (negation and node.symbol not in ("and", "or")):
+        return _left_first(node), (f"{left.symbol} (", left.operand, f" {node.symbol} ", node.right, ")")
+    return None
+
+
+def _chained(node: syntax.Binary, left: syntax.Binary) -> tuple[Pieces, Pieces] | None:
+    """Operators in a row that lean to the left."""
+    first, symbol, right = left.symbol, node.symbol, node.right
+    if symbol in COMPARISONS and first in COMPARISONS:
+        return _left_first(node), ("(", left, ") and (", left.right, f" {symbol} ", right, ")")
+    inside = symbol == "in" and first in ("and", "or", *COMPARISONS)
+    if symbol == first == "^" or (first, symbol) == ("or", "and") or inside:
+        return _left_first(node), (left.left, f" {first} (", left.right, f" {symbol} ", right, ")")
     return None

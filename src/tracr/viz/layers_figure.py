@@ -55,7 +55,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     room = width - 2 * MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
     rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
-    for number, layer in enumerate(model.layout.layers, start=1):
+    for number, layer in enumerate(model.layout.layers):
         heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
         working, clearing = ([part for part in layer.mlps if bool(part.clears) is yes] for yes in (False, True))
         mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in working]

@@ -55,7 +55,7 @@ def model_html(model: CompiledModel) -> str:
         *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
     ]
     components = []
-    for number, layer in enumerate(model.layout.layers, start=1):
+    for number, layer in enumerate(model.layout.layers):
         components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
     components += [
@@ -93,7 +93,7 @@ def _turn(dimensions: Sequence[Dimension]) -> str:
     if not cleared:
         return ""
     some = "" if len(cleared) == len(dimensions) else f" ({len(cleared)} of them)"
-    return f"MLP {cleared[0] // 2 + 1}{some}"
+    return f"MLP {cleared[0] // 2}{some}"
 
 
 def run_html(run: Run) -> str:

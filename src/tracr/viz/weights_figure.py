@@ -94,7 +94,7 @@ class _DimensionNames:
         read, written = self.names(2 * layer - 1), self.names(2 * layer)
         logits = self._matrix("W_QK", queries @ keys.T, read, read)
         moved = self._matrix("W_OV", values @ weights.W_O[place], read, written)
-        return titled(f"Attn {layer + 1}, head {place + 1}", _writes(head), beside([logits, moved], 0.3))
+        return titled(f"Attn {layer}, head {place}", _writes(head), beside([logits, moved], 0.3))
 
     def mlp(self, layer: int, group: MLP, weights: Any, part: slice) -> Block:
         read = np.concatenate([weights.W_in[:, part], weights.b_in[None, part]])
@@ -111,7 +111,7 @@ class _DimensionNames:
         ]
         size = f"{count} neuron{'s' if count != 1 else ''}"
         what = group.what if group.clears else _writes(group)
-        return titled(f"MLP {layer + 1}", f"{what}, {size}", stacked(both, 0.1))
+        return titled(f"MLP {layer}", f"{what}, {size}", stacked(both, 0.1))
 
     def _matrix(self, title: str, values: Array, across: Names, down: Names) -> Block:
         kept = _kept(across, values), _kept(down, values.T)

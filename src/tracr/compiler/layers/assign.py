@@ -1,6 +1,6 @@
 """Step 4: assign components to layers.
 
-Sub-layers alternate: attention 1, MLP 1, attention 2, ... Every component goes into the earliest sub-layer of its kind
+Sub-layers alternate: attention 0, MLP 0, attention 1, ... Every component goes into the earliest sub-layer of its kind
 after everything it reads. Since a sub-layer may hold any number of components this is depth-optimal: by induction no
 schedule can place a component earlier. Which of the components that can wait do so, `narrow.py` and `solve.py` choose.
 """

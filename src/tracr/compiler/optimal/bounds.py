@@ -131,7 +131,7 @@ def bounds_of(compilation: Compilation) -> Bounds:
 
 
 def _name(time: int) -> str:
-    return "the embedding" if time < 0 else f"{'MLP' if time % 2 else 'attention'} {time // 2 + 1}"
+    return "the embedding" if time < 0 else f"{'MLP' if time % 2 else 'attention'} {time // 2}"
 
 
 def product_rank(left: Array, right: Array) -> int:

@@ -22,9 +22,9 @@ from tracr.ir.layout import Layout
 from tracr.ir.options import Options
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.ir.schedule import Layer
-from tracr.ir.size import count_parameters, layer_sizes
+from tracr.ir.size import Size, count_parameters, layer_sizes, size_of
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "check_size"]
 
 
 def assemble(layout: Layout, options: Options) -> Parameters:
@@ -47,19 +47,27 @@ def assemble(layout: Layout, options: Options) -> Parameters:
 def check_budget(layout: Layout, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
     counts = count_parameters(layout.schedule, layout.width)
-    total = sum(counts.values())
-    what = f"the model would have about {total:,} parameters in {layout.width:,} dimensions"
-    what += f" and {len(layout.layers)} layers"
-    if total > options.max_parameters:
-        largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
-        parts = ", ".join(f"{name} {counts[name]:,}" for name in largest)
+    largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
+    size = size_of(layout.schedule, layout.width)
+    check_size(size, options, "; the largest: " + ", ".join(f"{name} {counts[name]:,}" for name in largest))
+    circuit = layout.schedule.circuit
+    budget = Budget(options.max_memory, circuit.program.nbytes + circuit.nbytes)
+    budget.need(WEIGHT * size.parameters, _extent(size))
+
+
+def check_size(size: Size, options: Options, more: str = "") -> None:
+    """Refuse a model with more parameters than allowed."""
+    if size.parameters > options.max_parameters:
         raise LimitError(
-            f"{what}; the largest: {parts}",
+            _extent(size) + more,
             hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
             f"(now {options.max_parameters:,})",
         )
-    circuit = layout.schedule.circuit
-    Budget(options.max_memory, circuit.program.nbytes + circuit.nbytes).need(WEIGHT * total, what)
+
+
+def _extent(size: Size) -> str:
+    many = f"about {size.parameters:,} parameters in {size.dimensions:,} dimensions"
+    return f"the model would have {many} and {size.layers} layers"
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:

@@ -15,6 +15,7 @@ from tracr.rasp.base import RASPExpr
 from tracr.text.drawing.plan import DrawingPlan, plan
 from tracr.text.drawing.svg import svg
 from tracr.values import Value, short_repr
+from tracr.writing import write_file
 
 __all__ = ["Drawing", "draw", "notebook_svg"]
 
@@ -53,9 +54,8 @@ class Drawing:
                 f"a drawing is SVG, and {path.name} does not end in .svg",
                 hint=f"save it as {path.with_suffix('.svg').name}; model.figure makes figures for .png and .pdf",
             )
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(self.svg, encoding="utf-8")
-        return part.replace(path)
+        write_file(path, self.svg.encode())
+        return path
 
 
 def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ __all__ = ["DrawingPlan", "DrawnHead", "DrawnLayer", "DrawnRow", "plan"]
 
 LONGEST_DRAWN = 60
 MOST_ROWS = 300
+
+Parts = tuple[dict[RASPExpr, list[RASPExpr]], list[RASPExpr]]
 
 
 @dataclass(frozen=True)
@@ -65,31 +67,11 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
     """
     from tracr.text.printer import texts_of
 
-    tokens = as_list("the input", xs, error=InputError)
-    if not tokens:
-        raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
-    if len(tokens) > LONGEST_DRAWN:
-        raise InputError(
-            f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST_DRAWN} can be read"
-        )
+    tokens = _checked_input(xs)
     values = DefaultRASPEvaluator().evaluate_all([expr], tokens)
     texts = texts_of(expr)
-    depths = _depths(expr)
-    exprs = topological([expr])
-    read = {child for part in exprs if isinstance(part, Select | Aggregate) for child in part.children}
-    layers: dict[int, tuple[dict[RASPExpr, list[RASPExpr]], list[RASPExpr]]] = {
-        depth: ({}, []) for depth in range(max(depths.values()) + 1)
-    }
-    for part in exprs:
-        heads, rows = layers[depths[part]]
-        if isinstance(part, Aggregate | SelectorWidth):
-            heads.setdefault(part.selector, []).append(part)
-        elif isinstance(part, Selector):
-            if part is expr:
-                heads.setdefault(part, [])
-        elif part is expr or (_worth_a_row(part, part in read) and values[part] != tokens):
-            rows.append(part)
-    if sum(len(heads) + len(rows) for heads, rows in layers.values()) > MOST_ROWS:
+    layers = _sorted_into_layers(expr, values, tokens)
+    if sum(len(heads) + len(rows) for heads, rows in layers) > MOST_ROWS:
         raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw", hint="draw a part of it")
 
     def row(part: RASPExpr) -> DrawnRow:
@@ -101,11 +83,38 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
         grid = tuple(tuple(map(bool, line)) for line in values[selector])
         return DrawnHead(texts[selector], grid, keys, queries, tuple(row(reader) for reader in readers))
 
-    made = [
-        DrawnLayer(tuple(head(*item) for item in heads.items()), tuple(map(row, rows)))
-        for heads, rows in layers.values()
-    ]
+    made = [DrawnLayer(tuple(head(*item) for item in heads.items()), tuple(map(row, rows))) for heads, rows in layers]
     return DrawingPlan(_title(expr, tokens), tuple(tokens), tuple(made))
+
+
+def _checked_input(xs: Sequence[Value]) -> list[Any]:
+    """The tokens of an input that can be drawn."""
+    tokens = as_list("the input", xs, error=InputError)
+    if not tokens:
+        raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
+    if len(tokens) > LONGEST_DRAWN:
+        raise InputError(
+            f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST_DRAWN} can be read"
+        )
+    return tokens
+
+
+def _sorted_into_layers(expr: RASPExpr, values: Mapping[RASPExpr, Any], tokens: list[Any]) -> list[Parts]:
+    """For each layer: its selectors with the s-ops that read them, and the other s-ops that are shown."""
+    depths = _depths(expr)
+    exprs = topological([expr])
+    read = {child for part in exprs if isinstance(part, Select | Aggregate) for child in part.children}
+    layers: list[Parts] = [({}, []) for _ in range(max(depths.values()) + 1)]
+    for part in exprs:
+        heads, rows = layers[depths[part]]
+        if isinstance(part, Aggregate | SelectorWidth):
+            heads.setdefault(part.selector, []).append(part)
+        elif isinstance(part, Selector):
+            if part is expr:
+                heads.setdefault(part, [])
+        elif part is expr or (_worth_a_row(part, part in read) and values[part] != tokens):
+            rows.append(part)
+    return layers
 
 
 def _title(expr: RASPExpr, tokens: list[Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 from tracr.text.drawing.plan import DrawingPlan, DrawnHead, DrawnLayer, DrawnRow
@@ -43,7 +44,7 @@ def svg(plan: DrawingPlan) -> str:
 def _layer(plan: DrawingPlan, layer: DrawnLayer, number: int, y: float) -> tuple[list[str], float, float]:
     """A heading, the heads beside each other, the rows below; how far right and down it went."""
     parts: list[str] = []
-    heading = f"layer {number}" if number else "input"
+    heading = f"layer {number - 1}" if number else "input"
     y += 1.5 * GAP
     parts.append(_text(MARGIN, y, heading, colour=HEADING, weight="bold"))
     y += GAP / 2
@@ -62,29 +63,37 @@ def _head(head: DrawnHead, x: float, y: float) -> tuple[list[str], float, float]
     size = len(head.grid)
     cell = 20 if size <= 12 else 15 if size <= 24 else 11
     keys, queries = [_short(key, 6) for key in head.keys], [_short(query, 6) for query in head.queries]
-    left = max(map(len, queries)) * CHARACTER * SMALL / SIZE + 6
-    crowded = max(map(len, keys)) * CHARACTER * SMALL / SIZE > cell - 2
-    above = (max(map(len, keys)) * CHARACTER * SMALL / SIZE if crowded else SMALL) + 6
+    left, widest = _small_width(queries) + 6, _small_width(keys)
+    crowded = widest > cell - 2
+    above = (widest if crowded else SMALL) + 6
     lines = [_cut(line, LABEL) for line in textwrap.wrap(head.label, LABEL)[:LINES]] or [""]
     parts = [_text(x, y + (place + 1) * (SIZE + 3) - 3, line) for place, line in enumerate(lines)]
     top, start = y + len(lines) * (SIZE + 3) + 3 + above, x + left
     for place, key in enumerate(keys):
         middle = start + (place + 0.5) * cell
-        parts.append(
-            _text(middle, top - 4, key, size=SMALL, colour=SOFT, anchor="start", turn=-90)
-            if crowded
-            else _text(middle, top - 4, key, size=SMALL, colour=SOFT, anchor="middle")
-        )
+        turned: dict[str, Any] = {"anchor": "start", "turn": -90} if crowded else {"anchor": "middle"}
+        parts.append(_text(middle, top - 4, key, size=SMALL, colour=SOFT, **turned))
     for place, query in enumerate(queries):
         parts.append(_text(start - 4, top + (place + 0.5) * cell + 3.5, query, size=SMALL, colour=SOFT, anchor="end"))
-    for row, line in enumerate(head.grid):
-        for column, chosen in enumerate(line):
-            fill = SELECTED if chosen else PANEL
-            parts.append(_box(start + column * cell, top + row * cell, cell, cell, fill, PAPER))
+    parts += _grid(head, start, top, cell)
     bottom = top + size * cell
     drawn, end, low = _rows(head.rows, x, bottom + GAP / 2)
     right = max(start + size * cell, end, x + max(map(len, lines)) * CHARACTER)
     return [*parts, *drawn], right, low if head.rows else bottom
+
+
+def _small_width(texts: Sequence[str]) -> float:
+    """How wide the longest of some small labels is."""
+    return max(map(len, texts)) * CHARACTER * SMALL / SIZE
+
+
+def _grid(head: DrawnHead, left: float, top: float, cell: float) -> list[str]:
+    """A box for each query and key, dark where the key is selected."""
+    return [
+        _box(left + column * cell, top + row * cell, cell, cell, SELECTED if chosen else PANEL, PAPER)
+        for row, line in enumerate(head.grid)
+        for column, chosen in enumerate(line)
+    ]
 
 
 def _rows(rows: Sequence[DrawnRow], x: float, y: float) -> tuple[list[str], float, float]:

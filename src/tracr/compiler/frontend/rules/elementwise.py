@@ -150,7 +150,7 @@ def add_pairs(
     if form is not None:
         sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
         form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
-    caller = Caller(expr, f, inference.reporter, exact)
+    caller = Caller(expr, f, inference.reporter, exact, budget=inference.budget)
     if form is None:
         table, values = tabulate_pairs(caller, *domains, pairs, keep_none=keep_none)
     else:

@@ -14,7 +14,7 @@ from tracr.compiler.frontend.rules.counts import Widths
 from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
 from tracr.errors import ExpressionError, LimitError
-from tracr.ir.budget import MEAN, VALUE, Budget, size_text
+from tracr.ir.budget import MEAN, VALUE, Budget, ValueSizes, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.graph import Node
 from tracr.ir.options import Options
@@ -61,6 +61,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
+        self._sizes = ValueSizes()
         self.sops: dict[int, SOpNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
@@ -78,7 +79,7 @@ class Inference:
 
     def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
         """The user's function, ready to be tabulated for `node`."""
-        return Caller(node.expr, f, self.reporter, reachable, predicate)
+        return Caller(node.expr, f, self.reporter, reachable, predicate, self.budget)
 
     def fresh_id(self) -> int:
         """An id for a node the graph does not have."""
@@ -107,7 +108,8 @@ class Inference:
         determines: frozenset[int] = frozenset(),
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
-        self.budget.hold(VALUE * domain.size + table_bytes(op), f"has {domain.size:,} values", expr)
+        large = self._sizes.beyond(domain.values) if isinstance(domain, Finite) else 0
+        self.budget.hold(VALUE * domain.size + large + table_bytes(op), f"has {domain.size:,} values", expr)
         if joint is not None and not self._keeps_joint(leaves):
             leaves, joint = (), None
         wish = expr.annotation(ENCODING)

@@ -24,7 +24,7 @@ from tracr.errors import (
     TracrError,
     TracrWarning,
 )
-from tracr.ir.budget import ASKED, COMPARED, Budget
+from tracr.ir.budget import ASKED, COMPARED, DEFAULT, Budget, Growing
 from tracr.ir.domains import Codes, Finite, finite, surely_same
 from tracr.ir.program import ERROR, UNREACHED
 from tracr.nearness import TWINS, nearly_equal
@@ -156,17 +156,22 @@ class Caller:
     reporter: Reporter
     reachable: bool
     predicate: bool = False
+    budget: Budget = field(default_factory=lambda: Budget(DEFAULT))
 
     def results(self, *columns: Sequence[Value]) -> list[Any]:
         """What the function returns, whatever that is, on all first arguments with their second ones."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
         left = [iter(column) for column in columns]
+        growing = Growing(self.budget, "the function returns large values", self.expression)
         while len(results) < len(columns[0]):
-            with suppress(Exception):
-                results.extend(map(f, *left))  # up to the first call that raises, which is made once more
-            if len(results) < len(columns[0]):
-                results.append(_called(f, tuple(column[len(results)] for column in columns)))
+            start, end = len(results), min(len(results) + growing.chunk, len(columns[0]))
+            while len(results) < end:
+                with suppress(Exception):  # up to the first call that raises, which is made once more
+                    results.extend(map(f, *(itertools.islice(column, end - len(results)) for column in left)))
+                if len(results) < end:
+                    results.append(_called(f, tuple(column[len(results)] for column in columns)))
+            growing.measure(results[start:])
         return results
 
     def __call__(self, *columns: Sequence[Value]) -> FunctionAnswers:
