@@ -1,8 +1,7 @@
 """The pass in C (`c/forward.h`) of a model.
 
-It is the pass of `forward.py` in float32 for who wants the answers only: no activation is kept or can be changed. Where
-the package was installed without a C compiler, and for large models whose weights are mostly not zero, the shared pass
-does the work.
+It is the pass of `forward.py` in float32, for calls that need no activations. Where the package was installed without a
+C compiler, and for large models whose weights are mostly not zero, the shared pass does the work.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Kernel:
         return kernel if kernel.finite else None
 
     def answer(self, tokens: Any) -> list[Any] | None:
-        """The output for plain input: a list of tokens, or lists of one length; `None` if there is more to it."""
+        """The output for plain input: a string, a list of tokens, or lists of one length; `None` for other input."""
         if not self._plain:
             return None
         return _kernel.answer(self._network, self._kept, self._bos, self._values, self._middles, tokens)
@@ -78,6 +77,6 @@ class Kernel:
         return [output.codes_of(part) for output, part in zip(self._outputs, parts, strict=True)], numbers
 
     def _run(self, ids: Array, readings: Array, columns: int) -> tuple[Array, bool]:
-        ids = np.ascontiguousarray(ids, np.int64)
+        ids = np.array(ids, np.int64, order="C")  # a copy: nobody may change ids that were checked
         found = np.empty((*ids.shape, columns), np.float32)
         return found, not _kernel.run(self._network, readings, ids, ids.shape[1], found)

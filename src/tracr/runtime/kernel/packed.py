@@ -28,7 +28,7 @@ WORTH_SORTING = 8  # inputs, and outputs of each, that are worth looking at the 
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
-    """The integers and the numbers of a network, in the order in which `c/network.h` reads them."""
+    """The integers and the numbers of a network, in the order in which `c/unpack.h` reads and checks them."""
     with np.errstate(all="ignore"):  # the kernel is not for numbers that are not finite
         packed = _Packed(parameters, causal)
         return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
@@ -123,6 +123,7 @@ class _Packed:
         writers += [writer.used for layer in layers for writer in (layer.attention, layer.mlp)]
         self._written_once = np.sum(writers, axis=0) == 1
         self._stream = self._rows = int(read.sum())
+        self._width = 0
         stream = _apart(self._tokens[:, read], self._positions[:, read])
         self._table(stream[0])
         self._table(stream[1])
@@ -130,7 +131,8 @@ class _Packed:
         for layer in layers:
             self._layer(layer)
         self._unembed(unembed)
-        self.words.insert(0, [self._rows, self._stream, len(layers), len(heads), int(causal)])
+        sizes = [self._rows, self._stream, len(layers), len(heads), int(causal), self._width, *range(self._width)]
+        self.words.insert(0, sizes)
 
     def _map(self, weight: Array, bias: Array | None = None) -> _Map:
         """A map of the residual stream; what is constant there is part of its bias."""
@@ -206,6 +208,7 @@ class _Packed:
         classes = []
         for number, (side, table) in enumerate(zip(head.sides, tables, strict=True)):
             self.words.append([len(side.bias), int(table is not None)])
+            self._width = max(self._width, len(side.bias))
             if table is None:
                 self.words.append(free)
                 free += len(side.bias)

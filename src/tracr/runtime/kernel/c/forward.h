@@ -11,7 +11,25 @@
    the input before if that asked the same. Where nothing tells the positions of a token apart, an input is the tokens in
    it, and how often each is. */
 
+#ifndef TRACR_FORWARD_H
+#define TRACR_FORWARD_H
+
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network.h"
+#include "vectors.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define FORBID ASAN_POISON_MEMORY_REGION
+#define GAP sizeof(vector)
+#else
+#define FORBID(place, bytes) ((void)(place), (void)(bytes))
+#define GAP 0
+#endif
 
 #define ROW 64       /* lanes worth running at once */
 #define KEPT 4096    /* vectors of shares that are worth keeping for the next input */
@@ -19,6 +37,8 @@
 #define LITTLE 16    /* numbers of which it is not worth finding those that are not zero */
 #define WORTH 500000 /* products that are worth a thread */
 #define MOST_THREADS 64
+
+static int larger(int a, int b) { return a > b ? a : b; }
 
 /* What is kept of the logits from `first` to `last`: all of them, or the number of the largest. */
 typedef struct {
@@ -56,7 +76,6 @@ typedef struct memory {
     pattern *patterns; /* of all heads */
     int32_t *asked;    /* as in a pattern, and then the classes of items as values */
     int32_t *slot, *scratch;
-    int32_t *ordinal; /* 0, 1, 2 and so on */
     int32_t *start, *input; /* of a map that is being made */
     float *weight;
     float *kept; /* [item][column] */
@@ -249,7 +268,7 @@ static void attend(const head *h, pattern *p, int input, int causal, const memor
 }
 
 /* One head on one input: what it reads goes to its rows. */
-static void run_head(const head *h, pattern *p, int number, int causal, const memory *m) {
+static void run_head(const network *net, const head *h, pattern *p, int number, const memory *m) {
     const items *input = m->inputs + number;
     size_t count = input->count, compared = sizeof(int32_t) * 3 * count;
     int32_t *query = m->asked, *key = query + count, *times = key + count, *value = times + count;
@@ -262,12 +281,12 @@ static void run_head(const head *h, pattern *p, int number, int causal, const me
     if (!p->made || p->count != (int)count || memcmp(p->asked, m->asked, compared)) {
         p->count = (int)count;
         memcpy(p->asked, m->asked, compared);
-        attend(h, p, number, causal, m);
+        attend(h, p, number, net->causal, m);
     }
     int size = vectors(p->queries);
     map values = by_key(&h->value, value, p, rows_of(m, h->value.row, number), m);
     rows found = rows_of(m, 0, number), results = p->grouped ? (rows){m->results, size} : found;
-    const int32_t *row = p->grouped ? m->ordinal : h->row;
+    const int32_t *row = p->grouped ? net->ordinal : h->row;
     read_values(&values, h->value.width, p->shares, size, p->total, results, row);
     if (!p->grouped) return;
     for (int d = 0; d < h->value.width; d++) {
@@ -299,7 +318,7 @@ static void run_layers(const network *net, int inputs, const memory *m) {
     for (const layer *at = net->layer; at < net->layer + net->layers; at++) {
         put(&at->sides, m->all, m->all, size);
         for (const head *h = at->head; h < at->head + at->heads; h++, patterns++)
-            for (int n = 0; n < inputs; n++) run_head(h, patterns, n, net->causal, m);
+            for (int n = 0; n < inputs; n++) run_head(net, h, patterns, n, m);
         add(&at->output, m->all, m->all, size);
         put_positive(&at->in, m->all, m->all, size);
         add(&at->out, m->all, m->all, size);
@@ -341,16 +360,23 @@ static int read_out(const network *net, const reading *readings, int count, int 
     return !empty(bad);
 }
 
-/* The next `count` items of `size` of a block of memory; all of them are whole vectors. */
-static void *next(uintptr_t *block, size_t count, size_t size) {
-    uintptr_t found = *block;
-    *block += (count * size + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
+/* A block of memory, or only how much of it is needed. */
+typedef struct {
+    uintptr_t at;
+    int real;
+} room;
+
+/* The next `count` items of `size`; each list begins at a whole vector. A sanitizer forbids what is between lists. */
+static void *next(room *in, size_t count, size_t size) {
+    uintptr_t found = in->at, end = found + count * size;
+    in->at = (end + GAP + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
+    if (in->real) FORBID((void *)end, in->at - end);
     return (void *)found;
 }
 
 /* Memory for so many inputs at once, from a block; without one, only how much it is. */
 static memory lay_out(const network *net, int length, int at_once, int columns, void *block) {
-    uintptr_t at = (uintptr_t)block;
+    room at = {(uintptr_t)block, block != NULL};
     memory m = {0};
     next(&at, 1, sizeof(memory)); /* itself */
     m.length = length;
@@ -374,8 +400,6 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
     m.asked = next(&at, 4 * lanes, sizeof(int32_t));
     m.slot = next(&at, net->classes, sizeof(int32_t));
     m.scratch = next(&at, lanes + 1, sizeof(int32_t));
-    m.ordinal = next(&at, net->width, sizeof(int32_t));
-    for (int d = 0; block && d < net->width; d++) m.ordinal[d] = d;
     m.start = next(&at, length + 2, sizeof(int32_t));
     m.input = next(&at, entries, sizeof(int32_t));
     m.weight = next(&at, entries, sizeof(float));
@@ -393,12 +417,19 @@ static memory lay_out(const network *net, int length, int at_once, int columns, 
         p.total = p.shares + shares;
         if (block) m.patterns[h] = p;
     }
-    m.bytes = at - (uintptr_t)block;
+    m.bytes = at.at - (uintptr_t)block;
     return m;
+}
+
+/* Whether every list in memory is short enough to be counted by an `int`. */
+static int countable(const network *net, int length, int columns) {
+    int64_t size = vectors(length), shares = (length + (int64_t)AT_ONCE) * size;
+    return shares <= INT32_MAX && (int64_t)length * net->width < INT32_MAX && size * LANES * columns <= INT32_MAX;
 }
 
 /* New memory, at the beginning of its block; NULL if there is none. */
 static memory *make_memory(const network *net, int length, int at_once, int columns) {
+    if (!countable(net, length, columns)) return NULL;
     memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, columns, NULL).bytes);
     if (made) *made = lay_out(net, length, at_once, columns, made);
     return made;
@@ -447,15 +478,15 @@ static void *run_job(void *argument) {
 }
 
 /* About how many products a job takes. */
-static int64_t worth(const job *j) {
-    return j->inputs * j->length * (j->net->weights + 4 * (int64_t)j->net->heads * j->length);
+static double worth(const job *j) {
+    return (double)j->inputs * j->length * ((double)j->net->weights + 4.0 * j->net->heads * j->length);
 }
 
 /* A job, in parts by threads where that is worth it; how often some logit was not a number, or -1 without memory. */
 static int64_t run_parts(job *whole) {
-    int64_t parts = 1 + worth(whole) / WORTH, bad = 0;
-    if (parts > whole->threads) parts = whole->threads;
-    if (parts > MOST_THREADS) parts = MOST_THREADS;
+    int64_t parts = MOST_THREADS, bad = 0;
+    if (parts > worth(whole) / WORTH) parts = 1 + (int64_t)(worth(whole) / WORTH);
+    if (parts > whole->threads) parts = larger(whole->threads, 1);
     if (parts > whole->inputs) parts = larger((int)whole->inputs, 1);
     struct { job job; pthread_t thread; int runs; } part[MOST_THREADS];
     for (int64_t n = parts - 1; n >= 0; n--) {
@@ -476,3 +507,5 @@ static int64_t run_parts(job *whole) {
     whole->memory = part[0].job.memory;
     return bad;
 }
+
+#endif

@@ -4,36 +4,31 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
-#include "network.h"
-#include "vectors.h"
+#include "coding.h"
 #include "forward.h"
+#include "network.h"
+#include "unpack.h"
 
 #define NAME "tracr.network"
 #define SPARE 4000000 /* bytes of memory that are worth keeping for the next call */
 #define QUICK 100000  /* products that are not worth letting other threads run meanwhile */
 
-/* A token that was met, and its id. */
-typedef struct {
-    PyObject *token;
-    int64_t id;
-} met;
+/* Whether a buffer from Python is an array of a type. */
+#define HOLDS(buffer, type) \
+    (!((size_t)(buffer)->len % sizeof(type)) && !((uintptr_t)(buffer)->buf % _Alignof(type)))
 
 /* What Python holds, in a capsule. */
 typedef struct {
     network *net;
     int threads;    /* to run at most */
     memory *spare;  /* of the last call, for the next: what is kept there may serve it */
-    PyObject *ids;  /* a dict of all tokens */
-    met *met;       /* at each place the last token that was met whose address leads there */
-    size_t places;  /* a power of two */
+    dictionary tokens;
 } loaded;
 
 static void discard_loaded(loaded *model) {
     discard(model->net);
     free(model->spare);
-    Py_XDECREF(model->ids);
-    for (size_t place = 0; model->met && place < model->places; place++) Py_XDECREF(model->met[place].token);
-    free(model->met);
+    discard_dictionary(&model->tokens);
     free(model);
 }
 
@@ -44,46 +39,62 @@ static PyObject *load(PyObject *self, PyObject *arguments) {
     Py_buffer words, numbers;
     int threads;
     PyObject *ids, *capsule = NULL;
+    const char *wrong = NULL;
     if (!PyArg_ParseTuple(arguments, "y*y*O!i", &words, &numbers, &PyDict_Type, &ids, &threads)) return NULL;
     loaded *model = calloc(1, sizeof(loaded));
     if (model) {
-        Py_INCREF(ids);
-        model->ids = ids;
         model->threads = threads;
-        model->places = 64;
-        while (model->places < 4 * (size_t)PyDict_Size(ids)) model->places *= 2;
-        model->met = calloc(model->places, sizeof(met));
-        model->net = read_network(words.buf, words.len, numbers.buf, numbers.len);
-        if (model->met && model->net) capsule = PyCapsule_New(model, NAME, unload);
+        model->net = read_network(words.buf, words.len, numbers.buf, numbers.len, &wrong);
+        if (make_dictionary(&model->tokens, ids) && model->net) capsule = PyCapsule_New(model, NAME, unload);
         if (!capsule) discard_loaded(model);
     }
     PyBuffer_Release(&words);
     PyBuffer_Release(&numbers);
+    if (wrong) return PyErr_Format(PyExc_ValueError, "no packed network: %s", wrong);
     return capsule || PyErr_Occurred() ? capsule : PyErr_NoMemory();
+}
+
+/* How many numbers the readings keep of a position; -1 with an exception if they are not of the model's logits. */
+static int columns_of(const network *net, const Py_buffer *readings) {
+    const reading *all = readings->buf, *end = all + readings->len / (Py_ssize_t)sizeof(reading);
+    int64_t columns = 0;
+    int good = HOLDS(readings, reading);
+    for (const reading *r = all; good && r < end; r++) {
+        good = 0 <= r->first && r->first <= r->last && r->last <= net->logits;
+        columns += r->largest ? 1 : r->last - r->first;
+        good = good && columns <= INT32_MAX;
+    }
+    if (!good) PyErr_Format(PyExc_ValueError, "the readings are not of %d logits", net->logits);
+    return good ? (int)columns : -1;
+}
+
+/* Whether the model has these ids and so many positions; with an exception if not. */
+static int has_inputs(const network *net, const int64_t *ids, Py_ssize_t count, Py_ssize_t length) {
+    if (length < 1 || length > net->positions.rows) {
+        PyErr_Format(PyExc_IndexError, "%zd positions, the model has %d", length, net->positions.rows);
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (ids[i] < 0 || ids[i] >= net->tokens.rows) {
+            PyErr_Format(PyExc_IndexError, "id %lld, the model has ids below %d", (long long)ids[i], net->tokens.rows);
+            return 0;
+        }
+    return 1;
 }
 
 /* How often some logit was not a number, or -1 with an exception. There is room for `size` numbers. */
 static Py_ssize_t run_checked(loaded *model, const Py_buffer *readings, const int64_t *ids, Py_ssize_t inputs,
                               Py_ssize_t length, float *out, Py_ssize_t size) {
     const network *net = model->net;
-    const reading *reads = readings->buf;
-    int count = (int)(readings->len / (Py_ssize_t)sizeof(reading)), columns = 0;
-    for (int r = 0; r < count; r++) columns += reads[r].largest ? 1 : reads[r].last - reads[r].first;
-    if (inputs * length * columns != size) {
+    int columns = columns_of(net, readings), count = (int)(readings->len / (Py_ssize_t)sizeof(reading));
+    Py_ssize_t kept;
+    if (columns < 0 || !has_inputs(net, ids, inputs * length, length)) return -1;
+    if (__builtin_mul_overflow(inputs * length, columns, &kept) || kept != size) {
         PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
         return -1;
     }
-    if (length < 1 || length > net->positions.rows) {
-        PyErr_Format(PyExc_IndexError, "%zd positions, the model has %d", length, net->positions.rows);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < inputs * length; i++)
-        if (ids[i] < 0 || ids[i] >= net->tokens.rows) {
-            PyErr_Format(PyExc_IndexError, "id %lld, the model has ids below %d", (long long)ids[i], net->tokens.rows);
-            return -1;
-        }
     Py_ssize_t bad;
-    job whole = {net, ids, inputs, (int)length, reads, count, columns, out, model->spare, model->threads, 0};
+    job whole = {net, ids, inputs, (int)length, readings->buf, count, columns, out, model->spare, model->threads, 0};
     model->spare = NULL; /* another thread makes its own */
     if (worth(&whole) < QUICK) bad = run_parts(&whole);
     else {
@@ -105,8 +116,8 @@ static PyObject *run(PyObject *self, PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "Oy*y*nw*", &capsule, &readings, &ids, &length, &out)) return NULL;
     Py_ssize_t bad = -1, tokens = ids.len / (Py_ssize_t)sizeof(int64_t);
     loaded *model = PyCapsule_GetPointer(capsule, NAME);
-    if (model && (length < 1 || tokens % length))
-        PyErr_SetString(PyExc_ValueError, "the ids are not inputs of this length");
+    if (model && (length < 1 || tokens % length || !HOLDS(&ids, int64_t) || !HOLDS(&out, float)))
+        PyErr_SetString(PyExc_ValueError, "the arrays are not ids of inputs of this length, and room for numbers");
     else if (model)
         bad = run_checked(model, &readings, ids.buf, tokens / length, length, out.buf,
                           out.len / (Py_ssize_t)sizeof(float));
@@ -116,96 +127,38 @@ static PyObject *run(PyObject *self, PyObject *arguments) {
     return bad < 0 ? NULL : PyLong_FromSsize_t(bad);
 }
 
-/* The id of a token, or -1. Often it is an object that was met before; what it is cannot change if it is a text or an
-   integer. */
-static int64_t id_of(const loaded *model, PyObject *token) {
-    met *last = model->met + ((uintptr_t)token / 16 * 0x9E3779B1u >> 7 & (model->places - 1));
-    if (last->token == token) return last->id;
-    Py_INCREF(token); /* comparing tokens may run Python */
-    PyObject *found = PyDict_GetItemWithError(model->ids, token), *before = token;
-    int64_t id = found ? PyLong_AsLongLong(found) : -1;
-    if (found && (PyUnicode_CheckExact(token) || PyLong_CheckExact(token))) {
-        before = last->token;
-        *last = (met){token, id};
-    }
-    Py_XDECREF(before);
-    return id;
-}
-
-/* Put the ids of a list of tokens behind `bos`; 0 if it is no such list. */
-static int encode(const loaded *model, PyObject *list, int64_t bos, Py_ssize_t length, int64_t *ids) {
-    if (!PyList_Check(list) || PyList_Size(list) != length) return 0;
-    *ids++ = bos;
-    for (Py_ssize_t i = 0; i < length; i++, ids++) {
-        PyObject *token = PyList_GetItem(list, i);
-        *ids = token ? id_of(model, token) : -1;
-        if (*ids < 0) return 0;
-    }
-    return 1;
-}
-
-/* How an output's values are told from what is kept of its logits, which is `kept` numbers per position. */
-typedef struct {
-    PyObject *values;  /* all of them; or Py_None: the number itself */
-    double *middles;   /* between values in ascending order; NULL where the number of the value was kept */
-    Py_ssize_t between, kept;
-} meaning;
-
-static PyObject *value_of(const meaning *output, const float *numbers) {
-    int none = output->kept > 1 && numbers[1] > 0.5f;
-    PyObject *found = Py_None;
-    if (output->values == Py_None && !none) return PyFloat_FromDouble(numbers[0]);
-    if (output->values != Py_None) {
-        Py_ssize_t low = 0, high = output->between;
-        if (!output->middles) low = (Py_ssize_t)numbers[0];
-        else if (none) low = PyTuple_Size(output->values) - 1; /* `None` stands behind the numbers */
-        else
-            while (low < high) {
-                Py_ssize_t half = (low + high) / 2;
-                if (output->middles[half] < (double)numbers[0]) low = half + 1;
-                else high = half;
-            }
-        found = PyTuple_GetItem(output->values, low);
-    }
-    Py_XINCREF(found);
-    return found;
-}
-
-/* The values of an input; a new list. */
-static PyObject *decode(const meaning *output, const float *numbers, Py_ssize_t length) {
-    PyObject *list = PyList_New(length);
-    for (Py_ssize_t i = 0; list && i < length; i++) {
-        PyObject *value = value_of(output, numbers + i * output->kept);
-        if (!value) Py_CLEAR(list);
-        else PyList_SetItem(list, i, value);
-    }
-    return list;
-}
-
 /* The answers to inputs of one length, or NULL: with an exception, or without one if they are not plain. */
 static PyObject *answer_plain(loaded *model, const Py_buffer *readings, int64_t bos, const meaning *output,
-                              PyObject *tokens, Py_ssize_t inputs, Py_ssize_t length, int batch) {
-    Py_ssize_t row = length + 1, places = inputs * row;
-    int64_t *ids = malloc(sizeof(int64_t) * places + sizeof(float) * places * output->kept);
+                              PyObject *given, Py_ssize_t inputs, Py_ssize_t length, int batch) {
+    Py_ssize_t places, room;
+    if (__builtin_mul_overflow(inputs, length + 1, &places) ||
+        __builtin_mul_overflow(places, (Py_ssize_t)sizeof(int64_t) + (Py_ssize_t)sizeof(float) * output->kept, &room))
+        return PyErr_NoMemory();
+    int64_t *ids = malloc(room);
     if (!ids) return PyErr_NoMemory();
     float *kept = (float *)(ids + places);
     PyObject *found = NULL;
-    int plain = 1;
-    for (Py_ssize_t i = 0; plain && i < inputs; i++) {
-        PyObject *input = batch ? PyList_GetItem(tokens, i) : tokens;
-        plain = input && encode(model, input, bos, length, ids + i * row);
-    }
+    int plain = encode_all(&model->tokens, given, batch, bos, inputs, length, ids);
     PyErr_Clear(); /* of tokens that cannot be looked up */
-    if (plain && run_checked(model, readings, ids, inputs, row, kept, places * output->kept) == 0) {
-        found = batch ? PyList_New(inputs) : decode(output, kept + output->kept, length);
-        for (Py_ssize_t i = 0; batch && found && i < inputs; i++) {
-            PyObject *list = decode(output, kept + (i * row + 1) * output->kept, length);
-            if (!list) Py_CLEAR(found);
-            else PyList_SetItem(found, i, list);
-        }
-    }
+    if (plain && run_checked(model, readings, ids, inputs, length + 1, kept, places * output->kept) == 0)
+        found = batch ? decode_all(output, kept, inputs, length) : decode(output, kept + output->kept, length);
     free(ids);
     return found;
+}
+
+/* The answer to what is a text, a list of tokens, or a list of lists that are all as long as the first; else NULL. */
+static PyObject *answer_given(loaded *model, const Py_buffer *readings, int64_t bos, const meaning *output,
+                              PyObject *given) {
+    if (!PyList_CheckExact(given) && !PyUnicode_CheckExact(given)) return NULL;
+    Py_ssize_t length = PySequence_Size(given), inputs = 1;
+    PyObject *first = length && PyList_CheckExact(given) ? PyList_GetItem(given, 0) : NULL;
+    int batch = first && PyList_CheckExact(first);
+    if (batch) {
+        inputs = length;
+        length = PyList_Size(first);
+    }
+    if (length < 1 || length >= model->net->positions.rows) return NULL;
+    return answer_plain(model, readings, bos, output, given, inputs, length, batch);
 }
 
 static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
@@ -223,16 +176,15 @@ static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t c
         PyBuffer_Release(&readings);
         return NULL;
     }
-    const reading *only = readings.buf;
     meaning output = {arguments[3], numerical ? middles.buf : NULL, middles.len / (Py_ssize_t)sizeof(double),
-                      only->largest ? 1 : only->last - only->first};
-    PyObject *tokens = arguments[5], *found = NULL;
-    Py_ssize_t inputs = PyList_Check(tokens) ? PyList_Size(tokens) : 0;
-    PyObject *first = inputs ? PyList_GetItem(tokens, 0) : NULL;
-    int batch = first && PyList_Check(first);
-    Py_ssize_t length = batch ? PyList_Size(first) : inputs;
-    if (length > 0 && length < model->net->positions.rows)
-        found = answer_plain(model, &readings, bos, &output, tokens, batch ? inputs : 1, length, batch);
+                      columns_of(model->net, &readings)};
+    PyObject *found = NULL;
+    int numbered = !numerical && output.values != Py_None; /* values are told by their numbers */
+    int good = output.kept > 0 && HOLDS(&middles, double);
+    if (good && (!numbered || ((const reading *)readings.buf)->largest))
+        found = answer_given(model, &readings, bos, &output, arguments[5]);
+    else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "the arrays do not say what an output is");
     if (numerical) PyBuffer_Release(&middles);
     PyBuffer_Release(&readings);
     if (!found && !PyErr_Occurred()) {
@@ -248,8 +200,8 @@ static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS,
      "run(network, readings, ids, length, out): fill `out`; how often some logit was not a number."},
     {"answer", (PyCFunction)(void (*)(void))answer, METH_FASTCALL,
-     "answer(network, readings, bos, values, middles, tokens): the output for a list of tokens, or a list of such lists "
-     "of one length, if all have ids; None for anything else."},
+     "answer(network, readings, bos, values, middles, tokens): the output for a text or a list of tokens, or for a list "
+     "of lists of one length, if all have ids; None for anything else."},
     {NULL, NULL, 0, NULL},
 };
 

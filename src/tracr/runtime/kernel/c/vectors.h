@@ -1,8 +1,14 @@
 /* Vectors of lanes, rows of vectors, and what is done with them. */
 
+#ifndef TRACR_VECTORS_H
+#define TRACR_VECTORS_H
+
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "network.h"
 
 #define LANES 8         /* of a vector */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
@@ -201,3 +207,5 @@ static void read_values(const map *values, int width, const vector *shares, int 
         for (int d = 0; d < width; d++) z.first[row[d] * z.stride + p] /= total[p];
     }
 }
+
+#endif
