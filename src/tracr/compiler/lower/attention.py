@@ -27,31 +27,33 @@ __all__ = ["write_aggregate", "write_width"]
 
 def write_aggregate(builder: CircuitBuilder, node: SOpNode, op: Aggregation) -> None:
     """Heads that copy or average; a mean that is to be one-hot is averaged as a number and then decoded."""
-    selector = builder.program.selectors[op.selector]
-    exact = op.copies and selector.at_most_one and not astray(builder)
+    exact = op.copies and builder.program.selectors[op.selector].at_most_one and not astray(builder)
     space = builder.space(node, exact=exact and builder.variable(op.value).noise == EXACT)
-    decoded = not op.copies and not space.numerical
-    if decoded:
-        assert isinstance(node.domain, Finite)
-        others = tuple(value for value in node.domain.values if not is_number(value))
-        label = builder.fresh_label(f"{node.label}_mean")
-        low, high = float(node.domain.numbers.min()), float(node.domain.numbers.max())
-        space = Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=node.id, scratch=True)
-    copied = not space.numerical or (op.copies and selector.at_most_one)
+    if op.copies or space.numerical:
+        builder.holds(node, _aggregated(builder, node, op, space))
+        return
+    assert isinstance(node.domain, Finite)
+    mean = _aggregated(builder, node, op, _mean_space(builder, node, node.domain))
+    write_function(builder, node, read_number(mean), node.domain, node.domain.codes)
+
+
+def _mean_space(builder: CircuitBuilder, node: SOpNode, domain: Finite) -> Variable:
+    """A number for the mean, and a flag for each value that is none."""
+    others = tuple(value for value in domain.values if not is_number(value))
+    label = builder.fresh_label(f"{node.label}_mean")
+    low, high = float(domain.numbers.min()), float(domain.numbers.max())
+    return Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=node.id, scratch=True)
+
+
+def _aggregated(builder: CircuitBuilder, node: SOpNode, op: Aggregation, space: Variable) -> Variable:
+    """The heads, and the MLP after them where they are several, that fill a space."""
+    copied = not space.numerical or (op.copies and builder.program.selectors[op.selector].at_most_one)
     plan = builder.plan(node, op.selector, "copy" if copied else "mean", space.size)
     if plan.kind == "one head":
-        variable = _write_one_head(builder, node, op, plan.heads[0][1], space)
-    elif not space.numerical:
-        variable = add_codes(builder, node, op, plan, builder.space(node))
-    elif copied:
-        variable = add_numbers(builder, node, op, plan, space)
-    else:
-        variable = divide_sums(builder, node, op, plan, space)
-    if decoded:
-        assert isinstance(node.domain, Finite)
-        write_function(builder, node, read_number(variable), node.domain, node.domain.codes)
-    else:
-        builder.holds(node, variable)
+        return _write_one_head(builder, node, op, plan.heads[0][1], space)
+    if not space.numerical:
+        return add_codes(builder, node, op, plan, builder.space(node))
+    return (add_numbers if copied else divide_sums)(builder, node, op, plan, space)
 
 
 def _write_one_head(

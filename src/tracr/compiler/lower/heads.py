@@ -74,12 +74,8 @@ Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every 
 
 def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
     """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
-    if not builder.on("match") or builder.program.options.gap != GAP:
-        return None
     keys, queries = builder.variable(literal.keys), builder.variable(literal.queries)
-    exact_code = not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(builder, keys)
-    readable = queries.numerical or (not queries.compact and queries.noise == EXACT)
-    if not (exact_code and readable):
+    if not (_may_match(builder) and _is_exact_code(builder, keys) and _is_readable_number(queries)):
         return None
     domains = [builder.program.sops[number].domain for number in (literal.queries, literal.keys)]
     assert isinstance(domains[0], Finite) and isinstance(domains[1], Finite)
@@ -99,6 +95,21 @@ def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | N
             by_query, always = (read_through(keys, column[:, None]) for column in logits)
             return query, by_query, always
     return None
+
+
+def _may_match(builder: CircuitBuilder) -> bool:
+    """Whether keys may be found by their numbers, whose logits are made for the usual gap."""
+    return builder.on("match") and builder.program.options.gap == GAP
+
+
+def _is_exact_code(builder: CircuitBuilder, keys: Variable) -> bool:
+    """Whether keys hold a one-hot code without any error, or nothing, at PAD too."""
+    return not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(builder, keys)
+
+
+def _is_readable_number(queries: Variable) -> bool:
+    """Whether queries are read as a number with no MLP in between."""
+    return queries.numerical or (not queries.compact and queries.noise == EXACT)
 
 
 def _clean_at_pad(builder: CircuitBuilder, variable: Variable) -> bool:
@@ -228,7 +239,7 @@ def _own_numbers(
     builder: CircuitBuilder, literal: SelectorLiteral, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
     """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
-    if not builder.on("match") or builder.program.options.gap != GAP:
+    if not _may_match(builder):
         return None
     domains = [builder.program.sops[number].domain for number in (literal.queries, literal.keys)]
     held = [builder.variable(number) for number in (literal.queries, literal.keys)]
