@@ -84,6 +84,13 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
             f"{where} is the expression {value!r}, which is a program, not a value",
             hint="combine s-ops with operators or rasp.SequenceMap; a constant is a plain Python value",
         )
+    _check_size(value, where)
+    _check_comparable(value, where)
+    return value  # type: ignore[no-any-return]
+
+
+def _check_size(value: object, where: str) -> None:
+    """Refuse what is not finite, or so large that it would fill the memory."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError(
             f"{where} is {value!r}, which is not a number a transformer can hold",
@@ -95,6 +102,10 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
         raise ExpressionError(
             f"{where} is a {type(value).__name__} that is too large to compute with", hint="use smaller values"
         )
+
+
+def _check_comparable(value: object, where: str) -> None:
+    """Refuse what cannot be hashed, or compared with itself."""
     try:
         hash(value)
     except TypeError:
@@ -111,7 +122,6 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
         raise ExpressionError(
             f"{where} is {short_repr(value)}, which is not equal to itself", hint="use None for 'no value'"
         )
-    return value  # type: ignore[no-any-return]
 
 
 def _incomparable(where: str, value: object, error: Exception) -> ExpressionError:

@@ -9,7 +9,7 @@ codes of two s-ops agree exactly where the values do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -55,21 +55,22 @@ def many_valued(program: Program) -> dict[int, Finite]:
     }
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode) and not found.keys().isdisjoint((selector.keys, selector.queries)):
-            for number in _compared_one_by_one(selector):
-                found.pop(number, None)
+            for number in _compared_one_by_one(selector, found):
+                del found[number]
     if not program.stored.few_bits:
         return found
     moved = _moved(program, found)
     return {number: domain for number, domain in found.items() if number in moved or len(domain) > IN_BITS_ABOVE}
 
 
-def _compared_one_by_one(selector: SelectorNode) -> Iterator[int]:
-    """The s-ops of which a selector that matches no values tells many classes apart."""
+def _compared_one_by_one(selector: SelectorNode, found: Collection[int]) -> Iterator[int]:
+    """Those of which a selector that does not match values tells many classes apart."""
     selected = selector.table == 1
-    if not any((*at_most_one(selected), *at_most_one(~selected))):
-        for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
-            if len(group_rows(rows)[0]) > FEW_CLASSES:
-                yield number
+    if any(at_most_one(selected)) or any(at_most_one(~selected)):
+        return
+    for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
+        if number in found and len(group_rows(rows)[0]) > FEW_CLASSES:
+            yield number
 
 
 def exact_in_bits(program: Program) -> set[int]:

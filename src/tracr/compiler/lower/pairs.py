@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.lower.numbers import FunctionOfNumber, one_hot
+from tracr.compiler.program.functions_of_sums import function_of
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import LinearMap, linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
@@ -18,7 +19,6 @@ from tracr.craft.numerics import EXACT
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import UNREACHED, PairLookup, SOpNode, describe
-from tracr.nearness import apart
 
 __all__ = ["write_pairs"]
 
@@ -93,15 +93,8 @@ def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> For
     if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
         return None
     rows, columns = np.nonzero(op.table != UNREACHED)
-    sums = first.numbers[rows] + sign * second.numbers[columns]
-    codes = op.table[rows, columns]
-    order = np.argsort(sums, kind="stable")
-    sums, codes = sums[order], codes[order]
-    different = apart(sums)
-    group = np.cumsum(different) - 1
-    if (codes != codes[different][group]).any():
-        return None
-    return Finite(tuple(sums[different].tolist())), codes[different]
+    function = function_of(first.numbers[rows] + sign * second.numbers[columns], op.table[rows, columns])
+    return None if function is None else (Finite(tuple(function[0].tolist())), function[1])
 
 
 def _check_neurons(builder: CircuitBuilder, node: SOpNode, pairs: int, inputs: Sequence[LinearMap], width: int) -> None:

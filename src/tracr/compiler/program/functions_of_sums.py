@@ -21,7 +21,7 @@ from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
 from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["sums"]
+__all__ = ["function_of", "sums"]
 
 MOST_CELLS_OF_A_SUM = 4096
 MOST_TERMS = 8
@@ -118,7 +118,9 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
     if best is None:
         return None
     terms = tuple(zip(composed.sources, best[1].tolist(), strict=True))
-    points, results = _function_of(best[1] @ held, codes)
+    function = function_of(best[1] @ held, codes)
+    assert function is not None  # `_changes` has looked
+    points, results = function
     return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
 
 
@@ -139,8 +141,11 @@ def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
     return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
 
 
-def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes]:
-    """The distinct sums in ascending order, and the code of each."""
-    order = np.argsort(total, kind="stable")
-    first = apart(total[order])
-    return total[order][first], codes[order][first]
+def function_of(numbers: Array, codes: Codes) -> tuple[Array, Codes] | None:
+    """The distinct numbers in ascending order and the code of each; `None` if equal ones have different codes."""
+    order = np.argsort(numbers, kind="stable")
+    numbers, codes = numbers[order], codes[order]
+    first = apart(numbers)
+    if (codes != codes[first][np.cumsum(first) - 1]).any():
+        return None
+    return numbers[first], codes[first]
