@@ -106,22 +106,26 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
+    best = _best_weights(held, codes)
+    function = None if best is None else function_of(best @ held, codes)
+    if best is None or function is None:
+        return None
+    terms, (points, results) = tuple(zip(composed.sources, best.tolist(), strict=True)), function
+    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+
+
+def _best_weights(held: Array, codes: Codes) -> Array | None:
+    """The weights of a sum of the numbers [term, cell] of which the codes are a function with the fewest changes."""
     fewest = len(ascending(codes)) - 1
     best: tuple[int, Array] | None = None
-    for weights in _weights(len(numbers)):
-        if best is not None and best[0] == fewest:
-            break
+    for weights in _weights(len(held)):
         changes = _changes(weights @ held, codes)
         least = int(changes.argmin())
         if changes[least] < (best[0] if best else len(codes)):
             best = int(changes[least]), weights[least]
-    if best is None:
-        return None
-    terms = tuple(zip(composed.sources, best[1].tolist(), strict=True))
-    function = function_of(best[1] @ held, codes)
-    assert function is not None  # `_changes` has looked
-    points, results = function
-    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+        if best is not None and best[0] == fewest:
+            break
+    return None if best is None else best[1]
 
 
 def _weights(count: int) -> Iterator[Array]:

@@ -101,12 +101,11 @@ def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
 
 def _without_tokens(program: Program) -> dict[int, Op]:
     """Tables of the position or the length for attention that depends on nothing else."""
-    free: set[int] = set()
-    for node in program.sops.values():
-        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
-            free.add(node.id)
-    nodes = [program.sops[number] for number in free]
-    wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]
+    wanted = [
+        node
+        for node in _reading_no_tokens(program)
+        if isinstance(node.op, Width | Aggregation) and isinstance(node.domain, Finite)
+    ]
     shortest, longest = program.lengths
     if not wanted or longest > LONGEST_TRIED:
         return {}
@@ -122,6 +121,15 @@ def _without_tokens(program: Program) -> dict[int, Op]:
         if op is not None and node.domain.size > 1:
             found[node.id] = op
     return found
+
+
+def _reading_no_tokens(program: Program) -> list[SOpNode]:
+    """The s-ops that do not depend on the tokens."""
+    free: set[int] = set()
+    for node in program.sops.values():
+        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
+            free.add(node.id)
+    return [program.sops[number] for number in free]
 
 
 def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:

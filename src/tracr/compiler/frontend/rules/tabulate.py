@@ -330,12 +330,7 @@ def tabulate_sum(
         rows, columns = rows[called], columns[called]
     silent = len(rows) < len(pairs[0])
     numbers, codes = np.unique(exact_sums(fst, snd, (rows, columns), factors), return_inverse=True)
-    kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in (fst, snd)]
-    integers = all(isinstance(factor, int) for factor in factors)
-    whole = integers and all(kind != {float} for kind in kinds)
-    broken = not integers or any(float in kind for kind in kinds)
-    values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
-    twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
+    values, twins = _typed_sums(numbers.tolist(), (fst, snd), factors)
     listed = [*values, *twins, *([None] if silent else [])]
     domain = caller.reporter.listed(caller.expression, listed, ordered=True)
     if caller.reporter.near:
@@ -345,6 +340,21 @@ def tabulate_sum(
         table[pairs] = domain.index[None]
     table[rows, columns] = codes
     return table, domain
+
+
+def _typed_sums(
+    sums: list[float], domains: Sequence[Finite], factors: Sequence[float]
+) -> tuple[list[Value], list[Value]]:
+    """The sums as the program has them, integers or floats, and the integers that some of the floats may be as well."""
+    kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in domains]
+    integers = all(isinstance(factor, int) for factor in factors)
+    may_be_integer = integers and all(kind != {float} for kind in kinds)
+    may_be_float = not integers or any(float in kind for kind in kinds)
+    if not may_be_integer:
+        return list(sums), []
+    if not may_be_float:
+        return [int(x) for x in sums], []
+    return list(sums), [int(x) for x in sums if x.is_integer()]
 
 
 def _table(
