@@ -322,7 +322,7 @@ def test_logits_that_are_not_numbers_are_told_of() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
     (layer,) = model.parameters.layers
     huge = replace(layer, W_in=1e30 * layer.W_in, W_out=1e30 * layer.W_out)
-    broken = replace(model, parameters=replace(model.parameters, layers=(huge,)))
+    broken = replace(model, changed=replace(model.parameters, layers=(huge,)))
     assert broken._kernel(np.float32) is not None
     with pytest.warns(RuntimeWarning, match="not numbers"):
         broken(list("abc"))

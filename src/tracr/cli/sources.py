@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -136,13 +136,15 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
         raise InputError(f"which program of {program}?", hint=choices or "it defines none; assign an s-op to a name")
     if Path(program).is_dir():
         import tracr
+        from tracr.model.running import RunnableModel
 
         model = tracr.load(program)
-        if not isinstance(model, tracr.CompiledModel):
+        if not isinstance(model, RunnableModel):
             raise InputError(
                 f"{program} holds a twin, which is no program", hint=f"take its teacher: {program}/teacher"
             )
-        return Found(Path(program).name or program, "a saved model", model=model)
+        # A compressed model refuses by itself what it cannot do.
+        return Found(Path(program).name or program, "a saved model", model=cast("CompiledModel", model))
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
@@ -274,10 +276,10 @@ def _from_file(path: Path, name: str) -> Found:
             hint="name an s-op, a list or dict of them, an Example, or a function without arguments that makes one",
         )
     source = path.read_text(encoding="utf-8", errors="replace")
-    if hasattr(value, "program"):
-        return Found.of(name, value, source)
     if hasattr(value, "parameters"):
         return Found(name, model=value)
+    if hasattr(value, "program"):
+        return Found.of(name, value, source)
     return Found(name, program=value, source=source)
 
 
@@ -314,7 +316,7 @@ def _line_of(error: BaseException, path: Path) -> str:
 
 
 def _is_program(value: object) -> bool:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
     from tracr.rasp.expressions import SOp
     from tracr.rasp.programs import Example
 
@@ -322,4 +324,4 @@ def _is_program(value: object) -> bool:
         value = list(value.values())
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, SOp) for item in value)
-    return isinstance(value, SOp | Example | CompiledModel)
+    return isinstance(value, SOp | Example | RunnableModel)

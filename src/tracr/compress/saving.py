@@ -144,4 +144,4 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))
+    return replace(model, folded=Parameters(w_e, w_pos, layers, w_u))

@@ -111,16 +111,12 @@ class Intervention:
             got = output.unrounded(logits[:, 1 : valid.shape[1] + 1][valid]).tolist()
             wanted = [value for row in expected.values(number) for value in row]
             for one, other in zip(got, wanted, strict=True):
-                if not _same(one, other):
+                if not same_value(other, one, OUTPUT_TOLERANCE):
                     raise InputError(
                         f"with {', '.join(self.replaced.labels)} set so, the model gives {short_repr(one)} where the "
                         f"program gives {short_repr(other)}",
                         hint="compile at level 0, where each operation is computed by itself",
                     )
-
-
-def _same(got: Value, wanted: Value) -> bool:
-    return same_value(wanted, got, OUTPUT_TOLERANCE)
 
 
 def _node(variable: Variable) -> int:

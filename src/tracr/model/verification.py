@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.extras import need
 from tracr.ir.domains import Finite
 from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
+from tracr.model.methods import call
 from tracr.nearness import ANSWER, margin, nearly_equal, same_value
 from tracr.rasp.interpreter import evaluate
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
@@ -25,6 +27,7 @@ from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
 
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
@@ -37,22 +40,27 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which model and program differ, as short as could be found, and where they first do."""
+    """An input on which model and program differ, as short as could be found, and where they first do.
+
+    `variable` is the first that differs in the residual stream; "" if none does, and None if the model has no
+    directions for its variables, as a compressed one.
+    """
 
     tokens: list[Value]
     padded: bool
     output: str
     expected: list[Value]
     got: list[Value]
-    variable: str
+    variable: str | None
     position: int
 
     def __str__(self) -> str:
+        given = f"{self.tokens!r}{' (padded)' if self.padded else ''}"
+        text = f"on {given} {self.output} should be {self.expected!r} but is {self.got!r}"
+        if self.variable is None:
+            return text
         where = f"{self.variable} at position {self.position}" if self.variable else "only the output itself"
-        return (
-            f"on {self.tokens!r}{' (padded)' if self.padded else ''} {self.output} should be {self.expected!r} "
-            f"but is {self.got!r}; the first variable that differs in the residual stream: {where}"
-        )
+        return f"{text}; the first variable that differs in the residual stream: {where}"
 
 
 @dataclass(frozen=True)
@@ -92,13 +100,14 @@ class Verification:
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
 
     def _repr_html_(self) -> str:
-        from tracr.viz.notebook import verification_html  # only notebooks ask for it
+        html: str = call("Verification._repr_html_", self)
+        return html
 
-        return verification_html(self)
 
-
-def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:
+def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Verification:
     """Compare the model with its program on all inputs, or on about `budget` of them."""
+    budget, seed = arguments.whole("budget", budget, 1), arguments.whole("seed", seed)
+    progress = arguments.flag("progress", progress)
     batches, total = chosen_inputs(model, budget, seed)
     exhaustive = total <= budget
     compared = errors = 0
@@ -118,7 +127,7 @@ def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Veri
 class _Assumed:
     """What the assumptions of a model that nothing else checks change, on some inputs of every batch."""
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: RunnableModel) -> None:
         self.model = model
         self.assumptions = tuple(assumption.sentence for assumption in model.program.assumptions)
         self.interpreted = self.apart = 0
@@ -142,7 +151,7 @@ class _Assumed:
                 self.apart += any(
                     not all(
                         map(
-                            _alike,
+                            same_value,
                             evaluate(graph.nodes[n].expr, tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
@@ -151,12 +160,7 @@ class _Assumed:
                 )
 
 
-def _alike(first: Value, second: Value) -> bool:
-    """Whether two values are equal but for rounding."""
-    return same_value(first, second)
-
-
-def chosen_inputs(model: CompiledModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
+def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
     """All inputs if they are at most `budget`, else about that many of them; and how many there are."""
     shortest, longest = model.program.lengths
     size = len(model.options.vocab)
@@ -216,7 +220,7 @@ def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> I
             yield rows[start : start + ROWS]
 
 
-def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None, int]:
+def _compare(model: RunnableModel, codes: Codes) -> tuple[Counterexample | None, int]:
     """Run inputs of one length, unpadded and padded; the first difference found, and on how many the program raises."""
     batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
     evaluation = evaluate_batch(model.program, batch)
@@ -227,7 +231,7 @@ def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None,
     return None, int(evaluation.errors.sum())
 
 
-def ids_of(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
+def ids_of(model: RunnableModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
     """Token ids with BOS in front, and PAD up to the longest input behind."""
     vocabulary = model.vocabulary
     width = vocabulary.longest if padded else codes.shape[1]
@@ -237,7 +241,7 @@ def ids_of(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64
     return ids
 
 
-def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
+def _mismatches(model: RunnableModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
     """Which inputs give a wrong output at some position."""
     codes = evaluation.batch.codes
     wrong = np.zeros(len(codes), dtype=bool)
@@ -262,7 +266,7 @@ def differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[n
     return np.asarray(different)
 
 
-def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample:
+def _explain(model: RunnableModel, codes: Codes, padded: bool) -> Counterexample:
     """Shrink a counterexample and find the first variable that differs."""
 
     def fails(candidate: Codes) -> bool:
@@ -275,7 +279,7 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
     for output, (_, number), every in zip(model.outputs, model.program.outputs, found, strict=True):
         expected, got = np.broadcast_to(evaluation.codes[number], (1, len(codes))), every[:, 1 : len(codes) + 1]
         if differs(output.domain, expected, got).any():
-            variable, position = _first_difference(model, evaluation, padded)
+            variable, position = _where(model, evaluation, padded)
             tokens = [model.options.vocab[code] for code in codes.tolist()]
             values = output.decode(got)[0].tolist()
             return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], values, variable, position)
@@ -304,6 +308,13 @@ def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
                     codes, changed = simpler, True
                     break
     return codes
+
+
+def _where(model: RunnableModel, evaluation: Evaluation, padded: bool) -> tuple[str | None, int]:
+    """The first variable that differs, in a model that has directions for its variables."""
+    from tracr.model.compiled import CompiledModel
+
+    return _first_difference(model, evaluation, padded) if isinstance(model, CompiledModel) else (None, 0)
 
 
 def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:

@@ -202,7 +202,7 @@ def read_model(
         _check_budget(program, max_parameters)
         schedule_of = read_schedule(given["schedule"]) if "schedule" in given and not recompile else None
         compilation = compile_tabulated(read_graph(given["graph"]), program, schedule_of)
-        model = CompiledModel.of(compilation, given["source"].text())
+        model = CompiledModel(compilation, given["source"].text())
     except (FormatError, MissingExtra):
         raise
     except TracrError as error:
@@ -223,7 +223,7 @@ def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
     parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
-    return replace(model, parameters=parameters, variant=variant)
+    return replace(model, changed=parameters, variant=variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -327,4 +327,7 @@ def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]
             raise FormatError(f"{name} has weights that are not finite")
         if (np.abs(saved - array) > noise + margin(array)).any():  # machines differ in the last digits of a product
             raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
-    return replace(model, parameters=Parameters.of(weights))
+    parameters = Parameters.of(weights)
+    if model.variant is not None:
+        return replace(model, changed=parameters)
+    return replace(model, compilation=replace(model.compilation, parameters=parameters))

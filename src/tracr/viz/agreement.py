@@ -12,7 +12,8 @@ from tracr.ir.program import Aggregation, Width
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
-    from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.run import Run
 
 __all__ = ["Agreement"]
 

@@ -60,7 +60,7 @@ def with_checkpoint(
         basis=basis,
         layer_norm=LayerNorm(norm.epsilon, width),
     )
-    return replace(model, parameters=parameters, variant=variant, certified=False)
+    return replace(model, changed=parameters, variant=variant, certified=False)
 
 
 @dataclass(frozen=True)
