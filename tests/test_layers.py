@@ -23,7 +23,7 @@ from tracr.rasp import display
 
 ORDER = (
     "version errors",
-    "spelling extras threads rational",
+    "spelling extras threads rational writing",
     "workers",
     "values",
     "arguments",

@@ -61,7 +61,7 @@ def call(method: str, /, *given: Any, **options: Any) -> Any:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] != "tracr":
-            need(error.name)  # says how to install the library that the module imports
+            need(error.name.partition(".")[0])  # says how to install the library that the module imports
         raise
     return getattr(found, function)(*given, **options)
 
