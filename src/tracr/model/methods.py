@@ -72,7 +72,8 @@ class ModelMethods:
     def rotated(self, seed: int = 0) -> CompiledModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
 
-        The basis is proved to change no output; labels that it would disturb keep a dimension of their own.
+        With the compiler's own weights the basis is proved to change no output; labels that it would disturb keep a
+        dimension of their own.
         """
         return call("rotated", self, seed)
 
