@@ -17,7 +17,7 @@ from tests.strategies import VOCABULARIES, Case
 from tracr import CompileError, InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import CompositeNode
+from tracr.ir.selectors import CompositeNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES

@@ -15,9 +15,10 @@ from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
 from tracr.ir.graph import Graph
 from tracr.ir.layout import Layout
+from tracr.ir.ops import Aggregation
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
-from tracr.ir.program import Aggregation, Program
+from tracr.ir.program import Program
 from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
 from tracr.model.methods import ModelMethods, call

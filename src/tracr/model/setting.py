@@ -18,7 +18,6 @@ from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
 from tracr.ir.domains import Finite
-from tracr.ir.program import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
@@ -91,7 +90,7 @@ class Intervention:
         given, expected = self.replaced.given, self.replaced.expected
         reached = set(given)
         for node in self.model.program.sops.values():
-            if isinstance(node.op, Lookup | PairLookup | Linear) and not reached.isdisjoint(node.inputs):
+            if not reached.isdisjoint(node.inputs):
                 reached.add(node.id)
         for number, location in known.items():
             if location.hook == "hook_embed" and number in reached and number not in given and number in expected.codes:

@@ -16,18 +16,9 @@ import numpy as np
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Lookup, Positions, SumLookup, TokensOp
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -101,10 +92,12 @@ def _read_by_tables(program: Program) -> set[int]:
         match node.op:
             case Lookup(inner=inner) if program.options.on("factor") and _embedded(program.sops[inner]):
                 pass
-            case Lookup() | PairLookup() | Linear():
-                read.update(node.inputs)
-            case Aggregation(value=value) if not _copies(program, node):
-                read.add(value)
+            case SumLookup():
+                pass  # reads numbers
+            case Aggregation() if _copies(program, node):
+                pass
+            case _:
+                read.update((*node.inputs, *node.op.attended))
     return read
 
 

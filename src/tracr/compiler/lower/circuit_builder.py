@@ -22,7 +22,9 @@ from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
 from tracr.ir.circuit import Circuit, Component, Embedded
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.program import PAIR, UNREACHED, CompositeNode, PairLookup, Program, SelectorNode, SOpNode
+from tracr.ir.ops import PAIR, UNREACHED, PairLookup
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number

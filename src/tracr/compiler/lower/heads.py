@@ -19,7 +19,8 @@ from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, Selector
+from tracr.ir.ops import Aggregation
+from tracr.ir.selectors import Selector
 from tracr.values import is_number
 
 __all__ = ["add_head", "astray", "read_codes", "read_numbers"]

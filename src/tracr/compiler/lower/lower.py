@@ -23,7 +23,7 @@ from tracr.craft.variables import Array
 from tracr.errors import CompileError
 from tracr.ir.circuit import Circuit
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     Aggregation,
     Constant,
     IndicesOp,
@@ -33,13 +33,11 @@ from tracr.ir.program import (
     Op,
     PairLookup,
     Positions,
-    Program,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
-    describe,
 )
+from tracr.ir.program import Program, SOpNode, describe
 from tracr.values import Value, is_number
 
 __all__ = ["lower"]

@@ -18,7 +18,8 @@ from tracr.craft.mlps import look_up_pairs
 from tracr.craft.numerics import EXACT
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import UNREACHED, PairLookup, SOpNode, describe
+from tracr.ir.ops import UNREACHED, PairLookup
+from tracr.ir.program import SOpNode, describe
 
 __all__ = ["write_pairs"]
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
 from tracr.ir.domains import Interval
+from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Attention, IndicesOp, LengthOp, Linear, Program, SOpNode, TokensOp, Width
+from tracr.ir.program import Program, SOpNode
 from tracr.nearness import TWINS, apart
 from tracr.rasp.annotations import Encoding
 

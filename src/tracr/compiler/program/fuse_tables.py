@@ -12,7 +12,8 @@ from collections import Counter
 import numpy as np
 
 from tracr.compiler.program.composition import Tabulated, compose, pairs_of_classes, tabulated
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SOpNode
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]

@@ -15,20 +15,8 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Positions,
-    Program,
-    SOpNode,
-    TokensOp,
-    Width,
-)
+from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number
@@ -127,7 +115,9 @@ def _reading_no_tokens(program: Program) -> list[SOpNode]:
     """The s-ops that do not depend on the tokens."""
     free: set[int] = set()
     for node in program.sops.values():
-        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
+        children = program.children(node)
+        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
+        if fixed and free.issuperset(children):
             free.add(node.id)
     return [program.sops[number] for number in free]
 

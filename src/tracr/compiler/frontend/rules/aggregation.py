@@ -15,7 +15,9 @@ from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.graph import Node
-from tracr.ir.program import Aggregation, Selector, SOpNode
+from tracr.ir.ops import Aggregation
+from tracr.ir.program import SOpNode
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import Aggregate
 from tracr.values import is_number

@@ -15,7 +15,7 @@ from tracr.errors import LimitError
 from tracr.ir.budget import CALL, CELL, FLOAT
 from tracr.ir.domains import Codes, Domain, Interval
 from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, Aggregation, Linear, Lookup, PairLookup
+from tracr.ir.ops import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import function_name

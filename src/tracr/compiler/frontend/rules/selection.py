@@ -17,7 +17,8 @@ from tracr.compiler.frontend.rules.tabulate import tabulate_predicate
 from tracr.ir.budget import COMPARED
 from tracr.ir.domains import finite
 from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, CompositeNode, Kind, SelectorNode, Width
+from tracr.ir.ops import ERROR, Width
+from tracr.ir.selectors import CompositeNode, Kind, SelectorNode
 from tracr.rasp.expressions import (
     ConstantSelector,
     Indices,
