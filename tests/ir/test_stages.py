@@ -29,7 +29,7 @@ from tracr.ir.inferred import Inferred
 from tracr.ir.options import LEVELS, Options
 from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.rewriting import rewriting_of
-from tracr.model.verification import alike
+from tracr.nearness import same_value
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -42,7 +42,7 @@ def inferred_programs() -> list[tuple[TracedGraph, Inferred]]:
     for seed in range(60):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 4 + seed % 16, 1 + seed % 5, seed % 3 == 0)
         options = Options(case.vocab, case.max_seq_len, case.causal, bos="<b>", pad="<p>")
-        traced = trace({name: case.program for name in ("output", "copy")[: 1 + seed % 2]})
+        traced = trace(dict.fromkeys(("output", "copy")[: 1 + seed % 2], case.program))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tracr.TracrWarning)
             try:
@@ -160,7 +160,7 @@ def test_rewriting_is_kept_as_data() -> None:
         assert (first.errors == second.errors).all()
         for name, rows in first.outputs().items():
             for row, own, raises in zip(rows, second.outputs()[name], first.errors, strict=True):
-                assert raises or all(map(alike, row, own))
+                assert raises or all(map(same_value, row, own))
         absorbed += bool(gone)
     assert absorbed > 5
 

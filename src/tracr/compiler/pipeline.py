@@ -73,7 +73,7 @@ from tracr.compiler.search import (
 from tracr.errors import FunctionError
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import TWINS, finite
+from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
 from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
@@ -84,6 +84,7 @@ from tracr.ir.passes import Pass, Watch
 from tracr.ir.program import Program, Tables
 from tracr.ir.schedule import PlacedCircuit, Schedule
 from tracr.ir.switches import PASSES, OptionName, PassName
+from tracr.nearness import TWINS
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["PIPELINE", "compile_program", "compile_tabulated", "stages", "tabulated", "verify"]
