@@ -64,7 +64,7 @@ def random_circuit(seed: int, components: int) -> Circuit:
     sources = (Embedded(tokens, by_token=np.eye(tokens.size)), Embedded(indices, by_position=np.eye(indices.size)))
     outputs = tuple((variable.label, variable) for variable in found[-2:])
     read, program = all_read(sources, found[2:]), some_program()
-    around = (program.options, sources, tuple(found[2:]), outputs, read, {}, program.nbytes)
+    around = (program.options, sources, tuple(found[2:]), outputs, read, {}, {}, program.nbytes)
     return Circuit(*around, tuple(parts), rewriting_of(program), frozenset())
 
 

@@ -101,14 +101,14 @@ class _Readers:
             np.concatenate([linear.blocks[self.old].T[self.groups[linear][0]] for linear, _ in maps])
         )
 
-    def stored_as_read(self, read: Mapping[Variable, NDArray[np.bool_]] | None) -> _Stored | None:
+    def stored_as_read(self, read: Mapping[Variable, NDArray[np.bool_]]) -> _Stored | None:
         """The variable with a direction for what is read of it, if these are fewer than its values that are read.
 
         A constant is read from the directions of BOS and PAD too: they count where nothing `read` them before.
         """
         used = int(np.count_nonzero(self.columns.rows.any(axis=0)))
         present = _presence(self.source)
-        unread = [one for one in (BOS, PAD) if one in present and read is not None and one not in read]
+        unread = [one for one in (BOS, PAD) if one in present and one not in read]
         may_shift = self._may_shift()
         never = [False] * len(may_shift)
         for shifts in (may_shift, never) if any(may_shift) else (never,):
@@ -170,7 +170,7 @@ class _Stored:
         if block.any():
             blocks[self.new] = block
         bias = {one: sign * shifts for one, sign in _presence(self.source).items()} if shifts.any() else {}
-        return LinearMap(blocks, linear.width, linear.through) + LinearMap(bias, linear.width)
+        return LinearMap(blocks, linear.width) + LinearMap(bias, linear.width)
 
     def explained(self, linear: LinearMap) -> LinearMap:
         """What a folded variable is made of: as its readers read it, or as far as it can be told from what is left."""
@@ -190,13 +190,22 @@ def _rewritten(circuit: Circuit, stored: _Stored) -> Circuit:
     embedded = tuple(
         one for other in circuit.embedded for one in (stored.embedded if other is stored.source else (other,))
     )
-    components = tuple(part.with_maps([stored.through(linear) for linear in part.maps]) for part in circuit.components)
-    folded = {variable: stored.explained(linear) for variable, linear in circuit.folded.items()}
+    through: dict[LinearMap, LinearMap] = {}
+
+    def noted(old: LinearMap, new: LinearMap) -> LinearMap:
+        if old in circuit.through:
+            through[new] = circuit.through[old]
+        return new
+
+    components = tuple(
+        part.with_maps([noted(linear, stored.through(linear)) for linear in part.maps]) for part in circuit.components
+    )
+    folded = {variable: noted(linear, stored.explained(linear)) for variable, linear in circuit.folded.items()}
     read = {variable: rows for variable, rows in circuit.read.items() if variable is not stored.source.variable}
     read[stored.new] = np.ones(stored.new.size, dtype=bool)
     for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
         read[special] = np.ones(1, dtype=bool)
-    return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
+    return replace(circuit, embedded=embedded, components=components, folded=folded, read=read, through=through)
 
 
 def _is_exact(linear: LinearMap) -> bool:
@@ -215,7 +224,7 @@ def _in_terms_of(
     known = nearly_equal(wanted, terms @ factors, scale=1.0).all(axis=0)
     blocks = {variable: block for variable, block in linear.blocks.items() if variable is not old}
     rest = {} if known.all() else {old: np.where(known, 0.0, wanted)}
-    left = LinearMap({**blocks, **rest}, linear.width, linear.through)
+    left = LinearMap({**blocks, **rest}, linear.width)
     factors = np.where(known, factors, 0.0)
     constant = {one: sign * factors[-1:] for one, sign in present.items()}
     return left + LinearMap({**({new: factors[:-1]} if new.size else {}), **constant}, linear.width)

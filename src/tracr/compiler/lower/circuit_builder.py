@@ -66,6 +66,7 @@ class CircuitBuilder:
             outputs,
             all_read(embedded, written),
             folded={},
+            through={},
             tables=self.program.nbytes,
             components=components,
             rewriting=rewriting_of(self.program),
