@@ -3,7 +3,7 @@
 Depth, peak live width, heads, heads × d_head and earliness are minimised one after the other, each kept while the next
 is. The depth needs no solver: earliest placement reaches the smallest. The model has a variable [component c, sub-layer
 t] that says whether c stands in t or before; a variable is live after t if its writer does and one of its readers does
-not. A width (`widths.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
+not. A width (`liveness.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
 
 The search starts from what `narrow.py` finds, so it never ends with anything worse.
 

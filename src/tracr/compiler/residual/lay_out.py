@@ -4,7 +4,7 @@ Every variable gets its own directions, in the order tokens, BOS, PAD, indices, 
 `output_first` the outputs come before them, each value's direction in the order of the unembedding. At level 0 all of
 them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
 nothing reads (`prune.py`) are left out. At level 2 directions that are not there at the same time share a dimension
-(`reuse.py`).
+(`slot_reuse.py`).
 """
 
 from __future__ import annotations
