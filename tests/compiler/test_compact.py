@@ -35,7 +35,7 @@ def compact(model: tracr.CompiledModel) -> list[Variable]:
 def assert_exact(model: tracr.CompiledModel, inputs: list[list[Value]]) -> None:
     """Bits are 1 and -1 exactly wherever there is a token, in float32."""
     run = model.run(inputs)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         if location.variable.compact and location.hook != "hook_embed":
             for row, tokens in enumerate(inputs):
                 held = run[location.hook][row, 1 : len(tokens) + 1, location.slots[location.slots >= 0]]

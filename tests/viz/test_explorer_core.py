@@ -17,7 +17,7 @@ from tests.strategies import VOCABULARIES, Case
 from tracr import CompileError, InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import CompositeNode
+from tracr.ir.selectors import CompositeNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
@@ -218,7 +218,7 @@ def with_patches(jobs: Sequence[Job]) -> list[Job]:
     for model, inputs, _ in jobs:
         able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
         able = [number for number in able if isinstance(model.program.sops[number].domain, Finite)]
-        able = [number for number in able if model.program.sops[number].label not in model.circuit.program.absorbed]
+        able = [number for number in able if model.program.sops[number].label not in model.circuit.rewriting.absorbed]
         patches = []
         for tokens in inputs:
             number = able[rng.integers(len(able))]

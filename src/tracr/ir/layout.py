@@ -83,5 +83,10 @@ class Layout:
             ends[direction.slot] = direction.until
 
     def show(self) -> str:
-        """The labels of the residual stream, then the layers."""
-        return "residual stream: " + ", ".join(d.label for d in self.directions) + "\n" + self.schedule.show()
+        """The labels of the residual stream, the dimensions that hold several of them in turn, then the layers."""
+        lines = ["residual stream: " + ", ".join(d.label for d in self.directions)]
+        for slot in range(self.width if self.width < len(self.directions) else 0):
+            held = sorted((d for d in self.directions if d.slot == slot), key=lambda d: d.since)
+            if len(held) > 1:
+                lines.append(f"dimension {slot}: {', then '.join(d.label for d in held)}")
+        return "\n".join([*lines, self.schedule.show()])

@@ -18,7 +18,6 @@ from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
 from tracr.ir.domains import Finite
-from tracr.ir.program import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
@@ -56,8 +55,8 @@ class Intervention:
         lengths = [(len(tokens), length) for tokens, length in zip(inputs, padded, strict=True)]
         self.model, self.width = model, max(padded, default=0)
         self.replaced = replace_variables(model, given_rows(model, changes, lengths, single), inputs)
-        known = {_node(location.variable): location for location in locations(model.layout).values()}
-        without = {_node(one.variable): one for one in folded(model.layout).values()}
+        known = {_node(location.variable): location for location in locations(model.program, model.layout).values()}
+        without = {_node(one.variable): one for one in folded(model.program, model.layout).values()}
         given = self.replaced.given
         writes = [
             (known[number], self._coordinates(known[number].variable, given[number]))
@@ -91,7 +90,7 @@ class Intervention:
         given, expected = self.replaced.given, self.replaced.expected
         reached = set(given)
         for node in self.model.program.sops.values():
-            if isinstance(node.op, Lookup | PairLookup | Linear) and not reached.isdisjoint(node.inputs):
+            if not reached.isdisjoint(node.inputs):
                 reached.add(node.id)
         for number, location in known.items():
             if location.hook == "hook_embed" and number in reached and number not in given and number in expected.codes:

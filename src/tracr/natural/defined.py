@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
 from tracr.ir.domains import Finite
-from tracr.ir.program import PairLookup
+from tracr.ir.ops import PairLookup
 from tracr.natural.sites import Sites
 from tracr.runtime.table_interpreter import evaluate_batch
 

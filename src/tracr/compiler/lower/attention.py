@@ -18,7 +18,9 @@ from tracr.craft.linear import BOS, LinearMap, read_number
 from tracr.craft.numerics import EXACT, Noise, share_error
 from tracr.craft.variables import NUMBER, Variable
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, Selector, SOpNode, describe
+from tracr.ir.ops import Aggregation
+from tracr.ir.program import SOpNode, describe
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import Encoding
 from tracr.values import is_number
 

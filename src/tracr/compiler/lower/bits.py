@@ -16,18 +16,10 @@ import numpy as np
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Lookup, Positions, SumLookup, TokensOp
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
+from tracr.ir.switches import OptionName, PassName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -46,7 +38,7 @@ def many_valued(program: Program) -> dict[int, Finite]:
     stays one-hot.
     """
     above = COPIED_IN_BITS_ABOVE if program.stored.few_bits else IN_BITS_ABOVE
-    if not program.options.on("bits"):
+    if not program.options.on(OptionName.BITS):
         return {}
     found = {
         number: node.domain
@@ -99,12 +91,14 @@ def _read_by_tables(program: Program) -> set[int]:
     read: set[int] = set()
     for node in program.sops.values():
         match node.op:
-            case Lookup(inner=inner) if program.options.on("factor") and _embedded(program.sops[inner]):
+            case Lookup(inner=inner) if program.options.on(PassName.FACTOR) and _embedded(program.sops[inner]):
                 pass
-            case Lookup() | PairLookup() | Linear():
-                read.update(node.inputs)
-            case Aggregation(value=value) if not _copies(program, node):
-                read.add(value)
+            case SumLookup():
+                pass  # reads numbers
+            case Aggregation() if _copies(program, node):
+                pass
+            case _:
+                read.update(node.inputs, node.op.attended)
     return read
 
 

@@ -22,7 +22,9 @@ from tracr.craft.mlps import Units, carry, divide, join, look_up
 from tracr.craft.numerics import CLEAN, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, Selector, SOpNode, describe
+from tracr.ir.ops import Aggregation
+from tracr.ir.program import SOpNode, describe
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tracr.compiler.layers.assign import in_sublayers
@@ -25,7 +25,7 @@ from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Times
-from tracr.ir.schedule import Schedule
+from tracr.ir.schedule import PlacedCircuit
 
 __all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
 
@@ -43,11 +43,10 @@ class Solution:
     fewest: int
 
 
-def solve(circuit: Circuit, seconds: float) -> Schedule:
+def solve(circuit: Circuit, seconds: float) -> PlacedCircuit:
     """The best schedule that about so many seconds suffice to find."""
     solution = best_times(placing_of(circuit), seconds)
-    schedule = in_sublayers(circuit, solution.times)
-    return replace(schedule, status=OPTIMAL if solution.optimal else LIMIT, fewest=solution.fewest)
+    return in_sublayers(circuit, solution.times, OPTIMAL if solution.optimal else LIMIT, solution.fewest)
 
 
 def best_times(placing: Placing, seconds: float) -> Solution:

@@ -17,7 +17,8 @@ from tracr.compiler.program.composition import Composed, compose, pairs_of_class
 from tracr.craft.grouping import ascending, group_rows
 from tracr.craft.variables import Array
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
+from tracr.ir.ops import Lookup, Op, PairLookup, SumLookup
+from tracr.ir.program import Program
 from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 

@@ -19,7 +19,9 @@ from collections import Counter
 import numpy as np
 
 from tracr.compiler.program.composition import Tabulated, compose, pairs_of_classes, tabulated
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SOpNode
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]
@@ -75,7 +77,7 @@ class _Fusion:
 
     def linear(self, node: SOpNode, op: Op) -> bool:
         """Whether an operation needs no neurons anyway."""
-        return isinstance(op, Lookup) and self.one_hot(op.inner) and self.program.options.on("fold")
+        return isinstance(op, Lookup) and self.one_hot(op.inner) and self.program.options.on(PassName.FOLD)
 
     def neurons(self, node: SOpNode, op: Tabulated) -> int:
         """About how many neurons an operation takes: one for each class, or pair of classes, of values."""

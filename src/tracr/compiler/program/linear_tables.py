@@ -13,7 +13,8 @@ import numpy as np
 from tracr.craft.numerics import dyadic_grid
 from tracr.craft.variables import Array
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import ERROR, Linear, Lookup, PairLookup, Program, SOpNode
+from tracr.ir.ops import ERROR, Linear, Lookup, PairLookup
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["chosen_sums", "sum_of", "tables_of_sums"]

@@ -15,20 +15,9 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Positions,
-    Program,
-    SOpNode,
-    TokensOp,
-    Width,
-)
+from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number
@@ -127,7 +116,9 @@ def _reading_no_tokens(program: Program) -> list[SOpNode]:
     """The s-ops that do not depend on the tokens."""
     free: set[int] = set()
     for node in program.sops.values():
-        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
+        children = program.children(node)
+        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
+        if fixed and free.issuperset(children):
             free.add(node.id)
     return [program.sops[number] for number in free]
 
@@ -137,7 +128,7 @@ def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
     by_position = _rows_agree(codes.T)
     if by_position is not None:
         indices = _before(program, node, IndicesOp)
-        if indices is not None and program.options.on("fold"):
+        if indices is not None and program.options.on(PassName.FOLD):
             return Lookup(indices, by_position.astype(np.int32), "of the position")
         return Positions(by_position.astype(np.int32))
     by_length, length = _rows_agree(codes), _before(program, node, LengthOp)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.heads import LEGIBLE, selector_rank
-from tracr.ir.program import CompositeNode, Selector, SelectorNode, parts_of
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 
 __all__ = ["Axis", "Conjunction", "Cover", "SelectorLiteral", "axes_of", "cover", "truth_of"]
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral, cover
 from tracr.craft.grouping import group_rows
 from tracr.craft.heads import LEGIBLE, SQUARE_RANK, selector_rank
-from tracr.ir.program import Selector
+from tracr.ir.selectors import Selector
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 

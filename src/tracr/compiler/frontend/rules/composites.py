@@ -12,7 +12,7 @@ from tracr.compiler.frontend.rules.counts import Table, Widths, masks
 from tracr.compiler.frontend.rules.facts import strict_order
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.compiler.selectors.conjunctions import Axis, axes_of, truth_of
-from tracr.ir.program import CompositeNode, Selector, SelectorNode, parts_of
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 
 __all__ = ["composite_widths", "implied", "orders_positions", "selection_masks"]
 

@@ -22,7 +22,7 @@ from tracr.compiler.frontend.rules.facts import distinct_codes
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.compiler.frontend.rules.tabulate import column_of
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import Linear, PairLookup
+from tracr.ir.ops import Linear, PairLookup
 from tracr.rasp.functions import OPERATORS, Comparison
 from tracr.runtime.prepared_tables import snap
 

@@ -26,7 +26,7 @@ from tracr.errors import (
 )
 from tracr.ir.budget import ASKED, COMPARED, DEFAULT, Budget, Growing
 from tracr.ir.domains import Codes, Finite, finite, surely_same
-from tracr.ir.program import ERROR, UNREACHED
+from tracr.ir.ops import ERROR, UNREACHED
 from tracr.nearness import TWINS, nearly_equal
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
