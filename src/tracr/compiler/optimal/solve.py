@@ -25,12 +25,10 @@ from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Times
-from tracr.ir.schedule import PlacedCircuit
+from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit
 
-__all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
+__all__ = ["Solution", "best_times", "solve"]
 
-OPTIMAL = "optimal"
-LIMIT = "feasible, limit reached"
 EARLINESS = 3  # the last thing minimised makes a schedule easier to read; nobody needs a proof of it
 
 
