@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app, read_tokens, read_vocabulary
+from tracr.compiler.pipeline import PIPELINE
 from tracr.errors import InputError
-from tracr.ir.switches import PASSES
+from tracr.ir.switches import OPTIONS
 from tracr.rasp.programs import EXAMPLES
 
 PROGRAMS = '''
@@ -116,8 +117,9 @@ def test_compile_takes_the_options_of_a_compilation() -> None:
 def test_passes_are_listed_and_switched() -> None:
     """--with and --without, which may be repeated, reach the compiler."""
     listed = {one["name"]: one["level"] for one in invoke_json("passes")}
-    assert listed == {name: one.level for name, one in PASSES.items()}
-    assert set(listed.values()) == {1, 2, None}
+    assert list(listed) == [*(one.name for one in PIPELINE), *OPTIONS]
+    assert listed == {**{one.name: one.level for one in PIPELINE}, **{name: one.level for name, one in OPTIONS.items()}}
+    assert set(listed.values()) == {0, 1, 2, None}
     assert re.search(r"^solve +--with solve +a constraint solver", invoke("passes"), re.MULTILINE)
     assert "linear functions need no neurons" in invoke("passes")
     words = ("--without", "sums", "--without", "fuse", "--with", "bits")

@@ -91,7 +91,7 @@ def assert_noise_bounds_hold(model: tracr.CompiledModel, inputs: list[list[Value
     """What every s-op's directions hold is within the error bound the compiler claims for it."""
     evaluation = evaluate_batch(model.program, inputs)
     run = model.run(inputs)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         variable, live = location.variable, location.slots >= 0
         stream = run["hook_embed"] + run["hook_pos_embed"] if location.hook == "hook_embed" else run[location.hook]
         assert variable.node is not None

@@ -19,8 +19,9 @@ from tracr.craft.linear import BOS, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.numerics import EXACT, Noise
 from tracr.craft.variables import Variable
-from tracr.ir.circuit import Circuit, Embedded
+from tracr.ir.circuit import Circuit, Embedded, all_read
 from tracr.ir.program import Program
+from tracr.ir.rewriting import rewriting_of
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
 
@@ -62,7 +63,9 @@ def random_circuit(seed: int, components: int) -> Circuit:
         found.append(new)
     sources = (Embedded(tokens, by_token=np.eye(tokens.size)), Embedded(indices, by_position=np.eye(indices.size)))
     outputs = tuple((variable.label, variable) for variable in found[-2:])
-    return Circuit(some_program(), sources, tuple(found[2:]), tuple(parts), outputs)
+    read, program = all_read(sources, found[2:]), some_program()
+    around = (program.options, sources, tuple(found[2:]), outputs, read, {}, program.nbytes)
+    return Circuit(*around, tuple(parts), rewriting_of(program), frozenset())
 
 
 def every_schedule(circuit: Circuit, depth: int) -> Iterator[tuple[int, ...]]:

@@ -23,8 +23,8 @@ LETTERS = "abcdefghij"
 @pytest.fixture
 def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything with more than two values is stored in bits, whatever reads it."""
-    monkeypatch.setattr(bits, "MANY", 2)
-    monkeypatch.setattr(bits, "FEW", 1000)
+    monkeypatch.setattr(bits, "IN_BITS_ABOVE", 2)
+    monkeypatch.setattr(bits, "FEW_CLASSES", 1000)
 
 
 def compact(model: tracr.CompiledModel) -> list[Variable]:
@@ -35,7 +35,7 @@ def compact(model: tracr.CompiledModel) -> list[Variable]:
 def assert_exact(model: tracr.CompiledModel, inputs: list[list[Value]]) -> None:
     """Bits are 1 and -1 exactly wherever there is a token, in float32."""
     run = model.run(inputs)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         if location.variable.compact and location.hook != "hook_embed":
             for row, tokens in enumerate(inputs):
                 held = run[location.hook][row, 1 : len(tokens) + 1, location.slots[location.slots >= 0]]
@@ -46,8 +46,8 @@ def check(case: Case, inputs: int) -> int:
     """Compile with bits and compare with the interpreter; how many variables are in bits."""
     program, found = case.program, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bits, "MANY", 2)
-        patch.setattr(bits, "FEW", 1000)
+        patch.setattr(bits, "IN_BITS_ABOVE", 2)
+        patch.setattr(bits, "FEW_CLASSES", 1000)
         for level in (1, 2):
             try:
                 model = compile_quietly(
@@ -192,8 +192,8 @@ def test_evenly_spaced_numbers_need_no_mlp(in_bits: None) -> None:
 
 def test_what_is_compared_stays_one_hot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorting tells all values apart: bits would only be turned back, at the price of a layer."""
-    monkeypatch.setattr(bits, "MANY", 2)
-    monkeypatch.setattr(bits, "FEW", 3)
+    monkeypatch.setattr(bits, "IN_BITS_ABOVE", 2)
+    monkeypatch.setattr(bits, "FEW_CLASSES", 3)
     sort = compile_quietly(programs.make_sort_unique(rasp.tokens, rasp.tokens), range(8), 4)
     assert "tokens" not in [variable.label for variable in compact(sort)]
     assert [variable.label for variable in compact(compile_quietly(programs.make_hist(), range(8), 4))] == ["tokens"]

@@ -198,9 +198,9 @@ def test_widths_among_positions(causal: bool) -> None:
     """The cumulative sums say what the selection matrices do."""
     program = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, lambda k, q: (k * q) % 3 == 1), rasp.tokens, "b")
     options = Options(tuple("abc"), 7, level=2, causal=causal)
-    graph = trace({"x": program})
-    inference = Inference(options, (1, 7), len(graph.nodes), frozenset())
-    for node in graph.nodes:
+    traced = trace({"x": program})
+    inference = Inference(options, (1, 7), len(traced.nodes), frozenset())
+    for node in traced.nodes:
         infer_node(node.expr, inference, node)
     (selector,) = inference.selectors.values()
     facts = inference.facts[selector.keys], inference.facts[selector.queries]

@@ -279,7 +279,7 @@ def test_batches_need_values_for_every_input() -> None:
 def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
     """Position 0 is always there, unless positions are set otherwise: the default was proved away."""
     model = tracr.compile(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "ab", 2)
-    node = model.program.sops[locations(model.layout)["indices"].variable.node]
+    node = model.program.sops[locations(model.program, model.layout)["indices"].variable.node]
     assert not evaluate_batch(model.program, ["a"], {node.id: np.array([[0]], np.int32)}).errors[0]
     assert evaluate_batch(model.program, ["a"], {node.id: np.array([[1]], np.int32)}).errors[0]
 
@@ -293,7 +293,7 @@ def test_setting_a_folded_variable() -> None:
     with pytest.raises(tracr.InputError, match=r"tokens is not there[\s\S]*factor"):  # only `weighted` is embedded
         tracr.compile(program, "abx", 4, level=2).run("xa", set={"is_x": [0, 1]})
     model = tracr.compile(program, "abx", 4, level=2, passes={"factor": False})
-    assert set(folded(model.layout)) == {"is_x", "is_a", "weighted"}
+    assert set(folded(model.program, model.layout)) == {"is_x", "is_a", "weighted"}
     assert model("xa") == [2.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1]}).decoded == [0.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]

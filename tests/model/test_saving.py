@@ -167,7 +167,7 @@ SHORT_AND_LONG = {
 def test_models_with_single_passes_switched_come_back(tmp_path: Path, name: str, level: int) -> None:
     """Each on and off: also those with fewer dimensions than positions."""
     program, vocab, longest = SHORT_AND_LONG[name]
-    for place, (switch, on) in enumerate(itertools.product(set(tracr.PASSES) - {"solve"}, (True, False))):
+    for place, (switch, on) in enumerate(itertools.product({*tracr.PASSES, *tracr.OPTIONS} - {"solve"}, (True, False))):
         model = compile_quietly(program, vocab, longest, level=level, passes={switch: on})
         model.save(tmp_path / str(place))
         assert_same(model, tracr.load(tmp_path / str(place)))

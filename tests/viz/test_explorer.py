@@ -268,7 +268,7 @@ def test_values_in_bits_have_their_codes() -> None:
 def test_a_line_for_every_operation() -> None:
     """Selectors stand before their first reader; labels are those of the compiled model."""
     model = tracr.compile(EXAMPLES["sort"].program, (1, 2, 3, 4), 4)
-    assert [f"{line.label} = {line.text}" for line in listing(model.program, model.graph)] == [
+    assert [f"{line.label} = {line.text}" for line in listing(model.program, model.expressions)] == [
         "tokens = the input",
         "indices = the positions",
         "distinct_keys = SequenceMap(lambda key, index: key + min_key * below_max(index) / max_seq_len, "
