@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 
 import tracr
 from tests.adapters.gpt2_in_numpy import logits
-from tests.agreement import compile_quietly, same, some_inputs
+from tests.agreement import same, some_inputs
+from tests.library import masks
 from tests.strategies import Case, cases
+from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.adapters.huggingface.gpt2 import sizes_of
 from tracr.adapters.huggingface.head import head_of
 from tracr.adapters.huggingface.tokens import Words
@@ -67,27 +69,19 @@ def test_the_library(tmp_path: Path, name: str, activation: str) -> None:
     """Every program, causal where it can be: 0 wrong outputs in float32."""
     example = EXAMPLES[name]
     inputs = some_inputs(example.vocab, example.max_seq_len, 60)
-    for causal in (False, True):
-        try:
-            model = compiled(name, causal=causal)
-        except tracr.CompileError:
-            assert causal
-            continue
+    for causal in masks(name):
+        model = compiled(name, causal=causal)
         assert wrong_outputs(model, tmp_path / str(causal), inputs, activation=activation) == []
 
 
+@mostly_compared()
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), numbers=st.sampled_from(("auto", "column")))
 def test_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
     """Any program, categorical and numerical outputs, `None` included."""
-    try:
-        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return
-    low, high = model.typed.lengths
-    inputs = [xs for xs in case.inputs(12) if low <= len(xs) <= high]
-    if inputs:
-        assert wrong_outputs(model, tmp_path / "model", inputs, numbers=numbers, overwrite=True) == []
+    model = compile_case(case, level=level)
+    inputs = inputs_for(model, case, 12)
+    assert wrong_outputs(model, tmp_path / "model", inputs, numbers=numbers, overwrite=True) == []
 
 
 # Words

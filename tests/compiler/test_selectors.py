@@ -136,7 +136,7 @@ CASES: dict[str, tuple[SOp, str]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("causal", [False, True])
 def test_constructions(name: str, causal: bool) -> None:
-    """Each is right at both levels, padded and not, and the construction is the one that is meant."""
+    """Each is right at every level, padded and not, and the construction is the one that is meant."""
     program, kind = CASES[name]
     for level in LEVELS:
         model = compile_quietly(program, "abc", 5, level=level, causal=causal)

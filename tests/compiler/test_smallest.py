@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly, some_inputs
+from tests.agreement import assert_agrees, some_inputs
 from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr.compiler.domains import Finite
 from tracr.compiler.inference import Inference, infer_node
 from tracr.compiler.inference.widths import masks, widths_by_position
@@ -104,24 +105,13 @@ def test_every_pass_makes_reverse_smaller(off: str) -> None:
     assert less.d_model > whole.d_model
 
 
+@mostly_compared()
 @given(case=cases(max_ops=8, composite=True), passes=st.sets(st.sampled_from(NEW)))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case, passes: set[str]) -> None:
     """Whatever passes are on, padded and causal: outputs are the interpreter's, also with variables set."""
     switches = {name: name in passes for name in NEW}
-    try:
-        model = compile_quietly(
-            case.program,
-            case.vocab,
-            case.max_seq_len,
-            causal=case.causal,
-            level=2,
-            bos="<b>",
-            pad="<p>",
-            passes=switches,
-        )
-    except tracr.CompileError:
-        return
+    model = compile_case(case, level=2, passes=switches)
     assert_agrees(model, case.program, case.inputs(12), singles=2)
     interventions_agree(model, case.inputs(6), case.seed)
 

@@ -9,6 +9,7 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
+from tracr.compiler.options import LEVELS
 from tracr.compress import all_inputs, exact_dim, samples, score
 from tracr.compress.closed import exact_projection, unmet
 from tracr.compress.compressing import measured
@@ -29,7 +30,7 @@ def compiled(name: str, **options: object) -> tracr.CompiledModel:
 
 
 @pytest.mark.parametrize("name", [name for name in SOME if name in programs.EXAMPLES])
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_the_exact_projection_loses_nothing(name: str, level: int) -> None:
     """Outputs on all inputs, of all lengths, padded and not, stay right; there are no more dimensions than before."""
     model = compiled(name, level=level)
@@ -247,17 +248,14 @@ def test_wrong_arguments_are_told(change: dict[str, object], message: str) -> No
 
 
 def test_only_compiled_models_with_outputs() -> None:
-    """A compressed model is not compressed again; a program that raises everywhere has nothing to compare with."""
+    """A compressed model is not compressed again; inputs on which a program raises give nothing to compare."""
     model, _ = study("frac_prevs")
     with pytest.raises(tracr.TracrError, match="only a compiled model"):
         tracr.compress(tracr.compress(model, method="exact"), 4, "pca")
-    fails = rasp.Map(lambda x: 1 / (x - x), rasp.tokens)
-    try:
-        broken = compile_quietly(fails, [1, 2], 2)
-    except tracr.CompileError:
-        return
+    hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ))
+    risky = compile_quietly(rasp.SequenceMap(lambda count, token: 1 // (2 - count), hist, rasp.tokens), "ab", 2)
     with pytest.raises(tracr.InputError, match="no output"):
-        tracr.compress(broken, 1, "pca")
+        tracr.compress(risky, 1, "pca", inputs=[list("aa"), list("bb")])
 
 
 def test_figures_are_returned() -> None:

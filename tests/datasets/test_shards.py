@@ -14,6 +14,7 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tests.datasets.killing import content, kill_when, run
+from tracr.compiler.options import LEVELS
 from tracr.datasets import Controls, read_programs, sample, write_programs
 from tracr.datasets.building import build_shards, outcomes
 from tracr.datasets.shards import Settings
@@ -29,7 +30,7 @@ def records() -> list[tracr.datasets.Record]:  # type: ignore[name-defined]
     return list(sample(24, 1, CONTROLS))
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 def test_models_come_back(tmp_path: Path, records: list, level: int) -> None:
     """A stored model has the weights and labels of a fresh compilation, and runs without one."""
     assert build_shards(tmp_path, records, Settings(level, shard_size=10)) == 24

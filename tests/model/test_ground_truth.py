@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 import tracr
-from tests.agreement import compile_quietly, same, some_inputs
+from tests.agreement import same, some_inputs
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
+from tracr.compiler.options import LEVELS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Variable
@@ -327,17 +329,13 @@ def test_the_minimal_circuit_is_enough_and_all_of_it_is_needed(model: tracr.Comp
     assert all(near(a, b) for one, other in pairs if one is not None for a, b in zip(one, other, strict=True))
 
 
+@mostly_compared()
 @given(case=cases(max_ops=6))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case) -> None:
     """Edges and minimal circuits of random programs."""
-    for level in (0, 1, 2):
-        try:
-            model = compile_quietly(
-                case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-            )
-        except tracr.CompileError:
-            return
+    for level in LEVELS:
+        model = compile_case(case, level=level)
         check_edges(model)
         for ablation in ABLATIONS:
             check_minimal(model, [*case.inputs(8), *case.inputs(3)], ablation)

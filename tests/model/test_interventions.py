@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tracr
-from tests.agreement import compile_quietly, some_inputs
+from tests.agreement import some_inputs
 from tests.interventions import interventions_agree, replaced_output
 from tests.strategies import VOCABULARIES, Case, cases
+from tests.tally import NotCompared, Tally, compile_case, mostly_compared
 from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.model.interventions import folded, locations
@@ -29,18 +30,20 @@ def test_setting_variables_does_what_the_interpreter_says(name: str, level: int)
     assert ran > 2
 
 
+def check(case: Case, level: int) -> None:
+    """At least one of several interventions runs, and those that run give what the interpreter says."""
+    ran, _ = interventions_agree(compile_case(case, level=level), case.inputs(3), case.seed)
+    if not ran:
+        raise NotCompared("every intervention was refused")
+
+
+@mostly_compared(0.8)
 @given(case=cases(max_ops=8))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_setting_variables_of_random_programs(case: Case) -> None:
     """The same on random programs at every level, padded and causal too."""
     for level in LEVELS:
-        try:
-            model = compile_quietly(
-                case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-            )
-        except tracr.CompileError:
-            return
-        interventions_agree(model, case.inputs(3), case.seed)
+        check(case, level)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -69,17 +72,13 @@ def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
 @pytest.mark.parametrize("start", range(0, 4000, 250))
 def test_thousands_of_random_programs(start: int) -> None:
     """The same by the thousand."""
-    for seed in range(start, start + 250):
-        rng = random.Random(seed)
-        case = Case(seed, rng.choice(VOCABULARIES), rng.randint(1, 9), rng.randint(1, 5), rng.random() < 0.3)
-        for level in LEVELS:
-            try:
-                model = compile_quietly(
-                    case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-                )
-            except tracr.CompileError:
-                continue
-            interventions_agree(model, case.inputs(3), seed)
+    with Tally(least=0.9) as tally:
+        for seed in range(start, start + 250):
+            rng = random.Random(seed)
+            case = Case(seed, rng.choice(VOCABULARIES), rng.randint(1, 9), rng.randint(1, 5), rng.random() < 0.3)
+            for level in LEVELS:
+                with tally.draw():
+                    check(case, level)
 
 
 def number_times_flag() -> rasp.SOp:

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly, same, some_inputs
+from tests.agreement import assert_agrees, same, some_inputs
+from tests.library import masks
 from tests.strategies import Case, cases
+from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.compiler.options import LEVELS
 from tracr.compiler.vectorised import evaluate_batch
 from tracr.model.saving import models
@@ -45,14 +47,6 @@ def compiled(name: str, level: int = 1, causal: bool = False) -> tracr.CompiledM
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level, causal=causal)
 
 
-def causal_too(name: str) -> list[bool]:
-    try:
-        compiled(name, causal=True)
-    except tracr.CompileError:  # it needs the length
-        return [False]
-    return [False, True]
-
-
 # Outputs
 
 
@@ -63,7 +57,7 @@ def test_decoded_outputs_are_the_same(name: str, level: int, variant: str) -> No
     """On the library, in float32, bidirectional and causal, padded and not, as the interpreter says."""
     example = EXAMPLES[name]
     inputs = some_inputs(example.vocab, example.max_seq_len, 60)
-    for causal in causal_too(name):
+    for causal in masks(name):
         model = VARIANTS[variant](compiled(name, level, causal))
         assert assert_agrees(model, example.program, inputs, reference=10) == len(inputs)
         assert model.verify(budget=200)
@@ -81,19 +75,13 @@ def test_logits_are_the_same_in_float64(name: str, variant: str) -> None:
         assert np.allclose(before[row, 1 : length + 1], after[row, 1 : length + 1], rtol=1e-9, atol=1e-9)
 
 
+@mostly_compared()
 @settings(max_examples=150, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(EXACT))
 def test_random_programs(case: Case, level: int, variant: str) -> None:
     """Any program, in float32, by the kernel and by products of matrices; numbers without a list of values to 1e-4."""
-    program = case.program
-    try:
-        model = compile_quietly(program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return
-    low, high = model.typed.lengths
-    inputs = [xs for xs in case.inputs(12) if low <= len(xs) <= high]
-    if not inputs:
-        return
+    model = compile_case(case, level=level)
+    inputs = inputs_for(model, case, 12)
     evaluation = evaluate_batch(model.typed, inputs)
     (expected,) = evaluation.outputs().values()
     other = VARIANTS[variant](model)

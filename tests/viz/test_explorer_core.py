@@ -14,7 +14,8 @@ import pytest
 
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
-from tracr import CompileError, InputError
+from tests.tally import Tally, compile_case
+from tracr import InputError
 from tracr.compiler.domains import Domain, Finite
 from tracr.compiler.translation import bits
 from tracr.compiler.typed import CompositeNode
@@ -112,13 +113,11 @@ def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float
 def models(count: int, *, start: int = 0) -> list[Job]:
     """Random programs over all sorts of vocabularies, bidirectional and causal, at every level."""
     jobs: list[Job] = []
-    for seed in range(start, start + count):
-        case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
-        try:
-            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3)
-        except CompileError:
-            continue
-        jobs.append((model, case.inputs(12), []))
+    with Tally(least=0.9) as tally:
+        for seed in range(start, start + count):
+            case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
+            with tally.draw():
+                jobs.append((compile_case(case, level=seed // 6 % 3), case.inputs(12), []))
     return jobs
 
 
@@ -126,7 +125,6 @@ def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
     jobs = models(60)
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
-    assert len(jobs) > 40
     assert compared > 400
     combined = [s for model, _, _ in jobs for s in model.typed.selectors.values() if isinstance(s, CompositeNode)]
     assert len(combined) > 3, len(combined)

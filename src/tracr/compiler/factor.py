@@ -36,6 +36,7 @@ Kind = Literal["token", "position"]
 LARGEST_SHIFT = 2048.0  # next to the logits of BOS, which are multiples of 2**-12, float32 holds this exactly
 KNOWN = 1e-9  # how far off what a folded variable is said to be made of may be
 NAMED = 3  # values that a label lists
+TOO_LARGE = 2.0**128  # for a float32
 
 
 def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
@@ -89,8 +90,12 @@ class _Read:
     shift: float = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def factor(circuit: Circuit) -> Circuit:
-    """The circuit with embedded variables stored as they are read, where that takes fewer directions."""
+    """The circuit with embedded variables stored as they are read, where that takes fewer directions.
+
+    A quotient of columns that is too large for a float is infinite; multiplied again, it does not give the column.
+    """
     outputs = {variable for _, variable in circuit.outputs}
     for source in circuit.embedded:
         variable = source.variable
@@ -287,7 +292,8 @@ class _Basis:
         return reads, self._variable(features, table), table
 
     def _numbers(self) -> Array:
-        return np.array([float(value) for value in self.old.values if is_number(value)])
+        """The values that are numbers and that float32 can hold."""
+        return np.array([float(value) for value in self.old.values if is_number(value) and abs(value) < TOO_LARGE])
 
     @cached_property
     def _polynomials(self) -> dict[int, tuple[float, float, float]]:
