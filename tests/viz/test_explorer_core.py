@@ -162,8 +162,6 @@ def test_the_library() -> None:
     jobs: list[Job] = []
     for name, example in EXAMPLES.items():
         for level in (0, 1, 2):
-            if name == "dyck2" and level == 0:
-                continue
             model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
             rng = np.random.default_rng(0)
             inputs = [
