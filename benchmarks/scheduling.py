@@ -21,12 +21,12 @@ from typing import TypeVar
 from tqdm import tqdm
 
 import tracr
-from tests.compiler.circuits import random_circuit
 from tracr.compiler.circuit import Circuit
 from tracr.compiler.narrow import narrowest
 from tracr.compiler.placing import Cost, Placing, placing_of
+from tracr.compiler.random_circuit import random_circuit
 from tracr.compiler.solve import best_times
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 from tracr.rasp.generate import random_program
 
 T = TypeVar("T")
@@ -118,10 +118,9 @@ def main() -> None:
         "random programs with something to choose",
         (compare(one, asked.seconds) for one in tqdm(random_circuits(asked.programs), **progress)),
     )
-    summary(
-        "random circuits",
-        (compare(random_circuit(n, 10 + n % 50), asked.seconds) for n in tqdm(range(asked.programs), **progress)),
-    )
+    typed = tracr.compile(programs.make_reverse(rasp.tokens), "ab", 2).typed
+    circuits = (random_circuit(n, 10 + n % 50, typed) for n in tqdm(range(asked.programs), **progress))
+    summary("random circuits", (compare(circuit, asked.seconds) for circuit in circuits))
 
 
 if __name__ == "__main__":

@@ -16,13 +16,14 @@ from tracr.rasp.rasp import RASPExpr, Value
 Rows = list[list[Value]]
 
 
-def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, list[Value]]) -> Any:
+def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, Sequence[Value]]) -> Any:
     """The program's (only) output with the expressions under these labels replaced: they have no children any more.
 
     User functions and the interpreter's own rules compute it, no table does; a TracrError if the program raises.
     """
     evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
-    exprs: dict[RASPExpr, Any] = {node.expr: given[node.label] for node in model.graph.nodes if node.label in given}
+    nodes: Any = model.graph.nodes
+    exprs: dict[RASPExpr, Any] = {node.expr: given[node.label] for node in nodes if node.label in given}
 
     def value(expr: RASPExpr) -> Any:
         if expr not in exprs:
@@ -31,7 +32,7 @@ def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: 
 
     ((_, output),) = model.graph.outputs
     try:
-        return value(model.graph.nodes[output].expr)
+        return value(nodes[output].expr)
     except tracr.TracrError as error:
         return error
 
@@ -66,8 +67,9 @@ def interventions_agree(
     """
     rng = random.Random(seed)
     evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
-    exprs = {node.label: node.expr for node in model.graph.nodes}
-    outputs = [model.graph.nodes[number].expr for _, number in model.graph.outputs]
+    nodes: Any = model.graph.nodes
+    exprs = {node.label: node.expr for node in nodes}
+    outputs = [nodes[number].expr for _, number in model.graph.outputs]
     usual = [evaluator.evaluate_all(outputs, tokens) for tokens in inputs]
     domains = domains_of(model)
     ran = refused = 0

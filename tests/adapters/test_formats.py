@@ -117,7 +117,7 @@ def test_casts_of_modules_are_refused_when_they_run(export: str) -> None:
                 module(ids)
         finally:
             torch.set_float32_matmul_precision(before)
-    newer = getattr(torch.backends.mkldnn, "matmul", None)
+    newer: Any = getattr(torch.backends.mkldnn, "matmul", None)
     if hasattr(newer, "fp32_precision"):
         newer.fp32_precision = "bf16"
         try:

@@ -248,4 +248,5 @@ def test_causal_attention_is_told() -> None:
 def test_what_the_command_line_makes_is_written_nowhere() -> None:
     """No line of the command line's own libraries stands in messages and in the ground truth."""
     found = find("sort", choice=Choice("1,2", 3))
-    assert {node.expr.origin for node in compiled(found, Choice("1,2", 3)).graph.nodes} == {""}
+    nodes: Any = compiled(found, Choice("1,2", 3)).graph.nodes
+    assert {node.expr.origin for node in nodes} == {""}

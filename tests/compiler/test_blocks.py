@@ -12,8 +12,11 @@ from tracr.compiler.options import LEVELS
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 
-as_is: Callable[[SOp], SOp] = lambda sop: sop  # noqa: E731
-ENCODINGS = {"inferred": as_is, "numerical": rasp.numerical, "categorical": rasp.categorical}
+ENCODINGS: dict[str, Callable[[SOp], SOp]] = {
+    "inferred": lambda sop: sop,
+    "numerical": rasp.numerical,
+    "categorical": rasp.categorical,
+}
 
 
 def check(program: SOp, vocab: tuple[Value, ...], longest: int = 4, *, causal: bool = False) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly, some_inputs
+from tests.agreement import assert_agrees, compile_quietly, load_compiled, some_inputs
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import Tally, compile_case, mostly_compared
 from tracr.compiler.translation import bits
@@ -85,7 +86,7 @@ def test_models_compute_larger_random_programs_in_bits(case: Case) -> None:
     check(case, inputs=20)
 
 
-def select(keys: SOp, queries: object, predicate: object) -> rasp.Select:
+def select(keys: SOp, queries: Any, predicate: Any) -> rasp.Select:
     return rasp.Select(keys, queries, predicate)
 
 
@@ -240,7 +241,7 @@ def test_saving(tmp_path: Path, in_bits: None) -> None:
     """A saved model is rebuilt from its tables, in bits."""
     model = compile_quietly(following(rasp.tokens), LETTERS, 4)
     model.save(tmp_path / "model")
-    loaded = tracr.load(tmp_path / "model")
+    loaded = load_compiled(tmp_path / "model")
     assert loaded.residual.labels == model.residual.labels
     assert loaded("abcd") == ["b", "c", "d", None]
 

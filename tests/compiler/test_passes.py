@@ -299,8 +299,8 @@ def test_sharing_neurons_rounds_nothing() -> None:
     models = [compiled("share_neurons", on=on) for on in (False, True)]
     inputs = [list(xs) for xs in all_inputs("abc", 4) if len(xs) == 4]
     streams = [model.run(inputs)["blocks.0.hook_resid_post"] for model in models]
-    held = [stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True)]
-    assert np.array_equal(*held)
+    apart, shared = (stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True))
+    assert np.array_equal(apart, shared)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import assert_agrees, some_inputs
+from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
@@ -25,6 +25,7 @@ from tracr.compiler.matching import numbered_keys, tolerances
 from tracr.compiler.options import Options
 from tracr.compiler.pipeline import tabulated
 from tracr.compiler.trace import trace
+from tracr.compiler.typed import SelectorNode
 from tracr.craft.variables import Feature, Number
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
@@ -193,6 +194,7 @@ def test_widths_among_positions(causal: bool) -> None:
     for node in graph.nodes:
         infer_node(node.expr, inference, node)
     (selector,) = inference.selectors.values()
+    assert isinstance(selector, SelectorNode)
     facts = inference.facts[selector.keys], inference.facts[selector.queries]
     found = widths_by_position(selector.table, *facts, inference.shape, causal)
     by_length = masks(selector.table, *facts, inference.shape, causal)
@@ -263,7 +265,7 @@ def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
     assert model.typed.stored.sums
     assert model.typed.stored.few_bits
     model.save(tmp_path / "model")
-    again = tracr.load(tmp_path / "model")
+    again = load_compiled(tmp_path / "model")
     assert again.residual.labels == model.residual.labels
     assert again([3, 1, 2]) == [2, 1, 3]
     text = json.loads((tmp_path / "model" / "model.json").read_text())

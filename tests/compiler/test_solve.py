@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tracr
-from tests.agreement import assert_agrees, some_inputs
+from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, every_schedule, few_schedules, random_circuit, random_models
 from tracr.compiler.narrow import narrowest
 from tracr.compiler.placing import placing_of
@@ -81,17 +81,17 @@ def saved(tmp_path: Path) -> Path:
 
 def test_loading_needs_no_solver(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule is saved with the model; compiling anew needs the solver, and says so."""
-    expected = tracr.load(saved, recompile=True).show("schedule")
+    expected = load_compiled(saved, recompile=True).show("schedule")
 
     def gone(module: str, extra: str) -> None:
         raise tracr.MissingExtra(f"this needs {module}", hint=extra)
 
     monkeypatch.setattr("tracr.compiler.solve.need", gone)
-    model = tracr.load(saved)
+    model = load_compiled(saved)
     assert model.show("schedule") == expected
     assert model.verify(500)
     with pytest.raises(tracr.MissingExtra, match="ortools"):
-        tracr.load(saved, recompile=True)
+        load_compiled(saved, recompile=True)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly
+from tests.agreement import assert_agrees, compile_quietly, load_compiled
 from tracr.compiler.options import LEVELS
 from tracr.model.compiled import CompiledModel
 from tracr.model.saving.json_reader import parse
@@ -171,7 +171,7 @@ def test_saved_models_stay_split(tmp_path: Path) -> None:
     """A selector that is not there is refused."""
     model = compile_quietly(order(), range(1, 301), 5)
     model.save(tmp_path / "model")
-    assert tracr.load(tmp_path / "model").typed.stored == model.typed.stored
+    assert load_compiled(tmp_path / "model").typed.stored == model.typed.stored
     program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
     program["stored"]["split"] = [99]
     with pytest.raises(tracr.FormatError, match="selector that is not there"):

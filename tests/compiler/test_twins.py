@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, load_compiled
 from tests.tally import Tally, compiling
 from tracr.compiler.domains import Finite
 from tracr.compiler.inference.exact_sums import exact_sums
@@ -141,7 +141,7 @@ def test_assumptions_are_saved(tmp_path: Path) -> None:
     """A loaded model has them too."""
     model = compile_quietly(TELLING["function"], range(4), 4)
     model.save(tmp_path / "model")
-    loaded = tracr.load(tmp_path / "model")
+    loaded = load_compiled(tmp_path / "model")
     assert loaded.assumptions == model.assumptions
     assert "the interpreter was not asked" in str(loaded.verify())
 

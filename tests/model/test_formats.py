@@ -107,7 +107,7 @@ def test_formats_that_are_wrong_are_refused() -> None:
     refused = "some number may not fit into float16"
     for use in (model.cast, lambda dtype: model("aab", dtype=dtype), lambda dtype: model.run("aab", dtype=dtype)):
         with pytest.raises(tracr.PrecisionError, match=refused):
-            use(np.float16)  # type: ignore[no-untyped-call]
+            use(np.float16)
     assert model.cast("float16", check=False).W_E.dtype == np.float16
 
 

@@ -19,6 +19,7 @@ import tracr
 from tests.agreement import same, some_inputs
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
+from tracr.compiler.circuit import Component
 from tracr.compiler.options import LEVELS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
@@ -68,15 +69,15 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     writers: dict[int, list[tuple[str, Variable, bool]]] = {}  # who adds what to a slot; whether that was cancelled
     found: set[Wire] = set()
 
-    def live(variable: Variable, used: Array) -> list[int]:
+    def live(variable: Variable, used: Any) -> list[int]:
         return [int(s) for s, u in zip(slots_of.get(variable, ()), used, strict=False) if s >= 0 and u]
 
-    def write(name: str, variable: Variable, used: Array) -> None:
+    def write(name: str, variable: Variable, used: Any) -> None:
         for slot in live(variable, used):
             assert all(cancelled for _, _, cancelled in writers.setdefault(slot, []))
             writers[slot].append((name, variable, False))
 
-    def clear(name: str, variable: Variable, used: Array) -> None:
+    def clear(name: str, variable: Variable, used: Any) -> None:
         for slot in live(variable, used):
             writers[slot] = [*((*earlier[:2], True) for earlier in writers[slot]), (name, variable, True)]
 
@@ -95,7 +96,8 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     for variable in (BOS, PAD, ONE):
         write("embed", variable, np.ones(1))
     for number, layer in enumerate(construction.layers):
-        for kind, components in (("attn", layer.heads), ("mlp", layer.mlps)):
+        sublayers: tuple[tuple[str, tuple[Component, ...]], ...] = (("attn", layer.heads), ("mlp", layer.mlps))
+        for kind, components in sublayers:
             named = [(f"blocks.{number}.{kind}.{index}", component) for index, component in enumerate(components)]
             for name, component in named:
                 names = ("q", "k", "v") if isinstance(component, Head) else ("in",)
@@ -250,8 +252,11 @@ def reference(model: tracr.CompiledModel, ablated: set[Edge], data: list[list[An
             elif node.id == "pos_embed":
                 pending[node.id] = np.broadcast_to(weights.W_pos[: ids.shape[1]], (*ids.shape, model.d_model))
             elif node.kind == "head":
+                assert node.layer is not None
                 pending[node.id] = head(node, weights.layers[node.layer])
             elif node.kind == "neurons":
+                assert node.layer is not None
+                assert node.neurons is not None
                 w, part = weights.layers[node.layer], slice(*node.neurons)
                 hidden = np.maximum(read(node.id, "in") @ w.W_in[:, part] + w.b_in[part], 0)
                 pending[node.id] = hidden @ w.W_out[part]
@@ -388,7 +393,8 @@ def test_mistakes_are_named() -> None:
         truth.edges("heads")  # type: ignore[arg-type]
     with pytest.raises(tracr.TracrError, match=r"no ablation 'noise'[\s\S]*zero, mean, resample"):
         truth.minimal(ablation="noise", data=["ab"])  # type: ignore[arg-type]
-    for data in ("ab", []):
+    wrong: tuple[Any, ...] = ("ab", [])
+    for data in wrong:
         with pytest.raises(tracr.InputError, match="list of inputs"):
             truth.minimal(data=data)
     with pytest.raises(tracr.InputError, match="without tokens"):

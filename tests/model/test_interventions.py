@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tracr
-from tests.agreement import some_inputs
+from tests.agreement import load_compiled, some_inputs
 from tests.interventions import interventions_agree, replaced_output
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import NotCompared, Tally, compile_case, mostly_compared
@@ -98,9 +99,12 @@ def test_values_that_never_meet_are_refused(level: int) -> None:
         model.run(
             [list("ab"), list("bab")], set={"is_a": [[True, False], [False, True, True]], "num": [[1, 2], [2, 1, 2]]}
         )
-    both = {"is_a": [False, True, True], "num": [2, 1, 1]}
+    both: dict[str, list[rasp.Value]] = {"is_a": [False, True, True], "num": [2, 1, 1]}
     assert model.run("aba", set=both).decoded == replaced_output(model, "aba", both) == [0, 1, 1]
-    given = {"is_a": [False, True, True], "product": [0, 1, 0]}  # what is_a leads to matters no more
+    given: dict[str, list[rasp.Value]] = {
+        "is_a": [False, True, True],
+        "product": [0, 1, 0],
+    }  # what is_a leads to matters no more
     assert model.run("aba", set=given).decoded == [0, 1, 0]
 
 
@@ -171,13 +175,13 @@ def test_a_loaded_model_has_no_selectors_as_written(tmp_path: Path) -> None:
     again = rasp.Map(lambda i: i % 2, rasp.indices).named("again")
     program = (rasp.SelectorWidth(odd | first).named("width") * parity + again).named("out")
     tracr.compile(program, "ab", 4).save(tmp_path / "model")
-    model = tracr.load(tmp_path / "model")
+    model = load_compiled(tmp_path / "model")
     assert model.run("aba", set={"width": [1, 2, 3]}).decoded == [0, 3, 0]
     with pytest.raises(tracr.InputError, match="selector of width was made simpler"):
         model.run("aba", set={"parity": [1, 1, 1], "again": [1, 1, 1]})
     plain = tracr.compile(rasp.SequenceMap(lambda x, y: (x, y), parity, again), "ab", 4)
     plain.save(tmp_path / "plain")
-    loaded = tracr.load(tmp_path / "plain")
+    loaded = load_compiled(tmp_path / "plain")
     assert loaded.variables.missing == plain.variables.missing
     with pytest.raises(tracr.InputError, match="cannot be set alone"):
         loaded.run("aba", set={"parity": [1, 1, 1]})
@@ -268,7 +272,8 @@ def test_batches_need_values_for_every_input() -> None:
         model.run([list("aa"), list("ab")], set={"is_x": [[True, True]]})
     with pytest.raises(tracr.InputError, match="needs a list of values"):
         model.run([list("aa"), list("ab")], set={"is_x": [True, True]})
-    assert model.run("aa", set={"is_x": np.array([1, 0])}).decoded == [1, 0.5]
+    array: Any = np.array([1, 0])
+    assert model.run("aa", set={"is_x": array}).decoded == [1, 0.5]
     assert model.run("aa", set={"tokens": "xa"}).decoded == [1, 0.5]
     padded = ["a", "a", "pad"]
     for values in ([True, False], [True, False, True]):
@@ -278,9 +283,10 @@ def test_batches_need_values_for_every_input() -> None:
 def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
     """Position 0 is always there, unless positions are set otherwise: the default was proved away."""
     model = tracr.compile(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "ab", 2)
-    node = model.typed.sops[locations(model.construction)["indices"].variable.node]
-    assert not evaluate_batch(model.typed, ["a"], {node.id: np.array([[0]], np.int32)}).errors[0]
-    assert evaluate_batch(model.typed, ["a"], {node.id: np.array([[1]], np.int32)}).errors[0]
+    node = locations(model.construction)["indices"].variable.node
+    assert node is not None
+    assert not evaluate_batch(model.typed, ["a"], {node: np.array([[0]], np.int32)}).errors[0]
+    assert evaluate_batch(model.typed, ["a"], {node: np.array([[1]], np.int32)}).errors[0]
 
 
 def test_setting_a_folded_variable() -> None:
