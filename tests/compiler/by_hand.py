@@ -22,7 +22,7 @@ from tracr.compiler.translate import translate
 from tracr.compiler.typed import SOpNode, Typed
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
-from tracr.craft.variables import Array, Variable
+from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.rasp.rasp import SOp, Value
 
 Program = SOp | dict[str, SOp]  # with the names of its outputs
@@ -99,7 +99,9 @@ def answers(circuit: Circuit, tokens: list[Value], parts: Iterable[Component] | 
     for (name, variable), linear in zip(circuit.outputs, circuit.unembedded, strict=True):
         codes = read(linear, held)[1:]
         if variable.numerical:
-            found[name] = codes[:, 0].tolist()
+            numbers, none = codes[:, variable.index[NUMBER]], variable.index.get(None)
+            missing = np.zeros(len(codes)) if none is None else codes[:, none]
+            found[name] = [None if flag > 0.5 else number for number, flag in zip(numbers, missing, strict=True)]
         else:
             table = np.eye(len(variable.values)) if variable.codebook is None else variable.codebook
             found[name] = [variable.values[place] for place in (codes @ table.T).argmax(axis=1)]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.compiler.by_hand import assert_computes, circuit_of, part, read, stream
 from tests.compiler.circuits import random_models
+from tracr.compiler.circuit import Circuit
 from tracr.compiler.fold import fold
 from tracr.compiler.translate import translate
 from tracr.craft.heads import Head
@@ -21,8 +22,8 @@ SQUARE = rasp.numerical(rasp.Map(lambda x: x * x, rasp.tokens)).named("square")
 MEAN = rasp.Aggregate(BEFORE, SQUARE).named("mean")
 
 
-def labels(circuit: object) -> list[str]:
-    return [one.label for one in circuit.components]  # type: ignore[attr-defined]
+def labels(circuit: Circuit) -> list[str]:
+    return [one.label for one in circuit.components]
 
 
 def test_a_table_of_a_code_is_read_through_its_reader() -> None:
@@ -53,11 +54,8 @@ def test_functions_of_functions_are_folded_through_both() -> None:
     assert labels(after) == ["mean", "again"]
     assert {variable.label for variable in after.folded} == {"square", "total"}
     again = part(after, "again").maps[-1]
-    tokens, mean = (
-        {v.label: block[:, 0].tolist() for v, block in again.blocks.items()}[one] for one in ("tokens", "mean")
-    )
-    assert tokens == [2, 8, 50]
-    assert mean == [-3]
+    weights = {variable.label: block[:, 0].tolist() for variable, block in again.blocks.items()}
+    assert (weights["tokens"], weights["mean"]) == ([2, 8, 50], [-3])
     assert_computes(after, program)
 
 
