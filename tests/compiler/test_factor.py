@@ -101,7 +101,8 @@ def test_as_many_directions_as_values_are_left_alone(columns: list[list[float]])
 
 def test_outputs_keep_their_code() -> None:
     """An output is read off its one-hot directions."""
-    circuit = reading(VALUES, [0, 1, 0, 0])
+    circuit = reading(VALUES, [1, 1, 0, 0])
+    assert factor(circuit) is not circuit
     tokens = circuit.embedded[0].variable
     with_output = Circuit(circuit.typed, circuit.embedded, circuit.variables, circuit.components, (("tokens", tokens),))
     assert factor(with_output) is with_output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.agreement import all_inputs
@@ -47,6 +49,41 @@ def test_equal_s_ops_are_one() -> None:
     assert after.outputs[0] == ("one", node(after, "mean_1").id)
     (reader,) = (one for one in after.sops.values() if one.id == after.outputs[1][1])
     assert node(after, "mean_1").id in reader.inputs
+
+
+READERS: dict[str, Callable[[SOp], SOp]] = {
+    "a map": lambda sop: rasp.Map(lambda x: not x, sop, simplify=False),
+    "a pair": lambda sop: rasp.SequenceMap(lambda x, i: (x, i), sop, rasp.indices),
+    "a sum": lambda sop: rasp.LinearSequenceMap(rasp.numerical(sop), rasp.indices, 2, 1),
+    "a mean": lambda sop: mean("mean", sop),
+    "keys": lambda sop: rasp.SelectorWidth(rasp.Select(sop, rasp.indices, lambda key, query: key and query > 0)),
+    "queries": lambda sop: rasp.SelectorWidth(rasp.Select(rasp.indices, sop, lambda key, query: query and key > 0)),
+    "a combination": lambda sop: rasp.SelectorWidth(
+        rasp.Select(sop, sop, Comparison.EQ) & rasp.Select(rasp.indices, rasp.indices, Comparison.LT)
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_of_the_second_read_the_first(reader: str) -> None:
+    """Whatever they do with it: the second is gone, and answers stay."""
+    program = {"one": rasp.numerical(flag("first")), "two": READERS[reader](rasp.numerical(flag("second")))}
+    before = inferred(program)
+    after = drop_unused(share(before))
+    after.verify()
+    assert "second" not in labels(after)
+    assert after.shared["second"] == "first"
+    inputs = all_inputs("ab", 3)
+    assert evaluate_batch(after, inputs).outputs() == evaluate_batch(before, inputs).outputs()
+
+
+def test_parts_of_a_combination_are_shared() -> None:
+    """A selector that is written again inside a combination is the one that stands alone."""
+    alone, again = (rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ) for _ in range(2))
+    earlier = rasp.Select(rasp.indices, rasp.indices, Comparison.LT)
+    after = drop_unused(share(inferred({"one": rasp.SelectorWidth(alone), "two": rasp.SelectorWidth(earlier & again)})))
+    after.verify()
+    assert len(after.selectors) == 3  # alone, earlier, and both
 
 
 @pytest.mark.parametrize(
