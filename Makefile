@@ -5,7 +5,8 @@
 
 VENV := .venv
 # What an installation is made from, besides Python files.
-INSTALLED := pyproject.toml setup.py $(wildcard src/tracr/model/c/*)
+KERNEL := src/tracr/runtime/kernel/c
+INSTALLED := pyproject.toml setup.py $(wildcard $(KERNEL)/*)
 # transformers and torch, and not tracr: what checkpoints must load with.
 BARE := .venv-bare
 # auto-circuit, and the original Tracr it needs, with tracr installed over that: what converters must load.
@@ -31,7 +32,7 @@ WHEEL := .venv-wheel
 # Install Debian packages, unless there are commands of their names (the last one's) already.
 packages = command -v $(lastword $(1)) >/dev/null || { apt-get update -q && apt-get install -y -q $(1); }
 
-.PHONY: demo test tiny slow lint test-wheel clean bundle browser images
+.PHONY: demo test tiny slow lint test-wheel kernel-check clean bundle browser images
 .DELETE_ON_ERROR:
 
 define NEXT_STEPS
@@ -73,6 +74,28 @@ test-wheel:
 	$(WHEEL)/bin/python -m pip install -q "$$(ls dist/tracr-*.whl)[dev]"
 	$(WHEEL)/bin/python -m pytest -q -n 2 tests
 
+# The C kernel: no warnings, headers that can be read alone, and its tests and broken networks under sanitizers.
+# The package is copied to have a kernel of its own; the flags are those of setup.py and more.
+STRICT := -Wall -Wextra -Werror -Wno-psabi -ffp-contract=off -pthread
+SANITIZED := build/sanitized
+# Python itself is not tested, and keeps memory to the end; leaks of the kernel are counted by fuzz_kernel.py.
+SANITIZER = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=pymalloc_debug \
+	PYTHONPATH=$(SANITIZED)
+INCLUDE = -I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+kernel-check: $(VENV)/.installed-dev
+	@$(call packages,gcc)
+	for header in $(KERNEL)/*.h; do \
+		$(CC) $(STRICT) -Wno-unused-function $(INCLUDE) -fsyntax-only -x c $$header || exit 1; done
+	rm -rf $(SANITIZED)
+	mkdir -p $(SANITIZED)
+	cp -r src/tracr $(SANITIZED)
+	rm -f $(SANITIZED)/$(KERNEL:src/%/c=%)/_kernel.*.so
+	$(CC) $(STRICT) $(INCLUDE) -O3 -fPIC -shared $(KERNEL)/kernel.c -o $(SANITIZED)/ordinary.so
+	$(CC) $(STRICT) $(INCLUDE) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC -shared \
+		$(KERNEL)/kernel.c -o $(SANITIZED)/$(KERNEL:src/%/c=%)/_kernel.abi3.so
+	$(SANITIZER) $(BIN)/python -m pytest -q tests/model/test_kernel.py tests/model/test_kernel_reading.py
+	$(SANITIZER) $(BIN)/python -m tests.model.fuzz_kernel --against $(SANITIZED)/ordinary.so
+
 # The explorer page: its script is built from web/ (needs Node) and committed, so that Python users need no Node.
 bundle: web/node_modules/.installed
 	cd web && npm run -s build
@@ -98,7 +121,7 @@ lint: $(VENV)/.installed-dev
 
 clean:
 	rm -rf $(VENV) $(WHEEL) $(BARE) $(COMPARE) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -f src/tracr/model/_kernel.*.so
+	rm -f src/tracr/runtime/kernel/_kernel.*.so
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

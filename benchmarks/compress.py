@@ -34,8 +34,8 @@ from tracr.compress.paper import study
 from tracr.compress.projection import sites_of
 from tracr.compress.sgd import Recipe, optimiser, starts, train
 from tracr.compress.task import Task, task_of
-from tracr.model.forward import forward
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
+from tracr.runtime.forward import forward
 
 CASES = {("frac_prevs", 6): 8.3e-6, ("frac_prevs", 8): 2.5e-7, ("sort_unique", 12): 0.61}
 """What the recipe reaches (docs/compression.md): the median of 32 seeds after all 300,000 steps. --full measures it

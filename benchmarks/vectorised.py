@@ -12,11 +12,11 @@ import random
 import time
 from collections.abc import Callable
 
-from tracr.compiler.infer import infer
-from tracr.compiler.options import Options
-from tracr.compiler.trace import trace
-from tracr.compiler.vectorised import Batch, evaluate_batch
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import trace
+from tracr.ir.options import Options
 from tracr.rasp import programs, rasp
+from tracr.runtime.table_interpreter import Batch, evaluate_batch
 
 BATCH = 1000
 VOCAB = tuple("abcx")
@@ -48,11 +48,11 @@ def main() -> None:
             inputs = [[rng.choice(VOCAB) for _ in range(rng.randint(1, length))] for _ in range(BATCH)]
             if name == "sort_unique":
                 inputs = [rng.sample(VOCAB, rng.randint(1, 4)) for _ in range(BATCH)]
-            typed = infer(trace({name: program}), Options(VOCAB, length))
+            tabulated = infer(trace({name: program}), Options(VOCAB, length))
             batch = Batch.of(inputs, VOCAB)
             reference = best(lambda p=program, xs=inputs: [p(x) for x in xs], 2)  # type: ignore[misc]
-            codes = best(lambda t=typed, b=batch: evaluate_batch(t, b), 5)  # type: ignore[misc]
-            whole = best(lambda t=typed, xs=inputs: evaluate_batch(t, xs).outputs(), 5)  # type: ignore[misc]
+            codes = best(lambda t=tabulated, b=batch: evaluate_batch(t, b), 5)  # type: ignore[misc]
+            whole = best(lambda t=tabulated, xs=inputs: evaluate_batch(t, xs).outputs(), 5)  # type: ignore[misc]
             print(f"{name:<12}  {length:>6}  {reference / codes:>7.0f}x  {reference / whole:>7.0f}x")
 
 

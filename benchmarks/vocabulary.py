@@ -11,7 +11,7 @@ import sys
 import time
 
 import tracr
-from tracr.compiler.translation import bits
+from tracr.compiler.lower import bits
 from tracr.rasp import programs, rasp
 
 

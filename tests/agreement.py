@@ -12,11 +12,11 @@ from typing import Any
 
 import tracr
 from tracr import CompiledModel
-from tracr.compiler.domains import Finite
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.ir.domains import Finite
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.rasp import SOp, Value
+from tracr.runtime.table_interpreter import evaluate_batch
 
 RAW = 1e-4  # how far a raw number may be off, times max(1, |number|)
 ROUNDING = 1e-12  # values of a domain that differ by rounding only count as one (1/3 and 1 - 2/3)
@@ -67,7 +67,7 @@ def assert_agrees(
     PAD typed out. With `reference` only that many go through the reference interpreter; for the rest the vectorised
     one, which is much faster, is the oracle.
     """
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     (vectorised,) = evaluation.outputs().values()
     decoded = model(inputs)
     (output,) = model.outputs
@@ -104,7 +104,7 @@ def assert_padding_changes_nothing(
 ) -> None:
     """One input alone, and with PAD typed out behind it, gives what it gives in a batch."""
     assert all(map(lambda a, b: same(a, b, tolerance), model(list(tokens)), expected))
-    spare = model.typed.lengths[1] - len(tokens)
+    spare = model.program.lengths[1] - len(tokens)
     padded = model([*tokens, *[model.options.pad] * spare])
     assert all(map(lambda a, b: same(a, b, tolerance), padded[: len(tokens)], expected))
     assert padded[len(tokens) :] == [model.options.pad] * spare
@@ -114,7 +114,7 @@ def every_error() -> list[type[tracr.TracrError]]:
     """All kinds of errors of the package."""
     found: list[type[tracr.TracrError]] = []
     waiting = [tracr.TracrError]
-    for module in ("tracr.datasets.python_text", "tracr.rasp.text.parser"):  # which define some
+    for module in ("tracr.datasets.python_text", "tracr.text.parser"):  # which define some
         importlib.import_module(module)
     while waiting:
         found.append(waiting.pop())

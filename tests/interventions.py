@@ -8,8 +8,8 @@ from typing import Any
 
 import tracr
 from tests.agreement import RAW, same
-from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.typed import SOpNode
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.program import SOpNode
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.rasp.rasp import RASPExpr, Value
 
@@ -40,7 +40,7 @@ def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: 
 def domains_of(model: tracr.CompiledModel) -> dict[str, Domain]:
     """The domain of every variable that the program has an expression for, shared or not."""
     traced = {node.label for node in model.graph.nodes}
-    nodes: Mapping[int, SOpNode] = (model.typed.written or model.typed).sops
+    nodes: Mapping[int, SOpNode] = (model.program.written or model.program).sops
     return {node.label: node.domain for node in nodes.values() if node.label in traced}
 
 
@@ -82,7 +82,7 @@ def interventions_agree(
         }
         given = [[*tokens] for tokens in inputs]
         if trial % 3 == 0:
-            longest = model.typed.lengths[1]
+            longest = model.program.lengths[1]
             given = [[*tokens, *[model.options.pad] * rng.randint(0, longest - len(tokens))] for tokens in inputs]
         try:
             decoded = model.run(given, set=change).decoded

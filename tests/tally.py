@@ -45,7 +45,7 @@ def compile_case(case: Case, **options: Any) -> tracr.CompiledModel:
 
 def inputs_for(model: tracr.CompiledModel, case: Case, count: int) -> list[list[Value]]:
     """Those of a case's inputs that have a length the model takes; a draw without any ends."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     found = [xs for xs in case.inputs(count) if shortest <= len(xs) <= longest]
     if not found:
         raise NotCompared(f"no input has {shortest} to {longest} tokens")

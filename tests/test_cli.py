@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import tracr
 from tests.agreement import load_compiled
 from tracr.cli import app, read_tokens, read_vocabulary
-from tracr.compiler.passes import PASSES
 from tracr.errors import InputError
+from tracr.ir.switches import PASSES
 from tracr.rasp.programs import EXAMPLES
 
 PROGRAMS = '''
@@ -176,10 +176,10 @@ def test_show_marks_what_each_sublayer_changes() -> None:
     """Rows grouped by variable, the interpreter's values first."""
     lines = invoke("show", "frac_prevs", "x", "a", "c", "x", "--level", "0").splitlines()
     rows = [" ".join(line.split()) for line in lines]
-    assert "attn 1 no-op" in rows
-    mlp = rows.index("mlp 1")
+    assert "attn 0 no-op" in rows
+    mlp = rows.index("mlp 0")
     assert rows[mlp + 1 : mlp + 7][-2:] == ["is_x interpreter True False False True", "number . *1 . . *1"]
-    attention = rows.index("attn 2")
+    attention = rows.index("attn 1")
     assert "frac_prevs interpreter 1 0.5 0.333333 0.5" in rows[attention:]
     assert "number . *1 *0.5 *0.333 *0.5" in rows[attention:]
     assert "one" not in " ".join(rows[mlp:])
@@ -190,7 +190,7 @@ def test_show_all_repeats_the_whole_stream() -> None:
     rows = invoke("show", "frac_prevs", "x", "a", "--level", "0", "--all").splitlines()
     assert sum(row.strip().startswith("frac_prevs") for row in rows) == 5
     got = invoke_json("show", "frac_prevs", "x", "a", "--level", "0")
-    assert [step["name"] for step in got["sublayers"]] == ["embed", "attn 1", "mlp 1", "attn 2", "mlp 2"]
+    assert [step["name"] for step in got["sublayers"]] == ["embed", "attn 0", "mlp 0", "attn 1", "mlp 1"]
     assert len(got["sublayers"][0]["stream"]) == 3
     assert got["interpreter"]["frac_prevs"] == [1, 0.5]
     assert len(got["residual"]) == len(got["sublayers"][0]["stream"][0])
@@ -202,7 +202,7 @@ REUSING = ("--with", "fold", "--with", "reuse")
 def test_show_says_what_is_cleared() -> None:
     """Where dimensions are used again: variables come and go, and JSON has a label for every column."""
     text = invoke("show", "reverse", "a", "b", *REUSING, "--all")
-    last = text[text.index("attn 3") :]
+    last = text[text.index("attn 2") :]
     assert re.search(r"^ +length +cleared$", last, re.MULTILINE)
     assert re.search(r"^ +length +not written yet$", text, re.MULTILINE)
     assert re.search(r"^ +length +cleared( +\*){2}$", text, re.MULTILINE)

@@ -59,7 +59,7 @@ def test_parts_can_be_chosen(tmp_path: Path) -> None:
     """--only, --rows and --width reach the figure."""
     target = tmp_path / "fig.svg"
     whole = invoke("figure", "sort", "--input", "3,1,2", "-o", target)
-    part = invoke("figure", "sort", "--input", "3,1,2", "--only", "embed", "--only", "mlp 1", "-o", target)
+    part = invoke("figure", "sort", "--input", "3,1,2", "--only", "embed", "--only", "mlp 0", "-o", target)
     used = invoke("figure", "sort", "--input", "3,1,2", "--rows", "used", "-o", target)
     narrow = invoke("figure", "sort", "--input", "3,1,2", "--width", "6", "-o", target)
     assert len({whole, part, used, narrow}) == 4
@@ -131,11 +131,11 @@ def test_draw_and_figure_take_the_same_inputs(tmp_path: Path, words: tuple[str, 
     """The same words, with the same meaning."""
     file = tmp_path / "hist.rasp"
     file.write_text('set example "abba"\nhist = selector_width(select(tokens, tokens, ==));\ntwice = 2 * hist;\n')
-    typed = [word.replace("FILE", str(file)) for word in words]
-    said = invoke("draw", *typed, "-o", tmp_path / "draw.svg")
+    program = [word.replace("FILE", str(file)) for word in words]
+    said = invoke("draw", *program, "-o", tmp_path / "draw.svg")
     assert said.startswith(f"{tmp_path / 'draw.svg'}: {title}: ")
     assert "a model's layers (tracr info) are blocks" in said
-    assert f"stream of {title.partition('(')[0]}, " in invoke("figure", *typed, "-o", tmp_path / "figure.svg")
+    assert f"stream of {title.partition('(')[0]}, " in invoke("figure", *program, "-o", tmp_path / "figure.svg")
 
 
 @pytest.mark.parametrize("words", [("--input", ""), ("",), ("--vocab", "7,8")])

@@ -237,11 +237,11 @@ def test_errors_and_warnings_name_the_line_an_expression_was_written_on() -> Non
     with pytest.raises(tracr.CompileError, match=rf"inverse'\) \(test_errors.py:{line}\): the function raises"):
         tracr.compile(inverse, [0, 1], 3)
     model = tracr.compile(inverse, [1, 2], 3)
-    assert model.typed.sops[model.typed.outputs[0][1]].origin == f"test_errors.py:{line}"
+    assert model.program.sops[model.program.outputs[0][1]].origin == f"test_errors.py:{line}"
 
 
 SOURCES = Path(tracr.__file__).parent
-READING = ("model/saving", "compress/saving.py", "natural/saving.py")  # `load` adds the hint
+READING = ("saving", "compress/saving.py", "natural/saving.py")  # `load` adds the hint
 ERRORS = {kind.__name__ for kind in every_error()} - {"InternalError"}
 
 

@@ -19,7 +19,7 @@ from tracr.rasp.generate import random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.random_functions import Kind, Steps, Sum, Table, When
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import is_number
+from tracr.values import is_number
 
 SEEDS = range(300)
 

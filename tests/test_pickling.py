@@ -23,7 +23,7 @@ from tests.agreement import compile_quietly, every_error, load_compiled
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr import errors
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.traversal import topological
 

@@ -13,10 +13,10 @@ import tracr
 from tests.agreement import assert_agrees
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import NotCompared, Tally, compile_case, mostly_compared
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.ir.options import LEVELS
 from tracr.model.interventions import locations
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 
 
 def check(case: Case, inputs: int) -> None:
@@ -75,9 +75,9 @@ def test_models_compute_larger_random_programs(case: Case, inputs: int) -> None:
 
 def assert_noise_bounds_hold(model: tracr.CompiledModel, inputs: list[list[Value]]) -> None:
     """What every s-op's directions hold is within the error bound the compiler claims for it."""
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     run = model.run(inputs)
-    for location in locations(model.construction).values():
+    for location in locations(model.layout).values():
         variable, live = location.variable, location.slots >= 0
         stream = run["hook_embed"] + run["hook_pos_embed"] if location.hook == "hook_embed" else run[location.hook]
         assert variable.node is not None

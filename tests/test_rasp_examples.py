@@ -13,8 +13,8 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
-from tracr.compiler.options import LEVELS
-from tracr.rasp.text.layout import format_text
+from tracr.ir.options import LEVELS
+from tracr.text.layout import format_text
 
 FOLDER = Path(__file__).parents[1] / "examples" / "rasp"
 Answer = Callable[[list[str]], list[Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracr
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import rasp
 
 

@@ -62,7 +62,7 @@ class Ours:
 
 def _functions(compile: Callable[[], Any]) -> float:
     """Seconds that the calls of the program's own functions take in a compilation: they are recorded, then repeated."""
-    from tracr.compiler.inference import tabulate
+    from tracr.compiler.frontend.rules import tabulate
 
     calls: list[tuple[Any, list[tuple[Any, ...]]]] = []
     usual = tabulate.Caller.results

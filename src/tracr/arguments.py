@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracr.errors import TracrError
-from tracr.rasp.values import short_repr
+from tracr.values import short_repr
 
 __all__ = ["as_list", "flag", "function", "number", "one_of", "path", "text", "whole"]
 

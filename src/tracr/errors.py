@@ -66,7 +66,7 @@ class Diagnostic:
 
     @staticmethod
     def about(culprit: object, what: str, hint: str = "") -> Diagnostic:
-        """A diagnostic about an expression, a typed node (both know where they come from), a place, or a text."""
+        """A diagnostic about an expression or a node of the program (both know their origin), a place, or a text."""
         if isinstance(culprit, str):
             excerpt = getattr(culprit, "excerpt", "")
             return Diagnostic("" if excerpt else culprit, what, hint, culprit if excerpt else "", excerpt)

@@ -10,11 +10,12 @@ from tracr.errors import MissingExtra
 __all__ = ["need"]
 
 
-def need(module: str, extra: str) -> Any:
-    """Import an optional module, or say which extra brings it."""
+def need(module: str, extra: str = "") -> Any:
+    """Import a module, or say which extra brings it; without an extra it is one that tracr itself depends on."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
             raise  # the module is there; something it needs itself is not
-        raise MissingExtra(f"this needs {error.name}", hint=f"pip install 'tracr[{extra}]'") from None
+        command = f"pip install 'tracr[{extra}]'" if extra else f"pip install {error.name}"
+        raise MissingExtra(f"this needs {error.name}", hint=command) from None

@@ -13,9 +13,9 @@ import pytest
 
 from tests.agreement import compile_quietly, some_inputs
 from tracr import CompiledModel
-from tracr.compiler.vectorised import evaluate_batch
 from tracr.rasp import programs
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 
 Array = Any
 Run = Callable[[Array], Array]
@@ -84,5 +84,5 @@ def inputs(name: str, causal: bool) -> list[list[Value]]:
         for xs in some_inputs(model.options.vocab, model.vocabulary.longest, 40, seed=len(name))
         if len(xs) >= model.vocabulary.shortest
     ]
-    errors = evaluate_batch(model.typed, found).errors
+    errors = evaluate_batch(model.program, found).errors
     return [xs for xs, error in zip(found, errors, strict=True) if not error]

@@ -24,11 +24,11 @@ from tracr.adapters.huggingface.gpt2 import sizes_of
 from tracr.adapters.huggingface.head import head_of
 from tracr.adapters.huggingface.tokens import Words
 from tracr.cli import app
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.model.vocabulary import Vocabulary
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.runtime.vocabulary import Vocabulary
 
 
 def compiled(name: str, **options: Any) -> tracr.CompiledModel:
@@ -41,7 +41,7 @@ def wrong_outputs(model: tracr.CompiledModel, folder: Path, inputs: list[Any], *
     model.save_pretrained(folder, **options)
     normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
     head = head_of(normed, model.outputs[0], options.get("numbers", "auto"))
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     expected = evaluation.outputs()[model.outputs[0].name]
     ids, _, real = model.vocabulary.encode(inputs)
     found = logits(folder, ids)[:, 1:]

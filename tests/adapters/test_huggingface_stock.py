@@ -15,9 +15,9 @@ import tracr
 from tests.agreement import all_inputs, some_inputs
 from tests.library import masks
 from tracr.adapters.huggingface.head import MARGIN, head_of
-from tracr.compiler.vectorised import evaluate_batch
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.table_interpreter import evaluate_batch
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def job_of(model: tracr.CompiledModel, folder: Path, attention: str, **options: 
     normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
     head = head_of(normed, model.outputs[0], options.get("numbers", "auto"))
     inputs = inputs_for(model)
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     (values,) = evaluation.outputs().values()
     kept = np.flatnonzero(~evaluation.errors).tolist()
     word = {(type(value), value): number for value, number in head.decoded}

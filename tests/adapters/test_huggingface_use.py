@@ -56,6 +56,8 @@ def test_pipelines_keep_spaces(tmp_path: Path, vocab: Any, prompt: str, full: st
         ((written,),) = ([found["generated_text"] for found in pipe(prompt)],)
     assert written == full
     assert pipe(prompt, max_length=6)[0]["generated_text"].split() == full.split()[:5]
+    pipe.model.generation_config.max_length = None
+    assert pipe(prompt, max_new_tokens=2)[0]["generated_text"].split() == full.split()[:6]
     assert not [record for record in caplog.records if "max_length" in record.getMessage()]
     ids = pipe.tokenizer(prompt).input_ids
     assert pipe.tokenizer.decode(ids) == f"bos {prompt}"

@@ -12,8 +12,8 @@ import tracr
 from tests.adapters.table import compiled
 from tests.agreement import compile_quietly, same, some_inputs
 from tracr.adapters.lens_weights import lens_config, lens_weights
-from tracr.compiler.options import LEVELS
-from tracr.model.ground_truth.data import GRANULARITIES
+from tracr.ground_truth.data import GRANULARITIES
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs
 from tracr.rasp.annotations import Encoding
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from tests.agreement import compile_quietly
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
 

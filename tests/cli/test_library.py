@@ -157,15 +157,15 @@ def test_programs_do_their_task_or_are_refused(name: str) -> None:
         except TracrError:
             refused += 1
             continue
-        chosen, length = model.options.vocab, model.typed.lengths[1]
+        chosen, length = model.options.vocab, model.program.lengths[1]
         assert length == longest or longest is None
         for xs in inputs(chosen, length):
             try:
-                typed = input_of(found, [json.dumps(xs)], chosen, length)
+                program = input_of(found, [json.dumps(xs)], chosen, length)
             except TracrError:
                 assert name in ("sort_unique", "hist_bos")
                 continue
-            got, wanted = model(typed), TASKS[name](xs, chosen)
+            got, wanted = model(program), TASKS[name](xs, chosen)
             assert all(map(same, got, wanted)), (vocab, longest, xs, got, wanted)
             assert len(got) == len(wanted)
             answered += 1
@@ -250,3 +250,17 @@ def test_what_the_command_line_makes_is_written_nowhere() -> None:
     found = find("sort", choice=Choice("1,2", 3))
     nodes: Any = compiled(found, Choice("1,2", 3)).graph.nodes
     assert {node.expr.origin for node in nodes} == {""}
+
+
+def test_max_memory_is_passed_on() -> None:
+    """A size with a unit or in bytes; anything else is refused with a sentence."""
+    words = ["info", "hist", "--vocab", "abc", "--max-len", "6"]
+    for size in ("500MB", "2GB", str(64 * 1024**2)):
+        assert CliRunner().invoke(app, [*words, "--max-memory", size]).exit_code == 0
+    refused = CliRunner().invoke(app, [*words, "--max-memory", "1kB"])
+    assert isinstance(refused.exception, tracr.LimitError)
+    assert "max_memory" in str(refused.exception)
+    for size in ("much", "0", "-5", "2 pounds"):
+        wrong = CliRunner().invoke(app, [*words, f"--max-memory={size}"])
+        assert wrong.exit_code == 2
+        assert "is no size" in wrong.output

@@ -127,9 +127,9 @@ def test_the_language_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """Every transcript of docs/language.md, in one session."""
     monkeypatch.chdir(tmp_path)
     session, count = Session(), 0
-    for typed, answer in entries((DOCS / "language.md").read_text(encoding="utf-8")):
-        text = f"{typed};" if session.lacks_only_semicolon(typed) else typed
-        assert session.feed(text).split() == answer.split(), typed
+    for program, answer in entries((DOCS / "language.md").read_text(encoding="utf-8")):
+        text = f"{program};" if session.lacks_only_semicolon(program) else program
+        assert session.feed(text).split() == answer.split(), program
         count += 1
     assert count > 60
 

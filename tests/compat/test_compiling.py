@@ -12,10 +12,10 @@ from tests.agreement import RAW, same, some_inputs
 from tests.compat.frameworks import answer
 from tracr import CompiledModel
 from tracr.compiler import compile_rasp_to_model, lib
-from tracr.model.assembled import AssembledTransformerModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.traversal import topological
+from tracr.transformer.assembled import AssembledTransformerModel
 
 BOS, PAD = "compiler_bos", "compiler_pad"
 
@@ -34,7 +34,7 @@ def frac_prevs(**options: Any) -> AssembledTransformerModel:
 def check(model: AssembledTransformerModel, program: rasp.SOp, inputs: list[list[Any]], causal: bool) -> int:
     """Both `apply` and a framework's own forward pass give the interpreter's answer; how many inputs have one."""
     compared = 0
-    longest = model.compiled.typed.lengths[1]
+    longest = model.compiled.program.lengths[1]
     for xs in inputs:
         try:
             expected = evaluate(program, xs, causal=causal)

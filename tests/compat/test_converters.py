@@ -14,10 +14,10 @@ from tracr.compiler.assemble import AssembledTransformerModel
 from tracr.compiler.basis_inference import InvalidValueSetError
 from tracr.compiler.compiling import compile_rasp_to_model
 from tracr.compiler.craft_model_to_transformer import NoTokensError
-from tracr.compiler.options import Options
-from tracr.compiler.pipeline import compile_program
 from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis
 from tracr.craft.vectorspace_fns import project
+from tracr.ir.options import Options
+from tracr.model.compiling import compile_model
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.transformer.encoder import CategoricalEncoder, Encoder, NumericalEncoder
@@ -249,4 +249,4 @@ def test_a_saved_model_has_the_order_it_was_compiled_with(tmp_path: Any) -> None
         assert loaded("aab") == [2, 2, 1]
     for level in (0, 1, 2):
         options = Options(("a", "b"), 3, level=level, output_first=True)
-        assert compile_program({"hist": programs.make_hist()}, options).verify()
+        assert compile_model({"hist": programs.make_hist()}, options).verify()

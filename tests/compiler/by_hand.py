@@ -11,41 +11,41 @@ from typing import Any
 import numpy as np
 
 from tests.agreement import all_inputs, same
-from tracr.compiler.circuit import Circuit, Component
-from tracr.compiler.encode import choose_encodings
-from tracr.compiler.infer import infer
-from tracr.compiler.options import Options
-from tracr.compiler.schedule import Schedule
-from tracr.compiler.share import drop_unused
-from tracr.compiler.trace import trace
-from tracr.compiler.translate import translate
-from tracr.compiler.typed import SOpNode, Typed
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import trace
+from tracr.compiler.lower.lower import lower
+from tracr.compiler.program.encodings import choose_encodings
+from tracr.compiler.program.share import drop_unused
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import NUMBER, Array, Variable
+from tracr.ir.circuit import Circuit, Component
+from tracr.ir.options import Options
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.schedule import Schedule
 from tracr.rasp.rasp import SOp, Value
 
-Program = SOp | dict[str, SOp]  # with the names of its outputs
+Outputs = SOp | dict[str, SOp]  # with the names of the outputs
 Stream = dict[Variable, Array]  # [positions, directions]; BOS is position 0
 
 
-def inferred(program: Program, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Typed:
+def inferred(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Program:
     """The program's tables; nothing is shared or encoded yet."""
     outputs = program if isinstance(program, dict) else {"output": program}
     return infer(trace(outputs), Options(tuple(vocab), longest, **options))
 
 
-def encoded(program: Program, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Typed:
+def encoded(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Program:
     """The same with encodings."""
     return choose_encodings(drop_unused(inferred(program, vocab, longest, **options)))
 
 
-def circuit_of(program: Program, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Circuit:
+def circuit_of(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Circuit:
     """The same as a circuit, before any pass over circuits."""
-    return translate(encoded(program, vocab, longest, **options))
+    return lower(encoded(program, vocab, longest, **options))
 
 
-def node(typed: Typed, label: str) -> SOpNode:
+def node(typed: Program, label: str) -> SOpNode:
     """The s-op with this label."""
     (found,) = (one for one in typed.sops.values() if one.label == label)
     return found
@@ -71,7 +71,7 @@ def stream(circuit: Circuit, tokens: list[Value], parts: Iterable[Component] | N
     for source in circuit.embedded:
         held[source.variable] = np.zeros((rows, source.variable.size))
         if source.by_token is not None:
-            held[source.variable][1:] += source.by_token[[circuit.typed.options.vocab.index(x) for x in tokens]]
+            held[source.variable][1:] += source.by_token[[circuit.program.options.vocab.index(x) for x in tokens]]
         if source.by_position is not None:
             held[source.variable][1:] += source.by_position[: rows - 1]
     for component in circuit.components if parts is None else parts:
@@ -109,12 +109,12 @@ def answers(circuit: Circuit, tokens: list[Value], parts: Iterable[Component] | 
 
 
 def assert_computes(
-    circuit: Circuit, program: Program, parts: Iterable[Component] | None = None, longest: int = 3
+    circuit: Circuit, program: Outputs, parts: Iterable[Component] | None = None, longest: int = 3
 ) -> None:
     """The circuit gives the interpreter's answer on every input up to a length."""
     outputs = program if isinstance(program, dict) else {"output": program}
     parts = None if parts is None else list(parts)
-    for tokens in all_inputs(circuit.typed.options.vocab, longest):
+    for tokens in all_inputs(circuit.program.options.vocab, longest):
         got = answers(circuit, tokens, parts)
         for name, one in outputs.items():
             expected = one(tokens)

@@ -11,11 +11,11 @@ import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compile_case
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.placing import Placing
-from tracr.compiler.random_circuit import random_circuit as random_circuit_of
-from tracr.compiler.typed import Typed
+from tracr.compiler.layers.placing import Placing
+from tracr.compiler.optimal.random_circuit import random_circuit as random_circuit_of
 from tracr.craft.mlps import MLP
+from tracr.ir.circuit import Circuit
+from tracr.ir.program import Program
 from tracr.rasp import programs, rasp
 
 DYCK3 = (programs.make_shuffle_dyck(["()", "{}", "[]"]), "(){}[]", 6)
@@ -23,9 +23,9 @@ DYCK2 = (programs.make_shuffle_dyck(["()", "{}"]), "(){}", 5)
 
 
 @cache
-def some_program() -> Typed:
+def some_program() -> Program:
     """A program for circuits that compute nothing in particular."""
-    return compile_quietly(rasp.Map(lambda x: x, rasp.tokens), "ab", 2, level=2).typed
+    return compile_quietly(rasp.Map(lambda x: x, rasp.tokens), "ab", 2, level=2).program
 
 
 def random_circuit(seed: int, components: int) -> Circuit:

@@ -8,7 +8,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, some_inputs
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 

@@ -8,10 +8,10 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tests.compiler.circuits import every_schedule, few_schedules, random_circuit, random_models
-from tracr.compiler.bounds import Stream, kinks, product_rank
-from tracr.compiler.placing import placing_of
-from tracr.compiler.schedule import in_sublayers
-from tracr.compiler.widths import live_widths
+from tracr.compiler.layers.assign import in_sublayers
+from tracr.compiler.layers.placing import placing_of
+from tracr.compiler.optimal.bounds import Stream, kinks, product_rank
+from tracr.ir.liveness import live_widths
 from tracr.rasp import programs, rasp
 
 

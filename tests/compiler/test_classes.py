@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracr.compiler.domains import finite
-from tracr.compiler.translation.classes import runs
-from tracr.compiler.typed import UNREACHED
+from tracr.compiler.lower.classes import runs
+from tracr.ir.domains import finite
+from tracr.ir.program import UNREACHED
 
 
 @given(

@@ -13,7 +13,7 @@ import tracr
 from tests.agreement import assert_agrees, compile_quietly, load_compiled, some_inputs
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import Tally, compile_case, mostly_compared
-from tracr.compiler.translation import bits
+from tracr.compiler.lower import bits
 from tracr.craft.variables import Variable
 from tracr.model.interventions import locations
 from tracr.rasp import programs, rasp
@@ -31,13 +31,13 @@ def in_bits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compact(model: tracr.CompiledModel) -> list[Variable]:
     """The variables of a model that are in bits."""
-    return [variable for variable in model.construction.slots if variable.compact]
+    return [variable for variable in model.layout.slots if variable.compact]
 
 
 def assert_exact(model: tracr.CompiledModel, inputs: list[list[Value]]) -> None:
     """Bits are 1 and -1 exactly wherever there is a token, in float32."""
     run = model.run(inputs)
-    for location in locations(model.construction).values():
+    for location in locations(model.layout).values():
         if location.variable.compact and location.hook != "hook_embed":
             for row, tokens in enumerate(inputs):
                 held = run[location.hook][row, 1 : len(tokens) + 1, location.slots[location.slots >= 0]]

@@ -8,7 +8,7 @@ import pytest
 
 import tracr
 from tests.compiler.by_hand import encoded, node
-from tracr.compiler.encode import MANY_VALUES
+from tracr.compiler.program.encodings import MANY_VALUES
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison, SOp, Value

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.agreement import assert_agrees, compile_quietly
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import SOp, Value
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.compiler.by_hand import assert_computes, circuit_of, read, stream
 from tests.compiler.circuits import random_models, some_program
-from tracr.compiler.circuit import Circuit, Embedded
-from tracr.compiler.factor import embed_functions, factor
-from tracr.compiler.fold import fold
-from tracr.compiler.prune import prune
-from tracr.compiler.translate import translate
+from tracr.compiler.circuit.embed_features import embed_functions, factor
+from tracr.compiler.circuit.fold import fold
+from tracr.compiler.circuit.prune import prune
+from tracr.compiler.lower.lower import lower
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.numerics import Noise
 from tracr.craft.variables import NUMBER, Array, Feature, Variable
+from tracr.ir.circuit import Circuit, Embedded
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison, Value
@@ -104,7 +106,7 @@ def test_outputs_keep_their_code() -> None:
     circuit = reading(VALUES, [1, 1, 0, 0])
     assert factor(circuit) is not circuit
     tokens = circuit.embedded[0].variable
-    with_output = Circuit(circuit.typed, circuit.embedded, circuit.variables, circuit.components, (("tokens", tokens),))
+    with_output = replace(circuit, outputs=(("tokens", tokens),))
     assert factor(with_output) is with_output
 
 
@@ -147,10 +149,10 @@ def test_random_programs_keep_what_they_compute() -> None:
     """Folded, pruned and factored: what is left holds what it held, in fewer embedded directions."""
     fewer = 0
     for model in random_models(range(40), level=2):
-        tokens = list(model.options.vocab)[: model.typed.lengths[1]]
-        if model.options.causal or len(tokens) < model.typed.lengths[0]:
+        tokens = list(model.options.vocab)[: model.program.lengths[1]]
+        if model.options.causal or len(tokens) < model.program.lengths[0]:
             continue
-        before = prune(fold(translate(model.circuit.typed)))
+        before = prune(fold(lower(model.circuit.program)))
         after = factor(before)
         after.verify()
         sizes = [sum(len(one.kept(source.variable)) for source in one.embedded) for one in (before, after)]

@@ -7,12 +7,12 @@ import pytest
 
 from tests.compiler.by_hand import assert_computes, circuit_of, part, read, stream
 from tests.compiler.circuits import random_models
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.fold import fold
-from tracr.compiler.translate import translate
+from tracr.compiler.circuit.fold import fold
+from tracr.compiler.lower.lower import lower
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE
 from tracr.craft.mlps import MLP
+from tracr.ir.circuit import Circuit
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
 
@@ -106,11 +106,11 @@ def test_folding_changes_no_variable() -> None:
     for model in random_models(range(24), level=2):
         if model.options.causal:
             continue
-        before = translate(model.circuit.typed)
+        before = lower(model.circuit.program)
         after = fold(before)
         after.verify()
-        tokens = list(model.options.vocab)[: model.typed.lengths[1]]
-        if len(tokens) < model.typed.lengths[0]:
+        tokens = list(model.options.vocab)[: model.program.lengths[1]]
+        if len(tokens) < model.program.lengths[0]:
             continue
         held, left = stream(before, tokens), stream(after, tokens)
         for variable in after.variables:

@@ -17,25 +17,25 @@ from hypothesis import strategies as st
 
 import tracr
 from tests.agreement import compile_quietly
-from tracr.compiler.domains import Finite, Interval, finite
-from tracr.compiler.inference.means import means_by_count
-from tracr.compiler.options import Options
+from tracr.compiler.frontend.rules.means import means_by_count
+from tracr.compiler.frontend.trace import trace
 from tracr.compiler.pipeline import tabulated
-from tracr.compiler.trace import trace
-from tracr.compiler.typed import Aggregation, Typed, Width
+from tracr.ir.domains import Finite, Interval, finite
+from tracr.ir.options import Options
+from tracr.ir.program import Aggregation, Program, Width
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
-from tracr.rasp.rational import fraction_of
+from tracr.rational import fraction_of
 
 
-def typed(program: SOp, vocab: Sequence[Value] = "abx", longest: int = 5, **options: object) -> Typed:
+def tabulated_program(program: SOp, vocab: Sequence[Value] = "abx", longest: int = 5, **options: object) -> Program:
     """The program after step 2."""
     return tabulated(trace({"output": program}), Options(tuple(vocab), longest, **options))  # type: ignore[arg-type]
 
 
 def output_domain(program: SOp, **options: object) -> Finite | Interval:
     """The values the program's output can take."""
-    found = typed(program, **options)  # type: ignore[arg-type]
+    found = tabulated_program(program, **options)  # type: ignore[arg-type]
     return found.sops[found.outputs[0][1]].domain
 
 
@@ -108,15 +108,15 @@ def test_fractions_at_length_50_stay_small() -> None:
 
 def test_widths_know_their_bounds() -> None:
     """Self-selection gives at least one key, distinct keys at most one."""
-    same = typed(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)))
+    same = tabulated_program(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)))
     assert [selector.counts for selector in same.selectors.values()] == [(1, 2, 3, 4, 5)]
-    before = typed(programs.shift_by(1, rasp.tokens))
+    before = tabulated_program(programs.shift_by(1, rasp.tokens))
     assert [selector.counts for selector in before.selectors.values()] == [(0, 1)]
 
 
 def test_sort_is_known_to_copy() -> None:
     """Equal target positions imply equal tokens, so sort_unique of numbers copies and stays one-hot."""
-    found = typed(programs.make_sort_unique(rasp.tokens, rasp.tokens), vocab=(1, 2, 3))
+    found = tabulated_program(programs.make_sort_unique(rasp.tokens, rasp.tokens), vocab=(1, 2, 3))
     output = found.sops[found.outputs[0][1]]
     assert isinstance(output.op, Aggregation)
     assert output.op.copies
@@ -131,7 +131,7 @@ def test_level_1_shares_equal_tables_and_level_0_does_not() -> None:
         rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ)).named("two"),
     )
     for level, widths in ((0, 2), (1, 1)):
-        found = typed(twice, level=level)
+        found = tabulated_program(twice, level=level)
         assert sum(isinstance(node.op, Width) for node in found.sops.values()) == widths
 
 
@@ -141,7 +141,7 @@ def test_an_interval_is_enough_for_linear_readers() -> None:
     domain = output_domain(means * 2 - rasp.Aggregate(rasp.Select(1, 1, Comparison.EQ), rasp.indices), longest=100)
     assert isinstance(domain, Interval)
     with pytest.raises(tracr.LimitError, match=r"max_values") as refusal:
-        typed(rasp.Map(lambda x: x > 3, means), longest=100, max_values=1000)
+        tabulated_program(rasp.Map(lambda x: x > 3, means), longest=100, max_values=1000)
     assert "1,000" in str(refusal.value)
     assert "Map" in str(refusal.value)
 
@@ -203,7 +203,7 @@ def test_impure_functions_are_noticed() -> None:
 def test_assumptions_are_recorded_and_strict_refuses_them() -> None:
     """Copying strings where several keys might match is assumed not to happen; the interpreter would raise."""
     program = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ), rasp.tokens)
-    found = typed(program)
+    found = tabulated_program(program)
     assert any(isinstance(node.op, Aggregation) and node.op.assumed for node in found.sops.values())
     with pytest.raises(tracr.CompileError, match="no mean"):
         tracr.compile(program, "ab", 3, strict=True)
@@ -219,7 +219,7 @@ def test_neighbours_closer_than_float32_are_refused_by_name() -> None:
 def test_show_is_the_same_every_time() -> None:
     """Text forms are deterministic and mention every s-op."""
     program = programs.make_shuffle_dyck2()
-    first, second = (typed(program, "(){}", 4).show() for _ in range(2))
+    first, second = (tabulated_program(program, "(){}", 4).show() for _ in range(2))
     assert first == second
     assert "has_neg = mean of any_negative" in first
 
@@ -302,7 +302,7 @@ def test_one_result_among_many_that_is_no_value_is_named(odd: object, message: s
     )
     for program in programs_of_it:
         with pytest.raises(tracr.CompileError, match=f"on 3.*{message}"):
-            typed(program, vocab=range(9))
+            tabulated_program(program, vocab=range(9))
 
 
 @pytest.mark.parametrize("error", [StopIteration("over"), KeyError("none"), ZeroDivisionError()])
@@ -315,7 +315,7 @@ def test_whatever_a_function_raises_is_told_with_its_arguments(error: Exception)
         return x
 
     with pytest.raises(tracr.CompileError, match=rf"on 2: {type(error).__name__}.*on 5: {type(error).__name__}"):
-        typed(rasp.Map(function, rasp.tokens), vocab=range(9))
+        tabulated_program(rasp.Map(function, rasp.tokens), vocab=range(9))
 
 
 def test_numpy_results_are_the_numbers_they_hold() -> None:

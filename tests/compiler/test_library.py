@@ -7,7 +7,7 @@ import pytest
 import tracr
 from tests.agreement import all_inputs, assert_agrees, some_inputs
 from tests.library import LENGTH
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES

@@ -8,14 +8,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 import tracr
-from tracr.compiler.budget import BASE, as_bytes
-from tracr.compiler.options import as_vocabulary
+from tracr.ir.budget import BASE, Sizes, as_bytes
+from tracr.ir.options import as_vocabulary
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
 
@@ -44,6 +44,12 @@ def before(sop: rasp.SOp) -> rasp.SOp:
 def means() -> rasp.SOp:
     """Means of many positions."""
     return Aggregate(Select(tokens, tokens, Comparison.EQ), indices)
+
+
+def order_of_means() -> rasp.SOp:
+    """How many means are at most as large: thousands of values compared with each other."""
+    mean = Aggregate(Select(indices, indices, Comparison.LEQ), tokens)
+    return SelectorWidth(Select(mean, mean, Comparison.LEQ))
 
 
 def added(sops: list[rasp.SOp]) -> rasp.SOp:
@@ -75,8 +81,13 @@ HOSTILE: dict[str, Hostile] = {
     "chain": (lambda: added([SelectorWidth(Select(tokens, k, Comparison.EQ)) for k in range(400)]), 400, 5),
     "large vocabulary": (lambda: before(tokens), 1_000_000, 5),
     "long input": (lambda: indices + 0, 2, 2_000_000),
+    "large texts": (lambda: Map(lambda x: "z" * 90_000 + str(x), tokens), 60_000, 3),
+    "large tuples": (lambda: Map(lambda x: tuple(range(x, x + 5_000)), tokens), 15_000, 3),
+    "large texts of pairs": (lambda: SequenceMap(lambda x, y: "z" * 9_000 + f"{x} {y}", tokens, indices), 600, 100),
+    "sets in tuples": (lambda: Map(lambda x: (x, frozenset(range(x, x + 900))), tokens), 9_000, 3),
+    "order of means": (lambda: order_of_means(), 24, 24),
 }
-SLOW = {"mean of means", "conjunction", "chain"}
+SLOW = {"mean of means", "conjunction", "chain", "order of means"}
 
 
 def outcome(name: str, level: int, max_memory: int) -> str:
@@ -132,6 +143,33 @@ def test_a_huge_vocabulary_is_refused(vocab: range) -> None:
     """Whether or not its length is known, or it ends."""
     with pytest.raises(tracr.LimitError, match=r"a vocabulary of .*tokens.*about .* of memory"):
         as_vocabulary(vocab, 8 * MB)
+
+
+@pytest.mark.parametrize("make", [lambda k: "z" * 90_000 + str(k), lambda k: tuple(range(k, k + 5_000))])
+def test_large_tokens_are_refused(make: Callable[[int], object]) -> None:
+    """Tokens count by their size, before all are made."""
+    made = 0
+
+    def vocab() -> Iterator[object]:
+        nonlocal made
+        for made in range(60_000):
+            yield make(made)
+
+    with pytest.raises(tracr.LimitError, match=r"large tokens.*about .* MB of memory[\s\S]*max_memory \(now 64.0 MB\)"):
+        tracr.compile(tokens, vocab(), 3, max_memory=SMALL)
+    assert made < 2_000
+
+
+def test_a_large_value_that_many_share_is_counted_once() -> None:
+    """One text for 60,000 tokens is one text; values of an ordinary size count as before."""
+    text = "z" * 90_000
+    shared = Map(lambda x: text, tokens)
+    assert tracr.compile(shared, range(60_000), 3, max_memory="64MB")([5]) == [text]
+    sizes = Sizes()
+    assert sizes.beyond([1, "a", None, 2.5, (1, "a")]) == 0
+    assert sizes.beyond([(text, 1), (text, 2)]) < 2 * len(text)
+    assert sizes.beyond([text]) == 0
+    assert Sizes().beyond([2**4000, 1]) > 300
 
 
 def test_the_message_has_the_estimate_and_what_to_do() -> None:

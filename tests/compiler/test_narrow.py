@@ -10,14 +10,14 @@ import pytest
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, random_circuit, random_models
-from tracr.compiler.circuit import Circuit, Component
-from tracr.compiler.in_place import as_new, as_old
-from tracr.compiler.narrow import narrow, narrowest
-from tracr.compiler.placing import placing_of
-from tracr.compiler.schedule import assign_to_layers, in_sublayers, merge_heads
-from tracr.compiler.widths import live_widths
+from tracr.compiler.layers.assign import assign_to_layers, in_sublayers, merge_heads
+from tracr.compiler.layers.narrow import narrow, narrowest
+from tracr.compiler.layers.placing import placing_of
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
+from tracr.ir.circuit import Circuit, Component
+from tracr.ir.in_place import as_new, as_old
+from tracr.ir.liveness import live_widths
 from tracr.rasp import programs, rasp
 
 # Live widths
@@ -26,7 +26,7 @@ from tracr.rasp import programs, rasp
 def widths_by_definition(circuit: Circuit, sublayers: Sequence[Sequence[Component]]) -> list[int]:
     """Direction by direction and sub-layer by sub-layer: there from its write until the MLP that clears it, and in this
     one, too, unless what it writes can take its place."""
-    special = [BOS, PAD, ONE] if circuit.typed.options.level == 0 else [BOS, PAD]
+    special = [BOS, PAD, ONE] if circuit.program.options.level == 0 else [BOS, PAD]
     written: dict[Variable, int] = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), -1)
     for time, parts in enumerate(sublayers):
         written |= {variable: time for part in parts for variable, _ in part.writes}
@@ -72,7 +72,7 @@ def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
     schedules = [model.schedule for model in random_models(range(40), level=level)]
     schedules += [merge_heads(assign_to_layers(random_circuit(seed, 9))) for seed in range(20)]
     for schedule in schedules:
-        sublayers = [parts for layer in schedule.layers for parts in (layer.heads, layer.mlps)]
+        sublayers = [components for _, components in schedule.sublayers()]
         assert list(live_widths(schedule)) == widths_by_definition(schedule.circuit, sublayers)
 
 
@@ -81,7 +81,7 @@ def test_slots_reach_the_largest_width() -> None:
     models = random_models(range(60, 120), level=2)
     for example in programs.EXAMPLES.values():
         models.append(compile_quietly(example.program, example.vocab, example.max_seq_len, level=2))
-    reused = [model for model in models if model.d_model < len(model.construction.directions)]
+    reused = [model for model in models if model.d_model < len(model.layout.directions)]
     assert len(reused) > 20
     assert all(model.d_model == model.schedule.peak for model in reused)
     assert all(model.d_model >= model.schedule.peak for model in models)
@@ -110,9 +110,7 @@ def test_the_heuristic_is_as_deep_and_never_wider() -> None:
         chosen.verify()
         assert len(chosen.layers) == len(soonest.layers)
         assert chosen.fewest <= chosen.peak <= soonest.peak
-        assert sum(len(part) for layer in chosen.layers for part in (layer.heads, layer.mlps)) == len(
-            circuit.components
-        )
+        assert sum(len(components) for _, components in chosen.sublayers()) == len(circuit.components)
         narrower += chosen.peak < soonest.peak
     assert narrower > 10
 
@@ -130,7 +128,7 @@ def test_shuffle_dyck_is_small(case: tuple[rasp.SOp, str, int], layers: int, wid
 def test_the_pass_can_be_switched_off() -> None:
     """Then every component is as early as it can be."""
     model = tracr.compile(*DYCK3, level=2, passes={"schedule": False})
-    assert model.schedule.sublayers == assign_to_layers(model.circuit).sublayers
+    assert model.schedule.placement == assign_to_layers(model.circuit).placement
     assert "solver" not in model.show("schedule")
     assert tracr.compile(*DYCK3, level=2).show("schedule").splitlines()[-1].startswith("solver: not run: heuristic; ")
 
@@ -138,7 +136,7 @@ def test_the_pass_can_be_switched_off() -> None:
 def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
-    times = assign_to_layers(circuit).sublayers
+    times = assign_to_layers(circuit).placement
     with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from tests.compiler.by_hand import components
 from tests.compiler.circuits import random_models, some_program
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.neurons import share_neurons
-from tracr.compiler.schedule import Layer, Schedule, assign_to_layers, merge_heads
+from tracr.compiler.layers.assign import assign_to_layers, merge_heads
+from tracr.compiler.layers.share_neurons import share_neurons
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Variable
+from tracr.ir.circuit import Circuit
+from tracr.ir.schedule import Layer, Schedule
 from tracr.rasp.annotations import Encoding
 
 X, Y = (Variable(label, Encoding.NUMERICAL, (NUMBER,), low=-8.0, high=8.0) for label in "xy")

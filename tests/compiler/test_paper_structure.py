@@ -31,7 +31,7 @@ def test_frac_prevs_has_the_papers_14_dimensions(annotated: bool) -> None:
     """Figure 1: the labels, and which sub-layers are no-ops."""
     model = tracr.compile(frac_prevs(annotated), vocab="abcx", max_seq_len=5, level=0)
     assert model.residual.labels == FRAC_PREVS
-    assert model.show("schedule").splitlines() == ["attn 1: no-op", "mlp 1: is_x", "attn 2: frac_prevs", "mlp 2: no-op"]
+    assert model.show("schedule").splitlines() == ["attn 0: no-op", "mlp 0: is_x", "attn 1: frac_prevs", "mlp 1: no-op"]
 
 
 def test_frac_prevs_residual_stream_is_figure_1() -> None:
@@ -82,27 +82,27 @@ def one_hot(index: int, size: int) -> list[float]:
 
 
 def test_sort_unique_is_figure_4() -> None:
-    """Attn 1 and MLP 1 compute target_pos, attn 2 moves the tokens, MLP 2 is a no-op."""
+    """Attn 0 and MLP 0 compute target_pos, attn 1 moves the tokens, MLP 1 is a no-op."""
     model = tracr.compile(programs.make_sort_unique(rasp.tokens, rasp.tokens), (1, 2, 3), 3, level=0)
     assert changes(model, [3, 1, 2]) == [{"target_pos_share"}, {"target_pos"}, {"sort"}, set()]
     assert held(model, [3, 1, 2], "target_pos") == [one_hot(i, 4) for i in (2, 0, 1)]
     assert held(model, [3, 1, 2], "sort") == [one_hot(i, 4) for i in (0, 1, 2)]
     assert model.show("schedule").splitlines() == [
-        "attn 1: target_pos_share",
-        "mlp 1: target_pos",
-        "attn 2: sort",
-        "mlp 2: no-op",
+        "attn 0: target_pos_share",
+        "mlp 0: target_pos",
+        "attn 1: sort",
+        "mlp 1: no-op",
     ]
 
 
 def test_pair_balance_computes_both_fractions_in_parallel() -> None:
-    """Attn 1 no-op, MLP 1 and attn 2 both calls of frac_prevs, MLP 2 the difference."""
+    """Attn 0 no-op, MLP 0 and attn 1 both calls of frac_prevs, MLP 1 the difference."""
     model = tracr.compile(programs.make_pair_balance(rasp.tokens, "(", ")"), "()a", 4, level=0)
     assert model.show("schedule").splitlines() == [
-        "attn 1: no-op",
-        "mlp 1: bools_open, bools_close",
-        "attn 2: opens, closes",
-        "mlp 2: pair_balance",
+        "attn 0: no-op",
+        "mlp 0: bools_open, bools_close",
+        "attn 1: opens, closes",
+        "mlp 1: pair_balance",
     ]
 
 
@@ -115,12 +115,12 @@ def test_pair_balance_figure() -> None:
 
 
 def test_sort_figure() -> None:
-    """Attn 1 is a no-op, MLP 1 makes the keys distinct, and the rest is sort_unique."""
+    """Attn 0 is a no-op, MLP 0 makes the keys distinct, and the rest is sort_unique."""
     program = programs.make_sort(rasp.tokens, rasp.tokens, max_seq_len=4, min_key=1)
     model = tracr.compile(program, (1, 2, 3), 4, level=0)
     unique = tracr.compile(programs.make_sort_unique(rasp.tokens, rasp.tokens), (1, 2, 3), 4, level=0)
     of_sort, of_unique = model.show("schedule").splitlines(), unique.show("schedule").splitlines()
-    assert of_sort[:2] == ["attn 1: no-op", "mlp 1: distinct_keys"]
+    assert of_sort[:2] == ["attn 0: no-op", "mlp 0: distinct_keys"]
     assert [line.split(": ")[1] for line in of_sort[2:]] == [line.split(": ")[1] for line in of_unique]
     assert changes(model, [2, 1, 2]) == [set(), {"distinct_keys"}, *changes(unique, [2, 1, 3])]
     keys = [dimension.value for dimension in model.residual.of("distinct_keys")]
@@ -129,18 +129,18 @@ def test_sort_figure() -> None:
 
 
 DYCK_2 = {
-    "attn 1": ["length_share"],
-    "mlp 1": ["length", "bools_open", "bools_close", "bools_open_2", "bools_close_2"],
-    "attn 2": ["opens", "closes", "opens_2", "closes_2"],
-    "mlp 2": ["map", "balance_()", "balance_{}"],  # map is length - 1
+    "attn 0": ["length_share"],
+    "mlp 0": ["length", "bools_open", "bools_close", "bools_open_2", "bools_close_2"],
+    "attn 1": ["opens", "closes", "opens_2", "closes_2"],
+    "mlp 1": ["map", "balance_()", "balance_{}"],  # map is length - 1
+    "attn 2": ["no-op"],
+    "mlp 2": ["map_2", "map_3", "map_4", "map_5"],  # each balance == 0, each balance < 0
     "attn 3": ["no-op"],
-    "mlp 3": ["map_2", "map_3", "map_4", "map_5"],  # each balance == 0, each balance < 0
-    "attn 4": ["no-op"],
-    "mlp 4": ["all_zero", "any_negative"],
-    "attn 5": ["last_zero", "has_neg"],
-    "mlp 5": ["map_6"],  # not has_neg
-    "attn 6": ["no-op"],
-    "mlp 6": ["shuffle_dyck2"],
+    "mlp 3": ["all_zero", "any_negative"],
+    "attn 4": ["last_zero", "has_neg"],
+    "mlp 4": ["map_6"],  # not has_neg
+    "attn 5": ["no-op"],
+    "mlp 5": ["shuffle_dyck2"],
 }
 
 

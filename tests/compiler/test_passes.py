@@ -19,11 +19,11 @@ from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
 from tracr import CompiledModel
-from tracr.compiler.passes import PASSES
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.ir.switches import PASSES
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs.brackets import make_shuffle_dyck
 from tracr.rasp.rasp import Comparison, SOp, Value
+from tracr.runtime.table_interpreter import evaluate_batch
 
 FOLDER = Path(__file__).parent.parent / "golden" / "passes"
 EVERYTHING = rasp.Select(1, 1, Comparison.TRUE).named("everything")
@@ -101,7 +101,7 @@ def text(name: str) -> str:
         model = compiled(name, on=on)
         layers, dimensions, heads, neurons, parameters = size(model)
         sizes = f"{layers} layers, {dimensions} dimensions, {heads} heads, {neurons} neurons, {parameters} parameters"
-        parts.append(f"== {title} {name}: {sizes}\n{model.show('translate')}\n{model.show('schedule')}\n")
+        parts.append(f"== {title} {name}: {sizes}\n{model.show('lower')}\n{model.show('schedule')}\n")
     return "\n".join(parts)
 
 
@@ -135,10 +135,10 @@ def check(case: Case, passes: set[str]) -> None:
     program, inputs = case.program, case.inputs(10)
     model = compile_case(case, passes=passes)
     assert_agrees(model, program, inputs, singles=2)
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     accepted = [xs for xs, error in zip(inputs, evaluation.errors, strict=True) if not error]
-    expected = evaluate_batch(model.typed, accepted).outputs()
-    for name, rows in evaluate_batch(model.circuit.typed, accepted).outputs().items():
+    expected = evaluate_batch(model.program, accepted).outputs()
+    for name, rows in evaluate_batch(model.circuit.program, accepted).outputs().items():
         for row, wanted in zip(rows, expected[name], strict=True):
             assert all(map(lambda a, b: same(a, b, 1e-9), row, wanted)), (name, row, wanted)
 
@@ -213,7 +213,7 @@ def test_what_returns_its_input_is_its_input() -> None:
     """A mean turned into a float, as it was."""
     program = (rasp.numerical(rasp.Map(float, fraction("a"))).named("again") + fraction("b")).named("total")
     model = smallest(program)
-    assert model.circuit.typed.absorbed == {"again": "the same as fraction_a"}
+    assert model.circuit.program.absorbed == {"again": "the same as fraction_a"}
     assert model.n_layers == 1
 
 
@@ -226,7 +226,7 @@ def test_functions_of_functions_are_one() -> None:
     odd = rasp.SequenceMap(lambda n, token: (n % 2, token), small.named("small"), rasp.tokens).named("odd")
     fused, apart = smallest(odd), smallest(odd, passes={"fuse": False})
     assert (fused.n_layers, apart.n_layers) == (2, 3)
-    assert fused.circuit.typed.absorbed == {"small": "part of odd"}
+    assert fused.circuit.program.absorbed == {"small": "part of odd"}
     assert "absorbed small: part of odd" in fused.show("translate")
     assert "absorbed small: part of odd" in fused.ground_truth.show()
     with pytest.raises(tracr.InputError, match="small cannot be set: the optimiser made it part of odd"):
@@ -280,7 +280,7 @@ def test_and_with_a_comparison_of_a_mean() -> None:
     none_so_far = rasp.Map(lambda x: x == 0, fraction("b")).named("none_so_far")
     model = smallest(rasp.SequenceMap(lambda x, y: x and y, IS_A, none_so_far).named("both"))
     assert model.n_layers == 1
-    assert model.circuit.typed.absorbed == {"none_so_far": "part of both"}
+    assert model.circuit.program.absorbed == {"none_so_far": "part of both"}
 
 
 # share_neurons

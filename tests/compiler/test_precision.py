@@ -7,7 +7,7 @@ import pytest
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.tally import Tally, compiling
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 

@@ -7,13 +7,13 @@ import pytest
 
 from tests.compiler.by_hand import assert_computes, circuit_of, part, read, stream
 from tests.compiler.circuits import random_circuit, random_models, some_program
-from tracr.compiler.circuit import Circuit, Embedded
-from tracr.compiler.fold import fold
-from tracr.compiler.prune import prune
-from tracr.compiler.translate import translate
+from tracr.compiler.circuit.fold import fold
+from tracr.compiler.circuit.prune import prune
+from tracr.compiler.lower.lower import lower
 from tracr.craft.linear import LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
+from tracr.ir.circuit import Circuit, Embedded
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison
@@ -64,7 +64,7 @@ def test_a_direction_that_is_always_zero_is_not_read() -> None:
     first = MLP("middle", circuit.components[0].maps[0], ((middle, np.diag([1.0, 0.0, 1.0])),), "")
     reader = LinearMap.of(middle, np.array([[1.0], [2.0], [0.0]]))
     second = circuit.components[1].with_maps([reader])
-    after = prune(Circuit(circuit.typed, circuit.embedded, circuit.variables, (first, second), circuit.outputs))
+    after = prune(Circuit(circuit.program, circuit.embedded, circuit.variables, (first, second), circuit.outputs))
     assert list(after.kept(middle)) == [0]
     assert part(after, "end").maps[0].blocks[middle].tolist() == [[1.0], [0.0], [0.0]]
 
@@ -126,7 +126,7 @@ def test_in_random_programs_all_that_is_left_is_read() -> None:
     """The same for circuits that compute something, folded or not."""
     dropped = 0
     for model in random_models(range(20), level=2):
-        circuit = translate(model.circuit.typed)
+        circuit = lower(model.circuit.program)
         for one in (circuit, fold(circuit)):
             after = prune(one)
             after.verify()

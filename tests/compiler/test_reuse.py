@@ -12,8 +12,8 @@ import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
-from tracr.compiler.reuse import ALWAYS
 from tracr.craft.linear import BOS, ONE, PAD
+from tracr.ir.layout import ALWAYS
 from tracr.rasp import programs, rasp
 
 DYCKS = {"shuffle_dyck2": (["()", "{}"], 5, 4, 25), "shuffle_dyck3": (["()", "{}", "[]"], 6, 5, 27)}
@@ -31,34 +31,32 @@ def test_a_narrow_stream(name: str) -> None:
 
 def live_widths(model: tracr.CompiledModel) -> list[int]:
     """How many directions are needed after the embedding and after each sub-layer, by definition."""
-    construction, circuit = model.construction, model.circuit
+    layout, circuit = model.layout, model.circuit
     reads: dict[object, int] = dict.fromkeys((BOS, PAD, ONE), ALWAYS)
-    for number, layer in enumerate(construction.layers):
-        for time, parts in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            for part in parts:
-                if part.writes:
-                    reads.update({variable: max(time, reads.get(variable, -1)) for variable in part.reads})
+    for time, parts in layout.schedule.sublayers():
+        for part in parts:
+            if part.writes:
+                reads.update({variable: max(time, reads.get(variable, -1)) for variable in part.reads})
     for linear in circuit.unembedded:
         reads.update(dict.fromkeys(linear.blocks, ALWAYS))
     return [
-        sum(one.since <= time and reads.get(one.variable, -1) > time for one in construction.directions)
-        for time in range(-1, 2 * len(construction.layers))
+        sum(one.since <= time and reads.get(one.variable, -1) > time for one in layout.directions)
+        for time in range(-1, 2 * len(layout.layers))
     ]
 
 
 def check_layout(model: tracr.CompiledModel) -> None:
     """Whatever is read is there: written before, and cleared, if at all, at its last reader's or later."""
-    construction = model.construction
+    layout = model.layout
     assert max(live_widths(model), default=0) <= model.d_model
-    turns = {(one.variable, one.place): one for one in construction.directions}
-    for number, layer in enumerate(construction.layers):
-        for time, parts in ((2 * number, layer.heads), (2 * number + 1, layer.mlps)):
-            for part in parts:
-                for variable, block in ((v, b) for linear in part.maps for v, b in linear.blocks.items()):
-                    for place in np.flatnonzero(block.any(axis=1)).tolist():
-                        if (variable, place) in turns:
-                            assert turns[variable, place].since < time <= turns[variable, place].until
-                assert all(time % 2 == 1 for _ in getattr(part, "clears", ()))
+    turns = {(one.variable, one.place): one for one in layout.directions}
+    for time, parts in layout.schedule.sublayers():
+        for part in parts:
+            for variable, block in ((v, b) for linear in part.maps for v, b in linear.blocks.items()):
+                for place in np.flatnonzero(block.any(axis=1)).tolist():
+                    if (variable, place) in turns:
+                        assert turns[variable, place].since < time <= turns[variable, place].until
+            assert all(time % 2 == 1 for _ in getattr(part, "clears", ()))
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)
@@ -72,7 +70,7 @@ def test_the_library(name: str) -> None:
     check_layout(model)
     assert model.d_model <= apart.d_model
     assert model.n_parameters <= apart.n_parameters
-    assert not any(one.until < ALWAYS for one in apart.construction.directions)
+    assert not any(one.until < ALWAYS for one in apart.layout.directions)
 
 
 @mostly_compared()
@@ -127,7 +125,7 @@ def test_at_bos_nothing_is_left_behind() -> None:
     twice = (counts > 1).named("twice")
     found = rasp.Aggregate(rasp.Select(twice, twice, lambda k, q: k and not q), rasp.indices, default=7).named("found")
     model = tracr.compile(rasp.categorical(found), "ab", 4, level=2)
-    assert any(one.until < ALWAYS for one in model.construction.directions)
+    assert any(one.until < ALWAYS for one in model.layout.directions)
     assert model.verify()
 
 
@@ -136,5 +134,5 @@ def test_what_nothing_reads_is_cleared_after_it_is_written(name: str) -> None:
     """Without pruning there are directions nobody reads: the MLP that writes one cannot clear it at the same time."""
     example = programs.EXAMPLES[name]
     model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=2, passes={"prune": False})
-    assert model.d_model < len(model.construction.directions)
+    assert model.d_model < len(model.layout.directions)
     assert model.verify(500)

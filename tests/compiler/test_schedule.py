@@ -16,7 +16,7 @@ def test_components_go_into_the_earliest_sub_layer() -> None:
     model = tracr.compile(both, "ab", 5)
     lines = model.show("schedule").splitlines()
     assert model.n_layers == 5  # an MLP first, for the query
-    assert lines[2].startswith("attn 2: ")
+    assert lines[2].startswith("attn 1: ")
     assert "early" in tracr.compile(both, "ab", 5, level=0).show("schedule").splitlines()[2]
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly
-from tracr.compiler.conjunctions import Conjunction, cover
-from tracr.compiler.options import LEVELS
-from tracr.compiler.plans import choose_plan
-from tracr.compiler.typed import CompositeNode, PairLookup, Selector, SelectorNode
+from tracr.compiler.selectors.conjunctions import Conjunction, cover
+from tracr.compiler.selectors.head_plans import choose_plan
+from tracr.ir.options import LEVELS
+from tracr.ir.program import CompositeNode, PairLookup, Selector, SelectorNode
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp
 
@@ -184,7 +184,7 @@ def test_the_rasp_papers_programs_need_no_product_space(name: str) -> None:
         assert_agrees(model, example.program, all_inputs(example.vocab, 4)[-300:], reference=60)
         pairs = [
             n
-            for n in model.typed.sops.values()
+            for n in model.program.sops.values()
             if isinstance(n.op, PairLookup) and n.label.endswith(("_keys", "_queries"))
         ]
         assert not pairs
@@ -198,7 +198,7 @@ def test_the_product_space_is_the_last_resort() -> None:
     other = rasp.Select(odd, few, Comparison.EQ)
     program = rasp.Aggregate((small & ~other) | (other & ~small), NUMBER, 0)
     model = compile_quietly(program, "abc", 40)
-    assert any(node.label.endswith("_keys") for node in model.typed.sops.values())
+    assert any(node.label.endswith("_keys") for node in model.program.sops.values())
     assert any("product space of" in choice for choice in model.circuit.choices)
     tight = compile_quietly(program, "abc", 40, max_cells=15)  # too few for a table of pairs with pairs
     assert any("sums" in choice for choice in tight.circuit.choices)
@@ -286,12 +286,12 @@ def test_widths_of_an_order_of_positions_are_all_different() -> None:
     """So that a duplicate-safe sort of numbers copies, and averages nothing."""
     program = programs.make_sort_composite(tokens, tokens)
     model = compile_quietly(program, list(range(12)), 9)
-    (node,) = (node for node in model.typed.sops.values() if node.label.startswith("sort"))
+    (node,) = (node for node in model.program.sops.values() if node.label.startswith("sort"))
     assert (node.op.copies, node.op.assumed) == (True, False)  # type: ignore[union-attr]
     not_transitive = rasp.Select(tokens, tokens, lambda k, q: (q - k) % 3 == 1)
     tied = not_transitive | (rasp.Select(tokens, tokens, Comparison.EQ) & BEFORE)
     width = rasp.SelectorWidth(tied)
     circular = rasp.Aggregate(rasp.Select(width, indices, Comparison.EQ), tokens)
     other = compile_quietly(circular, [0, 1, 2], 4)
-    assert not other.typed.sops[other.typed.outputs[0][1]].op.copies  # type: ignore[union-attr]
+    assert not other.program.sops[other.program.outputs[0][1]].op.copies  # type: ignore[union-attr]
     assert_agrees(other, circular, all_inputs([0, 1, 2], 4))

@@ -10,13 +10,13 @@ from tests.agreement import all_inputs
 from tests.compiler.by_hand import inferred, node
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compiling
-from tracr.compiler.domains import Finite
-from tracr.compiler.share import drop_unused, share
-from tracr.compiler.typed import Aggregation, CompositeNode, Lookup, Typed
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.compiler.program.share import drop_unused, share
+from tracr.ir.domains import Finite
+from tracr.ir.program import Aggregation, CompositeNode, Lookup, Program
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison, SOp
+from tracr.runtime.table_interpreter import evaluate_batch
 
 
 def flag(name: str) -> SOp:
@@ -30,7 +30,7 @@ def mean(name: str, values: SOp) -> SOp:
     return rasp.Aggregate(before, rasp.numerical(values)).named(name)
 
 
-def labels(typed: Typed) -> list[str]:
+def labels(typed: Program) -> list[str]:
     return [one.label for one in typed.sops.values()]
 
 
@@ -128,15 +128,15 @@ def test_what_no_output_needs_is_dropped() -> None:
     kept = mean("kept", flag("x"))
     whole = inferred({"kept": kept, "dead": dead.named("dead")})
     assert any(isinstance(selector, CompositeNode) for selector in whole.selectors.values())
-    less = drop_unused(Typed(whole.options, whole.sops, whole.selectors, whole.outputs[:1], whole.lengths))
+    less = drop_unused(Program(whole.options, whole.sops, whole.selectors, whole.outputs[:1], whole.lengths))
     less.verify()
     assert labels(less) == ["indices", "tokens", "x", "kept"]
     assert len(less.selectors) == 1
 
 
-def key(typed: Typed, number: int) -> object:
+def key(program: Program, number: int) -> object:
     """What an s-op computes: operation, table and inputs."""
-    one = typed.sops[number]
+    one = program.sops[number]
     match one.op:
         case Lookup(inner=inner, table=table) if isinstance(one.domain, Finite):
             return "lookup", inner, tuple(repr(one.domain.values[code]) for code in table if code >= 0)

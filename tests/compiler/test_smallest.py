@@ -17,20 +17,20 @@ from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
-from tracr.compiler.domains import Finite
-from tracr.compiler.inference import Inference, infer_node
-from tracr.compiler.inference.widths import masks, widths_by_position
-from tracr.compiler.linear_tables import chosen_sums, sum_of
-from tracr.compiler.matching import numbered_keys, tolerances
-from tracr.compiler.options import Options
+from tracr.compiler.frontend.rules import Inference, infer_node
+from tracr.compiler.frontend.rules.counts import masks, widths_by_position
+from tracr.compiler.frontend.trace import trace
 from tracr.compiler.pipeline import tabulated
-from tracr.compiler.trace import trace
-from tracr.compiler.typed import SelectorNode
+from tracr.compiler.program.linear_tables import chosen_sums, sum_of
+from tracr.compiler.program.matching import numbered_keys, tolerances
 from tracr.craft.variables import Feature, Number
+from tracr.ir.domains import Finite
+from tracr.ir.options import Options
+from tracr.ir.program import SelectorNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 NEW = ("linear_tables", "match", "factor", "few_bits")
 EQ, LT = rasp.Comparison.EQ, rasp.Comparison.LT
@@ -123,8 +123,8 @@ def test_random_programs(case: Case, passes: set[str]) -> None:
 def sums_in(program: rasp.SOp, vocab: list[Value], longest: int = 4) -> list[tuple[tuple[float, ...], float]]:
     """The factors and the constant of every table of a program that is a weighted sum."""
     options = Options(tuple(vocab), longest, level=1)
-    typed = tabulated(trace({"x": program}), options)
-    found = [sum_of(typed, node) for node in typed.sops.values()]
+    chosen = tabulated(trace({"x": program}), options)
+    found = [sum_of(chosen, node) for node in chosen.sops.values()]
     return [(tuple(factor for _, factor in one.terms), one.constant) for one in found if one is not None]
 
 
@@ -170,10 +170,10 @@ def test_only_queries_for_keys_are_stored_loosely() -> None:
     """An s-op that is put out, too, keeps its precision."""
     last = rasp.Aggregate(rasp.Select(rasp.indices, rasp.length - 1, EQ), rasp.tokens)
     for outputs, loose in (({"last": last}, True), ({"last": last, "length": rasp.length}, False)):
-        typed = tracr.compile(outputs, "abc", 6, level=2).typed
-        (length,) = [node for node in typed.sops.values() if node.label == "length"]
+        program = tracr.compile(outputs, "abc", 6, level=2).program
+        (length,) = [node for node in program.sops.values() if node.label == "length"]
         assert (length.encoding is Encoding.NUMERICAL) is loose
-        assert (tolerances(typed, chosen_sums(typed))[length.id] > 0) is loose
+        assert (tolerances(program, chosen_sums(program))[length.id] > 0) is loose
 
 
 def test_a_query_that_may_find_nothing_has_a_default() -> None:
@@ -245,7 +245,7 @@ def test_what_a_code_stands_for_is_labelled() -> None:
     """Flags by their values, other features by a number; `held` says what a direction is."""
     count = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens == "a", lambda k, q: (k in "bc") == q))
     model = tracr.compile(count, "abcd", 4, level=2)
-    (tokens,) = [v for v in model.construction.slots if v.label == "tokens"]
+    (tokens,) = [v for v in model.layout.slots if v.label == "tokens"]
     assert tokens.codebook is not None
     assert tokens.codebook.shape == (4, tokens.size)
     assert tokens.size < 4
@@ -262,21 +262,21 @@ def test_what_a_code_stands_for_is_labelled() -> None:
 def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
     """Loading compiles the saved tables, as they were stored; a way that is none is refused."""
     model = tracr.compile(REVERSE, range(12), 12, level=2)
-    assert model.typed.stored.sums
-    assert model.typed.stored.few_bits
+    assert model.program.stored.sums
+    assert model.program.stored.few_bits
     model.save(tmp_path / "model")
     again = load_compiled(tmp_path / "model")
     assert again.residual.labels == model.residual.labels
     assert again([3, 1, 2]) == [2, 1, 3]
     text = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert text["program"]["stored"] == {"split": [], "sums": list(model.typed.stored.sums), "few_bits": True}
+    assert text["program"]["stored"] == {"split": [], "sums": list(model.program.stored.sums), "few_bits": True}
     text["program"]["stored"]["sums"] = [0]
-    from tracr.model.saving.json_reader import parse
-    from tracr.model.saving.program_json import read_typed, typed_tables
+    from tracr.saving.json_reader import parse
+    from tracr.saving.program_json import program_tables, read_program
 
     reader = parse(json.dumps(text["program"]).encode(), "model.json")
     with pytest.raises(tracr.FormatError, match="no sum"):
-        read_typed(reader, typed_tables(model.typed), model.options)
+        read_program(reader, program_tables(model.program), model.options)
     one = tracr.compile(REVERSE, range(12), 12, level=1)
     one.save(tmp_path / "one")
     assert "stored" not in json.loads((tmp_path / "one" / "model.json").read_text())["program"]

@@ -11,11 +11,11 @@ import pytest
 import tracr
 from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, every_schedule, few_schedules, random_circuit, random_models
-from tracr.compiler.narrow import narrowest
-from tracr.compiler.placing import placing_of
-from tracr.compiler.schedule import in_sublayers
-from tracr.compiler.solve import best_times
-from tracr.model.saving.models import MODEL, read_program, tensors
+from tracr.compiler.layers.assign import in_sublayers
+from tracr.compiler.layers.narrow import narrowest
+from tracr.compiler.layers.placing import placing_of
+from tracr.compiler.optimal.solve import best_times
+from tracr.saving.models import MODEL, read_model, tensors
 
 pytest.importorskip("ortools")
 pytestmark = pytest.mark.slow  # where every extra is installed
@@ -62,7 +62,7 @@ def test_compiling_with_the_solver() -> None:
     """The model is right, the same each time, and says what is proven; with no time to speak of it says that."""
     program, vocab, length = DYCK3
     model, again = (tracr.compile(*DYCK3, level=2, passes={"solve": True}) for _ in range(2))
-    assert model.schedule.sublayers == again.schedule.sublayers
+    assert model.schedule.placement == again.schedule.placement
     assert model.schedule.status == "optimal"
     assert model.schedule.peak == model.schedule.fewest <= tracr.compile(*DYCK3, level=2).schedule.peak
     assert model.bounds().live.optimal
@@ -86,7 +86,7 @@ def test_loading_needs_no_solver(saved: Path, monkeypatch: pytest.MonkeyPatch) -
     def gone(module: str, extra: str) -> None:
         raise tracr.MissingExtra(f"this needs {module}", hint=extra)
 
-    monkeypatch.setattr("tracr.compiler.solve.need", gone)
+    monkeypatch.setattr("tracr.compiler.optimal.solve.need", gone)
     model = load_compiled(saved)
     assert model.show("schedule") == expected
     assert model.verify(500)
@@ -112,7 +112,7 @@ def test_a_schedule_that_cannot_be_is_refused(saved: Path, change: Any) -> None:
     weights = tensors((saved / "weights.safetensors").read_bytes(), "weights")
     tables = (saved / "tables.safetensors").read_bytes()
     with pytest.raises(tracr.TracrError):
-        read_program(json.dumps(content).encode(), tables, weights, False, 10**8)
+        read_model(json.dumps(content).encode(), tables, weights, False, 10**8)
     del content["schedule"]
     with pytest.raises(tracr.FormatError, match="schedule"):
-        read_program(json.dumps(content).encode(), tables, weights, False, 10**8)
+        read_model(json.dumps(content).encode(), tables, weights, False, 10**8)

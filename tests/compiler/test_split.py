@@ -11,12 +11,12 @@ import pytest
 
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, load_compiled
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.model.compiled import CompiledModel
-from tracr.model.saving.json_reader import parse
-from tracr.model.saving.program_json import read_typed, typed_tables
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp
+from tracr.saving.json_reader import parse
+from tracr.saving.program_json import program_tables, read_program
 
 tokens, indices = rasp.tokens, rasp.indices
 SORT_UNIQUE = programs.make_sort_unique(tokens, tokens)
@@ -82,7 +82,7 @@ def test_an_order_of_very_many_values_is_split(program: SOp, vocab: int, longest
     assert 2 * one.n_parameters < zero.n_parameters
     assert 10 * two.n_parameters < zero.n_parameters
     for model in (one, two):
-        assert model.typed.stored.split
+        assert model.program.stored.split
         assert max(head.query.width for head in model.schedule.layers[0].heads) <= 4 + longest
         agrees(model, program, vocab, longest)
 
@@ -92,17 +92,17 @@ def test_a_small_gain_is_not_worth_the_heads() -> None:
     for level, heads in ((0, 2), (1, 2), (2, 2)):
         model = compile_quietly(SORT_UNIQUE, range(1, 51), 50, level=level)
         assert size(model)[3] == heads
-        assert not model.typed.stored.split
+        assert not model.program.stored.split
         agrees(model, SORT_UNIQUE, 50, 50)
 
 
 def test_a_split_takes_no_layer_more() -> None:
     """Counts that other keys are counted by must be exact: sums would have to be cleaned."""
-    assert compile_quietly(OTHERS, range(1, 61), 10).typed.stored.split
+    assert compile_quietly(OTHERS, range(1, 61), 10).program.stored.split
     for level in LEVELS:
         model = compile_quietly(RANKS, range(1, 61), 10, level=level)
         assert model.n_layers == 2
-        assert not model.typed.stored.split
+        assert not model.program.stored.split
         agrees(model, RANKS, 60, 10)
 
 
@@ -111,7 +111,7 @@ def test_one_of_two_comparisons_is_split() -> None:
     previous = rasp.Aggregate(rasp.Select(indices, indices, lambda k, q: k == q - 1), tokens, 1)
     outputs = {"order": order(previous), "ranks": RANKS}
     models = [compile_quietly(outputs, range(1, 301), 5, level=level) for level in LEVELS]
-    assert [len(model.typed.stored.split) for model in models] == [0, 1, 1]
+    assert [len(model.program.stored.split) for model in models] == [0, 1, 1]
     for model in models:
         assert model.n_layers <= models[0].n_layers
         assert model.verify(200)
@@ -120,7 +120,7 @@ def test_one_of_two_comparisons_is_split() -> None:
 def test_rough_counts_are_good_enough_to_copy_by() -> None:
     """Where all keys that are found hold one value, it does not matter how they share the attention."""
     model = compile_quietly(SORT_UNIQUE, range(1, 301), 12)
-    assert model.typed.stored.split
+    assert model.program.stored.split
     assert not [variable.label for variable in model.circuit.variables if "clean" in variable.label]
     rng = np.random.default_rng(0)
     rows = [rng.integers(1, most + 1, 12).tolist() for most in (1, 2, 5, 300) for _ in range(20)]
@@ -131,16 +131,16 @@ def test_saved_models_stay_split(tmp_path: Path) -> None:
     """A selector that is not there is refused."""
     model = compile_quietly(order(), range(1, 301), 5)
     model.save(tmp_path / "model")
-    assert load_compiled(tmp_path / "model").typed.stored == model.typed.stored
+    assert load_compiled(tmp_path / "model").program.stored == model.program.stored
     program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
     program["stored"]["split"] = [99]
     with pytest.raises(tracr.FormatError, match="selector that is not there"):
-        read_typed(parse(json.dumps(program).encode(), "model.json"), typed_tables(model.typed), model.options)
+        read_program(parse(json.dumps(program).encode(), "model.json"), program_tables(model.program), model.options)
 
 
 @pytest.mark.parametrize("passes", [{"rank": False}, {"match": False}, {"fold": False, "factor": False}])
 def test_passes_that_are_off(passes: dict[str, bool]) -> None:
     """Without `rank` nothing is split; without others it is right as well."""
     model = compile_quietly(SORT_UNIQUE, range(1, 301), 6, level=2, passes=passes)
-    assert bool(model.typed.stored.split) is passes.get("rank", True)
+    assert bool(model.program.stored.split) is passes.get("rank", True)
     agrees(model, SORT_UNIQUE, 300, 6)

@@ -9,12 +9,12 @@ import tracr
 from tests.agreement import all_inputs
 from tests.compiler.by_hand import assert_computes, circuit_of, part, stream
 from tests.compiler.circuits import random_models
-from tracr.compiler.translate import translate
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.compiler.lower.lower import lower
 from tracr.craft.heads import Head
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison, SOp
+from tracr.runtime.table_interpreter import evaluate_batch
 
 BEFORE = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ).named("before")
 SAME = rasp.Select(rasp.tokens, rasp.tokens, Comparison.EQ).named("same")
@@ -59,10 +59,10 @@ def test_a_variable_holds_its_s_op(name: str) -> None:
     circuit = circuit_of(PROGRAMS[name][0], level=0)
     checked = 0
     for tokens in all_inputs("ab", 3):
-        evaluation, held = evaluate_batch(circuit.typed, [tokens]), stream(circuit, tokens)
+        evaluation, held = evaluate_batch(circuit.program, [tokens]), stream(circuit, tokens)
         for variable in (*circuit.variables, *(source.variable for source in circuit.embedded)):
             assert np.allclose(held[variable][0], variable.bos_code(), atol=1e-6), variable.label
-            if variable.node is not None and variable.label == circuit.typed.sops[variable.node].label:
+            if variable.node is not None and variable.label == circuit.program.sops[variable.node].label:
                 codes = variable.codes(evaluation.values(variable.node)[0])
                 assert np.allclose(held[variable][1:], codes, atol=1e-6), (variable.label, tokens)
                 checked += 1
@@ -104,10 +104,10 @@ def test_circuits_of_random_programs_compute_them() -> None:
     """Every level, translated alone: no pass over circuits has seen them."""
     for level in (0, 1, 2):
         for model in random_models(range(12), level=level):
-            typed = model.circuit.typed
+            typed = model.circuit.program
             if model.options.causal:
                 continue
-            circuit = translate(typed)
+            circuit = lower(typed)
             circuit.verify()
             for tokens in all_inputs(typed.options.vocab, min(2, typed.lengths[1])):
                 evaluation, held = evaluate_batch(typed, [tokens]), stream(circuit, tokens)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import compile_quietly, load_compiled
 from tests.tally import Tally, compiling
-from tracr.compiler.domains import Finite
-from tracr.compiler.inference.exact_sums import exact_sums
+from tracr.compiler.frontend.rules.exact_sums import exact_sums
+from tracr.ir.domains import Finite
 from tracr.rasp import rasp
 from tracr.rasp.generate import random_program
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
-from tracr.rasp.rational import weighted_sum
+from tracr.rational import weighted_sum
 
 DECIMALS = (0.1, 0.2, 0.3, 1)
 EVERYWHERE = Select(1, 1, Comparison.EQ)

@@ -9,7 +9,6 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
-from tracr.compiler.options import LEVELS
 from tracr.compress import all_inputs, exact_dim, samples, score
 from tracr.compress.closed import exact_projection, unmet
 from tracr.compress.compressing import measured
@@ -18,8 +17,10 @@ from tracr.compress.network import network_of
 from tracr.compress.paper import study
 from tracr.compress.projection import SHARING, Projection, fold, sites_of
 from tracr.compress.task import task_of
-from tracr.model.forward import forward
+from tracr.ir.options import LEVELS
+from tracr.ir.parameters import Parameters
 from tracr.rasp import programs, rasp
+from tracr.runtime.forward import forward
 
 SOME = ("frac_prevs", "hist", "sort_unique", "reverse", "length", "count_a")
 
@@ -91,7 +92,7 @@ def test_folding_is_reading_through_the_transpose_and_writing_through_W(sharing:
                 continue
             seen: dict[str, np.ndarray] = {}
             read = stream @ projection.read(part).T
-            one = tracr.model.parameters.Parameters(
+            one = Parameters(
                 np.zeros_like(model.parameters.W_E),
                 np.zeros_like(model.parameters.W_pos),
                 (layer,),

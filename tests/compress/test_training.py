@@ -15,8 +15,8 @@ from tracr.compress import FastRecipe, Recipe, all_inputs, sweep
 from tracr.compress.paper import study
 from tracr.compress.projection import SHARING, Projection, fold, sites_of
 from tracr.compress.task import task_of
-from tracr.model.forward import forward
 from tracr.rasp import programs
+from tracr.runtime.forward import forward
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("optax")
@@ -235,7 +235,7 @@ def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypa
 def test_sweeps_over_processes(tmp_path: Path) -> None:
     """Two processes give the rows one does."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    from tracr.datasets.workers import over_processes
+    from tracr.workers import over_processes
 
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
     recipe = Recipe(steps=20, chunk=20)

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 
 from tests.strategies import Case, cases
 from tests.tally import compiling, mostly_compared
-from tracr.compiler.infer import infer
-from tracr.compiler.options import LEVELS, Options
-from tracr.compiler.trace import trace
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import trace
 from tracr.datasets import meaning
+from tracr.ir.options import LEVELS, Options
 from tracr.rasp import rasp
 from tracr.rasp.random_functions import Table
 

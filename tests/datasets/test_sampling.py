@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tracr
 from tests.datasets.killing import kill_when, run
 from tracr.datasets import Controls, Record, read_programs, run_python, same_structure, sample, write_programs
-from tracr.datasets.workers import over_processes
+from tracr.workers import over_processes
 
 CONTROLS = Controls(("a", "b"), 4, max_ops=4)
 

@@ -14,13 +14,13 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tests.datasets.killing import content, kill_when, run
-from tracr.compiler.options import LEVELS
 from tracr.datasets import Controls, Record, read_programs, sample, write_programs
 from tracr.datasets.building import build_shards, outcomes
 from tracr.datasets.shards import Settings
 from tracr.datasets.stored import read_models, read_sidecar
-from tracr.datasets.workers import over_processes, over_ray
+from tracr.ir.options import LEVELS
 from tracr.rasp.generate import random_inputs
+from tracr.workers import over_processes, over_ray
 
 CONTROLS = Controls(("a", "b", "c"), 4, max_ops=4)
 
@@ -73,7 +73,7 @@ def test_refusals_are_recorded(tmp_path: Path, records: list[Record], monkeypatc
             raise ZeroDivisionError
         return Wrong()
 
-    monkeypatch.setattr("tracr.datasets.shards.compile_program", compiler)
+    monkeypatch.setattr("tracr.datasets.shards.compile_model", compiler)
     build_shards(tmp_path, records[:3])
     refused, failed, wrong = read_sidecar(tmp_path / "shard-00000.json")["programs"]
     assert refused["reason"] == {"error": "LimitError", "what": "x: too large", "hint": "make it smaller"}

@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 
 from tests.strategies import VOCABULARIES
-from tracr.compiler.options import LEVELS
-from tracr.compiler.pipeline import compile_program
 from tracr.datasets import Controls
-from tracr.datasets.workers import over_processes
 from tracr.errors import CompileError, TracrError
+from tracr.ir.options import LEVELS
+from tracr.model.compiling import compile_model
+from tracr.workers import over_processes
 
 PROGRAMS = int(os.environ.get("TRACR_PROGRAMS", "20000"))
 BLOCK = 50
@@ -50,7 +50,7 @@ def outcome(number: int, controls: Controls, level: int) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model = compile_program({"output": controls.program((0, number))}, controls.options(level))
+            model = compile_model({"output": controls.program((0, number))}, controls.options(level))
         except TracrError as error:
             actionable = isinstance(error, CompileError) and error.diagnostic.hint
             return "refused" if actionable else f"program {number} at level {level} is refused without advice: {error}"

@@ -90,15 +90,15 @@ def test_labels_tell_the_truth(name: str, level: int) -> None:
     """At every position every variable's directions hold the code of the interpreter's value."""
     example = programs.EXAMPLES[name]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
-    from tracr.compiler.vectorised import evaluate_batch
+    from tracr.runtime.table_interpreter import evaluate_batch
 
     inputs = some_inputs(example.vocab, example.max_seq_len, 20)
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     run = model.run(inputs)
     final = run[f"blocks.{model.n_layers - 1}.hook_resid_post"]
     checked = 0
-    for variable, slots in model.construction.slots.items():
-        if variable.node is None or variable.scratch or variable.label != model.typed.sops[variable.node].label:
+    for variable, slots in model.layout.slots.items():
+        if variable.node is None or variable.scratch or variable.label != model.program.sops[variable.node].label:
             continue
         values = evaluation.values(variable.node)
         for row, tokens in enumerate(inputs):
@@ -262,7 +262,7 @@ def test_stages_are_there_and_show_themselves(reverse: tracr.CompiledModel) -> N
     """Every stage has text; the shape of each weight is in the last."""
     for stage in ("trace", "infer", "translate", "schedule", "construct", "assemble"):
         assert reverse.show(stage)
-    assert "reverse = copy of tokens" in reverse.typed.show()
+    assert "reverse = copy of tokens" in reverse.program.show()
     assert "blocks.0.attn.W_Q" in reverse.show()
 
 

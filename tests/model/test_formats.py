@@ -12,12 +12,12 @@ import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
-from tracr.model.forward import forward
 from tracr.model.number_formats import SHORT, Format, format_of
 from tracr.model.rounding import bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.forward import forward
 
 Array = Any
 LIBRARY = ["hist", "hist2", "sort", "frac_prevs", "pair_balance", "hist_bos", "dyck1", "induction"]

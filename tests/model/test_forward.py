@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.agreement import compile_quietly
-from tracr.model.forward import FINE, forward
-from tracr.model.parameters import Parameters
-from tracr.model.uniform import Sizes, common_sizes, uniform
+from tracr.ir.parameters import Parameters
 from tracr.rasp import programs
+from tracr.runtime.forward import FINE, forward
+from tracr.runtime.uniform import Sizes, common_sizes, uniform
 
 NAMES = ("hist", "sort", "frac_prevs", "induction", "dyck1")
 

@@ -19,14 +19,14 @@ import tracr
 from tests.agreement import same, some_inputs
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
-from tracr.compiler.circuit import Component
-from tracr.compiler.options import LEVELS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Variable
-from tracr.model.ground_truth.ablations import Ablation, Ablations
-from tracr.model.ground_truth.circuits import MinimalCircuit, Reason
-from tracr.model.ground_truth.data import GRANULARITIES, Attends, Edge, GroundTruth
+from tracr.ground_truth.ablations import Ablation, Ablations
+from tracr.ground_truth.circuits import MinimalCircuit, Reason
+from tracr.ground_truth.data import GRANULARITIES, Attends, Edge, GroundTruth
+from tracr.ir.circuit import Component
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 
 ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
@@ -64,8 +64,8 @@ Wire = tuple[str, str, str, tuple[int, ...], bool]
 
 def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     """(writer, reader, input, slots, cancelled) of every edge, from the maps of the construction, not the weights."""
-    construction, circuit = model.construction, model.circuit
-    slots_of = construction.slots
+    layout, circuit = model.layout, model.circuit
+    slots_of = layout.slots
     writers: dict[int, list[tuple[str, Variable, bool]]] = {}  # who adds what to a slot; whether that was cancelled
     found: set[Wire] = set()
 
@@ -95,7 +95,7 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
         write("embed" if source.by_token is not None else "pos_embed", source.variable, table.any(axis=0))
     for variable in (BOS, PAD, ONE):
         write("embed", variable, np.ones(1))
-    for number, layer in enumerate(construction.layers):
+    for number, layer in enumerate(layout.layers):
         sublayers: tuple[tuple[str, tuple[Component, ...]], ...] = (("attn", layer.heads), ("mlp", layer.mlps))
         for kind, components in sublayers:
             named = [(f"blocks.{number}.{kind}.{index}", component) for index, component in enumerate(components)]
@@ -170,7 +170,7 @@ def test_nodes_are_all_parts_and_say_what_they_compute(model: tracr.CompiledMode
 def test_granularities_are_the_same_edges(model: tracr.CompiledModel) -> None:
     """Coarser edges merge finer ones, and together carry the same slots into the same layers."""
     truth = model.ground_truth
-    hooks = set(model.run(list(model.options.vocab[:1]) * model.typed.lengths[0]))
+    hooks = set(model.run(list(model.options.vocab[:1]) * model.program.lengths[0]))
     sizes = []
     for granularity in GRANULARITIES:
         nodes = {node.id: node for node in truth.nodes(granularity)}

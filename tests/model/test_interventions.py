@@ -15,10 +15,10 @@ from tests.agreement import load_compiled, some_inputs
 from tests.interventions import interventions_agree, replaced_output
 from tests.strategies import VOCABULARIES, Case, cases
 from tests.tally import NotCompared, Tally, compile_case, mostly_compared
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.ir.options import LEVELS
 from tracr.model.interventions import folded, locations
 from tracr.rasp import programs, rasp
+from tracr.runtime.table_interpreter import evaluate_batch
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)
@@ -283,10 +283,10 @@ def test_batches_need_values_for_every_input() -> None:
 def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
     """Position 0 is always there, unless positions are set otherwise: the default was proved away."""
     model = tracr.compile(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "ab", 2)
-    node = locations(model.construction)["indices"].variable.node
+    node = locations(model.layout)["indices"].variable.node
     assert node is not None
-    assert not evaluate_batch(model.typed, ["a"], {node: np.array([[0]], np.int32)}).errors[0]
-    assert evaluate_batch(model.typed, ["a"], {node: np.array([[1]], np.int32)}).errors[0]
+    assert not evaluate_batch(model.program, ["a"], {node: np.array([[0]], np.int32)}).errors[0]
+    assert evaluate_batch(model.program, ["a"], {node: np.array([[1]], np.int32)}).errors[0]
 
 
 def test_setting_a_folded_variable() -> None:
@@ -298,7 +298,7 @@ def test_setting_a_folded_variable() -> None:
     with pytest.raises(tracr.InputError, match=r"tokens is not there[\s\S]*factor"):  # only `weighted` is embedded
         tracr.compile(program, "abx", 4, level=2).run("xa", set={"is_x": [0, 1]})
     model = tracr.compile(program, "abx", 4, level=2, passes={"factor": False})
-    assert set(folded(model.construction)) == {"is_x", "is_a", "weighted"}
+    assert set(folded(model.layout)) == {"is_x", "is_a", "weighted"}
     assert model("xa") == [2.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1]}).decoded == [0.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tracr.compiler.domains import Finite
-from tracr.model import kernel
-from tracr.model.forward import forward
-from tracr.model.kernel import Kernel
-from tracr.model.parameters import LayerParameters, Parameters
+from tests.model.networks import random_network
+from tracr.ir.domains import Finite
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.forward import forward
+from tracr.runtime.kernel import kernel
+from tracr.runtime.kernel.kernel import Kernel
 
 KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 needed = pytest.mark.skipif(KERNEL is None, reason="installed without a C compiler")
@@ -68,41 +69,11 @@ def test_is_the_forward_pass(name: str, causal: bool, level: int) -> None:
         np.testing.assert_array_equal(codes, output.codes(expected))
 
 
-def _network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:
-    """Weights that no compiler made, some layers without heads or neurons, and ids for them."""
-    width, positions, tokens, logits = rng.integers(1, 20, size=4).tolist()
-    zeros = rng.choice([0.0, 0.5, 0.9])
-
-    def array(*shape: int) -> np.ndarray:
-        if rng.random() < 0.2:  # copies
-            return 1.0 * (rng.random(shape) >= 0.9)
-        return 0.4 * rng.normal(size=shape) * (rng.random(shape) >= zeros)
-
-    layers = []
-    for _ in range(rng.integers(4)):
-        heads, d_head, neurons = rng.integers((0, 1, 0), (4, 6, 10)).tolist()
-        maps = [array(heads, width, d_head) for _ in range(3)]
-        biases = [array(heads, d_head) for _ in range(3)]
-        layer = dict(zip(("W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V"), (*maps, *biases), strict=True))
-        layer["W_Q"] *= rng.choice([1, 100])  # nearly all attention goes to one key
-        layer |= {"W_O": array(heads, d_head, width), "b_O": array(width)}
-        layer |= {"W_in": array(width, neurons), "b_in": array(neurons)}
-        layers.append(LayerParameters(**layer, W_out=array(neurons, width), b_out=array(width)))
-    embeddings = array(tokens, width), array(positions, width)
-    for embedding in embeddings:  # all rows different, or some, or none, or no dimension at all
-        embedding[:] = embedding[
-            rng.integers(len(embedding), size=len(embedding)) // rng.integers(1, len(embedding) + 1)
-        ]
-        embedding *= rng.random(width) >= rng.choice([0.0, 0.5, 1.0])
-    parameters = Parameters(*embeddings, tuple(layers), array(width, logits))
-    return parameters, rng.integers(tokens, size=(rng.integers(10), rng.integers(1, positions + 1)))
-
-
 @needed
 @settings(max_examples=300)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_any_weights(seed: int, causal: bool) -> None:
-    parameters, ids = _network(np.random.default_rng(seed))
+    parameters, ids = random_network(np.random.default_rng(seed))
     model = tracr.compile(rasp.tokens, "ab", 2)
     expected = forward(parameters, ids, np, causal=causal)
     found = _logits(model, parameters.map(lambda array: array.astype(np.float32)), ids, causal)
@@ -223,16 +194,34 @@ def test_answers_are_the_same_without_the_kernel(name: str, monkeypatch: pytest.
         assert repr(answer) == repr(expected) or np.allclose(answer, expected, atol=1e-6)
 
 
+class Letters(str):
+    """A string that says itself what is in it."""
+
+    def __iter__(self) -> Any:
+        return iter("aa")
+
+
+class Tokens(list[str]):
+    """A list that says itself what is in it."""
+
+    def __iter__(self) -> Any:
+        return iter("aa")
+
+
 @needed
 @pytest.mark.parametrize(
-    "tokens", [["a", "?"], [["a"], ["?"]], ["a"] * 6, [["a"], "?"], [["a"], 3], [[], ["a"]], ["a", ["b"]], [["BOS"]]]
+    "tokens",
+    [
+        *(["a", "?"], [["a"], ["?"]], ["a"] * 6, [["a"], "?"], [["a"], 3], [[], ["a"]], ["a", ["b"]], [["BOS"]]),
+        *("", "a?", "aaaaaa", [["a"], ["a", "b"]], [["a"], "a"], ("a", "b"), 3, None, Letters("abc"), Tokens("abc")),
+    ],
 )
 def test_what_is_not_plain_is_left_to_the_general_way(tokens: Any) -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
     plain = model._kernel(np.float32)
     assert plain is not None
     assert plain.answer(tokens) is None
-    assert plain.answer(list("abc")) == [1, 1, 1]
+    assert plain.answer(list("abc")) == plain.answer("abc") == [1, 1, 1]
 
 
 class Odd:
@@ -280,6 +269,45 @@ def test_errors_of_tokens_are_not_lost() -> None:
         model(["a", Odd()])
     with pytest.raises(tracr.InputError, match="not in the vocabulary"):
         model(["a", {}])
+
+
+class Clearing:
+    """A token that empties a list when it is looked up."""
+
+    def __init__(self, given: list[Any]) -> None:
+        self.given = given
+
+    def __hash__(self) -> int:
+        self.given.clear()
+        return hash("a")
+
+    def __eq__(self, other: object) -> bool:
+        return other == "a"
+
+
+@needed
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_list_may_change_while_it_is_read(batch: bool) -> None:
+    """The list of a token, or the batch of its input, is gone when the next token is read: it is not read then."""
+    model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
+    plain = model._kernel(np.float32)
+    assert plain is not None
+    for _ in range(50):
+        given: list[Any] = []
+        tokens = [Clearing(given), *("".join(["a", letter]) for letter in "bcde")]
+        given += [tokens[:]] if batch else tokens
+        assert plain.answer(given) is None
+
+
+@needed
+def test_strings_that_are_not_ascii() -> None:
+    """Their characters are new objects each time."""
+    model = tracr.compile(EXAMPLES["reverse"].program, "aé∀😀", 5)
+    for _ in range(3):
+        assert model("a😀∀é") == ["é", "∀", "😀", "a"]
+    plain = model._kernel(np.float32)
+    assert plain is not None
+    assert plain.answer("😀a") == ["a", "😀"]
 
 
 @needed

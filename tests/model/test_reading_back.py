@@ -16,15 +16,15 @@ import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
 from tracr.craft.variables import Variable
+from tracr.ir.options import LEVELS
 from tracr.model.residual import Dimension, time_of
 from tracr.model.variants.readback import first_problem
 from tracr.rasp import programs, rasp
 from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 
 Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
 VARIANTS: dict[str, Make] = {
@@ -42,11 +42,11 @@ VARIANTS: dict[str, Make] = {
 
 def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> list[str]:
     """Where a variable read off a ragged batch is not what the program computes."""
-    evaluation = evaluate_batch(model.typed, inputs)
-    truth = {node.label: evaluation.values(node.id) for node in model.typed.sops.values()}
+    evaluation = evaluate_batch(model.program, inputs)
+    truth = {node.label: evaluation.values(node.id) for node in model.program.sops.values()}
     run = model.run(inputs)
     read = np.linalg.pinv(model.directions)
-    codes = {one.label: one for one in model.construction.slots if one.compact}
+    codes = {one.label: one for one in model.layout.slots if one.compact}
     found = []
     for number in range(model.n_layers):
         for part in ("pre", "mid", "post"):
@@ -74,7 +74,7 @@ def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> lis
 
 def shows_code(held: np.ndarray, model: tracr.CompiledModel, variable: Variable, value: Value, time: int) -> bool:
     """Whether coordinates show the bits or other features of a value."""
-    own = [one for one in model.construction.directions if one.variable is variable and one.held(time)]
+    own = [one for one in model.layout.directions if one.variable is variable and one.held(time)]
     wanted = variable.code(value)[[one.place for one in own]]
     return bool(np.abs(held[[one.slot for one in own]] - wanted).max(initial=0.0) < 0.5)
 

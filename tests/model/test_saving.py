@@ -29,11 +29,11 @@ import tracr
 from tests.agreement import compile_quietly, load_compiled
 from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
-from tracr.compiler.options import LEVELS
 from tracr.errors import FormatError
-from tracr.model.saving.models import is_saved_model
-from tracr.model.saving.values_json import decode_value, encode_value
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
+from tracr.saving.models import is_saved_model
+from tracr.saving.values_json import decode_value, encode_value
 
 STAGES = ("trace", "infer", "translate", "schedule", "construct", "assemble")
 FILES = ("manifest.json", "model.json", "tables.safetensors", "weights.safetensors")
@@ -239,7 +239,7 @@ def test_warnings_and_source_come_back(tmp_path: Path) -> None:
     model = replace(compile_quietly(inverse, [5, 6], 3, level=0), source="inverse = ...\n")
     model.save(tmp_path / "model")
     loaded = load_compiled(tmp_path / "model")
-    assert loaded.typed.warnings == model.typed.warnings
+    assert loaded.program.warnings == model.program.warnings
     assert loaded.source == "inverse = ...\n"
 
 
@@ -280,7 +280,7 @@ def test_folders_change_places_where_the_system_has_no_exchange(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two renames instead of one step."""
-    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    monkeypatch.setattr("tracr.saving.folders._swap", lambda first, second: False)
     example("length").save(tmp_path / "model")
     example("hist").save(tmp_path / "model")
     assert_same(example("hist"), load_compiled(tmp_path / "model"))
@@ -292,7 +292,7 @@ import os, sys
 from pathlib import Path
 import tracr
 from tracr.rasp import programs
-from tracr.model import saving
+from tracr import saving
 
 folder = Path(sys.argv[1]) / "model"
 models = [tracr.compile(programs.EXAMPLES[n].program, "abc", 5) for n in ("length", "hist")]
@@ -351,7 +351,7 @@ def refuse_writing(monkeypatch: pytest.MonkeyPatch, moment: int, number: int) ->
 
     for module, name in ((os, "mkdir"), (os, "fsync"), (os, "rename"), (os, "replace"), (builtins, "open")):
         failing(module, name)
-    monkeypatch.setattr("tracr.model.saving.folders._swap", lambda first, second: False)
+    monkeypatch.setattr("tracr.saving.folders._swap", lambda first, second: False)
     return seen
 
 

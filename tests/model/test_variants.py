@@ -20,14 +20,14 @@ from tests.agreement import assert_agrees, load_compiled, same, some_inputs
 from tests.library import masks
 from tests.strategies import Case, cases
 from tests.tally import NotCompared, Tally, compile_case, inputs_for, mostly_compared
-from tracr.compiler.options import LEVELS
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.model.saving import models
+from tracr.ir.options import LEVELS
 from tracr.model.variants.exactness import Exactness
 from tracr.model.variants.layer_norm import LayerNorm, largest_square
 from tracr.model.variants.readback import first_problem
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs import EXAMPLES
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.saving import models
 
 Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
 VARIANTS: dict[str, Make] = {
@@ -83,7 +83,7 @@ def test_random_programs(case: Case, level: int, variant: str) -> None:
     """Any program, in float32, by the kernel and by products of matrices; numbers without a list of values to 1e-4."""
     model = compile_case(case, level=level)
     inputs = inputs_for(model, case, 12)
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     (expected,) = evaluation.outputs().values()
     other = VARIANTS[variant](model)
     for got in (other(inputs), other.run(inputs).decoded):
@@ -532,7 +532,7 @@ def test_the_bound_on_the_stream_counts_every_bit() -> None:
     bits = tracr.compile(rasp.Map(lambda x: x % 3, rasp.tokens), range(1100), 20)
     squares = tracr.compile(programs.make_reverse(rasp.tokens), range(20), 20, level=2)
     for model in (bits, squares):
-        assert any(variable.compact for variable in model.construction.slots)
+        assert any(variable.compact for variable in model.layout.slots)
         run = model.run([list(range(20))])
         streams = [run["hook_embed"] + run["hook_pos_embed"], *(run[name] for name in run if "hook_resid" in name)]
         assert max(float((stream**2).sum(axis=-1).max()) for stream in streams) <= largest_square(model)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 
 

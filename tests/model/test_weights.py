@@ -11,8 +11,8 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly, load_compiled
 from tracr.adapters.lens_weights import lens_weights
-from tracr.model.uniform import uniform
 from tracr.rasp import programs, rasp
+from tracr.runtime.uniform import uniform
 
 MODEL = tracr.compile(programs.make_hist(), vocab="abc", max_seq_len=4)
 

@@ -16,7 +16,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs
-from tracr.compiler.domains import Finite
+from tracr.ir.domains import Finite
 from tracr.rasp import programs
 
 pytest.importorskip("jax")

@@ -9,8 +9,8 @@ import pytest
 
 import tracr
 from tracr.rasp import rasp
-from tracr.rasp.drawing.plan import plan
 from tracr.rasp.programs import make_hist
+from tracr.text.drawing.plan import plan
 
 SOURCE = """
 so_far = select(indices, indices, <=);

@@ -25,8 +25,8 @@ from tracr.rasp.rasp import (
     SequenceMap,
     SOp,
 )
-from tracr.rasp.rational import fraction_of
 from tracr.rasp.traversal import topological
+from tracr.rational import fraction_of
 
 EVERYTHING = Select(1, 1, Comparison.EQ)
 NOTHING = ~EVERYTHING

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tracr.rasp import rasp
-from tracr.rasp.rational import fraction_of, rounded, weighted_sum
+from tracr.rational import fraction_of, rounded, weighted_sum
 
 simple = st.builds(Fraction, st.integers(-300, 300), st.integers(1, 120))
 SYMBOLS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tracr.errors import ExpressionError
 from tracr.rasp import rasp
-from tracr.rasp.rational import fraction_of
-from tracr.rasp.values import as_value, exact_mean, is_number, sort_values
+from tracr.rational import fraction_of
+from tracr.values import as_value, exact_mean, is_number, sort_values
 
 numbers = st.integers(-(2**24), 2**24) | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
 

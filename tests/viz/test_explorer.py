@@ -19,7 +19,7 @@ import tracr
 from tests.agreement import compile_quietly, load_compiled
 from tracr import CompiledModel
 from tracr.cli import app
-from tracr.errors import InputError
+from tracr.errors import InputError, WriteError
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.viz.explorer.listing import listing
@@ -152,7 +152,7 @@ def test_saving_is_all_or_nothing(model: CompiledModel, tmp_path: Path) -> None:
     path = model.explore("x").save(str(path))
     assert path.read_text(encoding="utf-8") == model.explore("x").html
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
-    with pytest.raises(FileNotFoundError, match="no such folder"):
+    with pytest.raises(WriteError, match="no such folder"):
         model.explore().save(tmp_path / "missing" / "page.html")
 
 
@@ -268,7 +268,7 @@ def test_values_in_bits_have_their_codes() -> None:
 def test_a_line_for_every_operation() -> None:
     """Selectors stand before their first reader; labels are those of the compiled model."""
     model = tracr.compile(EXAMPLES["sort"].program, (1, 2, 3, 4), 4)
-    assert [f"{line.label} = {line.text}" for line in listing(model.typed, model.graph)] == [
+    assert [f"{line.label} = {line.text}" for line in listing(model.program, model.graph)] == [
         "tokens = the input",
         "indices = the positions",
         "distinct_keys = SequenceMap(lambda key, index: key + min_key * below_max(index) / max_seq_len, "

@@ -16,15 +16,15 @@ from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compile_case
 from tracr import InputError
-from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.translation import bits
-from tracr.compiler.typed import CompositeNode
-from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.compiler.lower import bits
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.program import CompositeNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr.rasp.rasp import Value
-from tracr.rasp.values import is_number
+from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
+from tracr.values import is_number
 from tracr.viz.explorer.data import page_data
 
 EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
@@ -53,7 +53,7 @@ def in_node(jobs: Sequence[Job]) -> list[list[dict[str, Any]]]:
 
 def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[str, Any]]) -> int:
     """Every s-op, every output and the residual stream; returns on how many inputs the program has a value."""
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     for row, (tokens, page) in enumerate(zip(inputs, got, strict=True)):
         assert page["fails"] == bool(evaluation.errors[row]), tokens
         run = model.run(tokens)
@@ -73,9 +73,9 @@ def assert_same(model: CompiledModel, inputs: list[list[Value]], got: list[dict[
 
 def assert_variable(model: CompiledModel, number: int, stages: list[list[Any]], truth: list[Any]) -> None:
     """What the page reads of a variable after every stage: its values where it is there, nothing where it is not."""
-    node = model.typed.sops[number]
+    node = model.program.sops[number]
     directions = [
-        one for one in model.construction.directions if (one.variable.node, one.variable.label) == (number, node.label)
+        one for one in model.layout.directions if (one.variable.node, one.variable.label) == (number, node.label)
     ]
     variable = directions[0].variable
     pruned = set(range(variable.size)) - {one.place for one in directions}
@@ -104,9 +104,9 @@ def assert_same_values(domain: Domain, got: list[Any], expected: list[Any], tole
 
 def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float | None]]) -> None:
     length = int(evaluation.batch.lengths[row])
-    for number in evaluation.typed.sops:
+    for number in evaluation.program.sops:
         expected = np.broadcast_to(evaluation.codes[number], evaluation.batch.codes.shape)[row, :length]
-        domain = evaluation.typed.sops[number].domain
+        domain = evaluation.program.sops[number].domain
         assert_same_values(domain, program[str(number)], expected.tolist(), tolerance=1e-9)
 
 
@@ -126,7 +126,7 @@ def test_random_programs() -> None:
     jobs = models(60)
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
     assert compared > 400
-    combined = [s for model, _, _ in jobs for s in model.typed.selectors.values() if isinstance(s, CompositeNode)]
+    combined = [s for model, _, _ in jobs for s in model.program.selectors.values() if isinstance(s, CompositeNode)]
     assert len(combined) > 3, len(combined)
 
 
@@ -137,7 +137,7 @@ def test_functions_of_what_is_patched_follow(level: int) -> None:
     alike = rasp.Select(rasp.tokens, rasp.tokens, lambda key, query: (key < 0) == (query < 0))
     mean = rasp.numerical(rasp.Aggregate(alike, rasp.numerical(squared)))
     model = compile_quietly(rasp.Map(lambda x: x * x, mean), [-1, 0, 0.5], 4, level=level)
-    (tokens,) = (node.id for node in model.typed.sops.values() if node.label == "tokens")
+    (tokens,) = (node.id for node in model.program.sops.values() if node.label == "tokens")
     others = [-1, 0.5, -1]
     patches = [
         {"sop": tokens, "position": place, "code": model.options.vocab.index(x)} for place, x in enumerate(others)
@@ -169,7 +169,7 @@ def test_the_library() -> None:
                 [example.vocab[i] for i in rng.integers(len(example.vocab), size=1 + n % example.max_seq_len)]
                 for n in range(20)
             ]
-            jobs.append((model, [xs for xs in inputs if len(xs) >= model.typed.lengths[0]], []))
+            jobs.append((model, [xs for xs in inputs if len(xs) >= model.program.lengths[0]], []))
     for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
         assert assert_same(model, inputs, got)
 
@@ -188,7 +188,7 @@ def test_values_in_bits(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
         rng = np.random.default_rng(0)
         inputs = [rng.permutation(np.array(example.vocab, dtype=object))[:n].tolist() for n in (1, 2, 3)]
         jobs.append((model, inputs, []))
-    assert all(any(variable.compact for variable in model.construction.slots) for model, _, _ in jobs)
+    assert all(any(variable.compact for variable in model.layout.slots) for model, _, _ in jobs)
     for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
         assert assert_same(model, inputs, got)
     assert assert_patched(with_patches(jobs)) > 5
@@ -214,12 +214,12 @@ def with_patches(jobs: Sequence[Job]) -> list[Job]:
     found: list[Job] = []
     for model, inputs, _ in jobs:
         able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
-        able = [number for number in able if isinstance(model.typed.sops[number].domain, Finite)]
-        able = [number for number in able if model.typed.sops[number].label not in model.circuit.typed.absorbed]
+        able = [number for number in able if isinstance(model.program.sops[number].domain, Finite)]
+        able = [number for number in able if model.program.sops[number].label not in model.circuit.program.absorbed]
         patches = []
         for tokens in inputs:
             number = able[rng.integers(len(able))]
-            size = model.typed.sops[number].domain.size
+            size = model.program.sops[number].domain.size
             change = {"sop": number, "position": int(rng.integers(len(tokens))), "code": int(rng.integers(size))}
             patches.append([change])
         found.append((model, inputs, patches))
@@ -231,13 +231,13 @@ def assert_patched(jobs: Sequence[Job]) -> int:
     compared = 0
     for (model, inputs, patches), got in zip(jobs, in_node(jobs), strict=True):
         for tokens, (change,), page in zip(inputs, patches, got, strict=True):
-            node = model.typed.sops[change["sop"]]
+            node = model.program.sops[change["sop"]]
             batch = Batch.of([tokens], model.options.vocab)
-            codes = np.array(np.broadcast_to(evaluate_batch(model.typed, batch).codes[node.id], batch.codes.shape))
-            if evaluate_batch(model.typed, batch).errors.any():
+            codes = np.array(np.broadcast_to(evaluate_batch(model.program, batch).codes[node.id], batch.codes.shape))
+            if evaluate_batch(model.program, batch).errors.any():
                 continue
             codes[0, change["position"]] = change["code"]
-            evaluation = evaluate_batch(model.typed, batch, {node.id: codes})
+            evaluation = evaluate_batch(model.program, batch, {node.id: codes})
             assert page["fails"] == bool(evaluation.errors[0])
             values = [node.domain.values[code] for code in codes[0]]  # type: ignore[union-attr]
             try:

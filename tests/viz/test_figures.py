@@ -144,10 +144,10 @@ def test_the_papers_first_figure() -> None:
     said = words(compiled("frac_prevs", 0).figure("stream", "xacx"))
     assert [word for word in said if word.split()[0] in ("Embed", "Attn", "MLP")] == [
         "Embed",
+        "Attn 0",
+        "MLP 0",
         "Attn 1",
         "MLP 1",
-        "Attn 2",
-        "MLP 2",
     ]
     assert said.count("no-op") == 2
     rows = ["tokens", "a", "b", "c", "x", "bos", "pad", "indices", "0", "1", "2", "3", "4", "one", "is_x", "frac_prevs"]
@@ -168,10 +168,10 @@ def test_a_strip_has_what_its_sublayers_read_or_write() -> None:
     """Of a chain of twelve attentions the first row of panels has the first results, the second the last ones."""
     figure = chain(12).figure("stream", "ababab")
     said = words(figure)
-    assert said.count("Attn 3") == said.count("Attn 12") == 1
+    assert said.count("Attn 2") == said.count("Attn 11") == 1
     assert said.count("step1") == said.count("step12") == 1
     assert said.count("tokens") == 2
-    assert any(word.startswith("No-ops are not shown: MLP 1, MLP 2, MLP 3") for word in said)
+    assert any(word.startswith("No-ops are not shown: MLP 0, MLP 1, MLP 2") for word in said)
     assert unreadable(figure) == []
 
 
@@ -205,7 +205,7 @@ def test_an_intervention_is_shown() -> None:
 def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
     """The figure says so for every head of every program, to all of it or to the head's part."""
     said = words(compiled(name, 1).figure("attention", longest_input(name)))
-    heads = sum(len(layer.heads) for layer in compiled(name, 1).construction.layers)
+    heads = sum(len(layer.heads) for layer in compiled(name, 1).layout.layers)
     parts = said.count("one of 2 heads that add up to the selector")
     assert said.count("attends evenly to what is selected") + parts == heads > 0
 
@@ -223,10 +223,10 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
     model = compiled("sort_unique", 0)
 
     def renamed(selector: str) -> CompiledModel:
-        layers = model.construction.layers
+        layers = model.layout.layers
         head = replace(layers[1].heads[0], selector=selector)
         schedule = replace(model.schedule, layers=(layers[0], replace(layers[1], heads=(head,))))
-        return replace(model, construction=replace(model.construction, schedule=schedule))
+        return replace(model, layout=replace(model.layout, schedule=schedule))
 
     only = ["blocks.1.attn.0"]
     assert "differs from the selector by 1.00" in words(renamed("smaller").figure("attention", [3, 1, 2], only=only))
@@ -270,7 +270,7 @@ def test_loaded_models_know_their_selectors(tmp_path: Path, causal: bool) -> Non
     model.save(tmp_path / "model")
     loaded = load_compiled(tmp_path / "model")
     expected, found = selected(model, list("abcab")), selected(loaded, list("abcab"))
-    heads = {head.selector for layer in model.construction.layers for head in layer.heads}
+    heads = {head.selector for layer in model.layout.layers for head in layer.heads}
     assert heads
     for name in heads:
         np.testing.assert_array_equal(found[name], expected[name])
@@ -419,7 +419,7 @@ assert "matplotlib.pyplot" not in sys.modules
         (("graph", "x"), "'graph' takes no input"),
         (("picture",), "no figure 'picture'\n  hint: there are stream, graph"),
         (("stream", ["x", "a"], {"rows": "some"}), "no rows 'some'"),
-        (("stream", "x", {"only": ["attn 9"]}), "no sub-layer 'attn 9'\n  hint: there are embed, attn 1"),
+        (("stream", "x", {"only": ["attn 8"]}), "no sub-layer 'attn 8'\n  hint: there are embed, attn 0"),
         (("stream", "x", {"colour": "red"}), "no option 'colour'\n  hint: it has rows, only, width, ax"),
         (("stream", [list("xa"), list("ax")]), "one input, not a batch of 2"),
         (("attention", [list("xa"), list("ax")]), "one input, not a batch of 2"),

@@ -62,7 +62,7 @@ def test_a_run_shows_its_stream(model: tracr.CompiledModel) -> None:
     """Changed cells are marked, no-ops named, and there are as many cells as the stream has."""
     html = model.run("xacx")._repr_html_()
     texts = read(html).texts
-    assert "no-ops: attn 1, mlp 2" in texts
+    assert "no-ops: attn 0, mlp 1" in texts
     assert "1, 0.5, 0.333, 0.5" in texts
     assert len(re.findall(r'class="[^"]*new', html)) == 2 + 4
     table = html.partition('class="stream"')[2].partition("</table>")[0]
@@ -74,7 +74,7 @@ def test_what_is_cleared_and_what_is_folded() -> None:
     example = EXAMPLES["shuffle_dyck"]
     narrow = tracr.compile(example.program, example.vocab, example.max_seq_len, level=2)
     texts = read(narrow._repr_html_()).texts
-    assert {"clears tokens", "MLP 1 (2 of them)", "folded: its readers read opens, closes instead"} <= set(texts)
+    assert {"clears tokens", "MLP 0 (2 of them)", "folded: its readers read opens, closes instead"} <= set(texts)
     run = narrow.run(list("(a)"))
     html = run._repr_html_()
     read(html)

@@ -18,12 +18,12 @@ import numpy as np
 
 import tracr
 from tracr import CompiledModel, EvaluationError
-from tracr.compiler.domains import Finite
+from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.rasp import rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES, make_sort
-from tracr.rasp.values import Value, value_text
+from tracr.values import Value, value_text
 
 INPUTS = 200
 REUSING = ("shuffle_dyck", "hist2", "reverse", "sort_freq", "most_freq", "closer")
@@ -52,7 +52,7 @@ def page_name(name: str, level: int) -> str:
 
 def inputs_of(model: CompiledModel, name: str) -> list[list[Value]]:
     """Random inputs, always the same."""
-    rng, (shortest, longest) = random.Random(name), model.typed.lengths
+    rng, (shortest, longest) = random.Random(name), model.program.lengths
     return [rng.choices(EXAMPLES[name].vocab, k=rng.randint(shortest, longest)) for _ in range(INPUTS)]
 
 
@@ -90,9 +90,9 @@ def turns(name: str) -> dict[str, Any]:
     for tokens in inputs_of(model, name)[:20]:
         values = values_of(model, tokens)
         held: dict[str, list[list[str | None] | str]] = {}
-        for label, location in locations(model.construction).items():
-            mine = [one for one in model.construction.directions if one.variable is location.variable]
-            node = next(node for node in model.typed.sops.values() if node.label == label)
+        for label, location in locations(model.layout).items():
+            mine = [one for one in model.layout.directions if one.variable is location.variable]
+            node = next(node for node in model.program.sops.values() if node.label == label)
             shown = texts(node.domain, values[label])
             held[label] = []
             for time in range(-1, 2 * model.n_layers):
@@ -138,7 +138,7 @@ def patches(folder: Path) -> list[dict[str, Any]]:
     found = []
     for name, level, tokens, variable, position, value in wanted:
         model = compiled(name, level)
-        node = next(node for node in model.typed.sops.values() if node.label == variable)
+        node = next(node for node in model.program.sops.values() if node.label == variable)
         assert isinstance(node.domain, Finite)
         held = values_of(model, tokens)[variable]
         held[position] = value

@@ -56,12 +56,12 @@ test("a row is blank once its dimensions are cleared; a tooltip says what they h
     [false, true],
     [true, true],
   ];
-  assert.deepEqual(kinds.slice(8, 12), [shown, fresh, fresh, fresh]); // after MLP 1
-  assert.deepEqual(kinds.slice(12, 16), [absent, cleared, cleared, cleared]); // after MLP 2
+  assert.deepEqual(kinds.slice(8, 12), [shown, fresh, fresh, fresh]); // after MLP 0
+  assert.deepEqual(kinds.slice(12, 16), [absent, cleared, cleared, cleared]); // after MLP 1
   assert.deepEqual(kinds.slice(16, 20), Array(4).fill(absent));
   await direction.locator(".cell").nth(17).hover();
   assert.match(await page.textContent(".tooltip"), /value.*cleared; its dimension holds reverse:a/);
-  assert.match(await page.textContent(".tooltip"), /dimension\d+ holds length:3 until MLP 2, then reverse:a$/);
+  assert.match(await page.textContent(".tooltip"), /dimension\d+ holds length:3 until MLP 1, then reverse:a$/);
   await direction.locator(".cell").nth(13).click();
   assert.ok(!(await page.isVisible(".menu")));
   await page.close();
@@ -75,8 +75,8 @@ test("what is cleared cannot be patched; what is still there can", async () => {
     await cell.hover();
     return page.textContent(".tooltip");
   };
-  assert.match(await hint(tokens.nth(4)), /value\(.*click to patch/); // position 0 after attention 1
-  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 1: nothing reads it any more$/); // after MLP 1
+  assert.match(await hint(tokens.nth(4)), /value\(.*click to patch/); // position 0 after attention 0
+  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 1: nothing reads it any more$/); // after MLP 0
   await tokens.nth(7).click();
   assert.ok(!(await page.isVisible(".menu")));
   await tokens.nth(4).click();
@@ -219,7 +219,7 @@ test("everything by keyboard: input, steps, stream, patch, undo, weights", async
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
   assert.match(await page.textContent(".tooltip"), /position 0 \(a\), after embedding/);
-  assert.match(await page.textContent(".tooltip"), /written by.*token embedding.*read by.*MLP 1/);
+  assert.match(await page.textContent(".tooltip"), /written by.*token embedding.*read by.*MLP 0/);
   await page.keyboard.press("Enter");
   assert.ok(await page.isVisible(".menu"));
   await page.keyboard.press("Escape");
@@ -266,7 +266,7 @@ test("a component of the circuit leads to its line and its column", async () => 
   const page = await open(browser, "sort");
   await page.locator(".node", { hasText: "distinct_keys" }).click();
   assert.match(await page.textContent(".listing li.current"), /^distinct_keys/);
-  assert.equal(await page.textContent(".stage.lit b"), "MLP 1");
+  assert.equal(await page.textContent(".stage.lit b"), "MLP 0");
   assert.match(await page.textContent(".stream .focused .name"), /distinct_keys/);
   await page.locator(".node.head", { hasText: /^sort/ }).click();
   assert.equal(await page.locator(".detail .grid").count(), 2);

@@ -197,10 +197,10 @@ test("in words: turns, what is cleared, what is folded", () => {
     Object.fromEntries(describe(state, { group, dimension }, { stage, position: 1 }).slice(1));
   const a = said(tokens, tokens.rows[0], 2);
   assert.equal(a.value, "cleared; its dimension holds is_a");
-  assert.equal(a.dimension, "0 holds tokens:a until MLP 1, then is_a");
+  assert.equal(a.dimension, "0 holds tokens:a until MLP 0, then is_a");
   assert.equal(said(isA, isA.rows[0], 0).value, "not written yet; its dimension holds tokens:a");
   assert.equal(said(isA, null, 0).value, "not written yet");
-  assert.equal(said(tokens, null, 2)["cleared by"], "MLP 1 (1 of its 2 directions): nothing reads it any more");
+  assert.equal(said(tokens, null, 2)["cleared by"], "MLP 0 (1 of its 2 directions): nothing reads it any more");
   assert.match(explain(model, model.lines[2]), /no direction of its own.*its readers read tokens instead/);
   assert.match(streamCaption(model), /^3 dimensions for 4 directions of 2 variables/);
 });

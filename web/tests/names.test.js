@@ -8,10 +8,10 @@ const head = (layer, number) => ({ kind: "head", layer, head: number });
 test("sub-layers and places in words", () => {
   assert.deepEqual(
     [0, 1, 2, 3, 5].map((stage) => stageName(stage, 5)),
-    ["embedding", "attention 1", "MLP 1", "attention 2", "output"],
+    ["embedding", "attention 0", "MLP 0", "attention 1", "output"],
   );
-  assert.equal(placeName("blocks.0.attn.1.q"), "head 2 of attention 1 (query)");
-  assert.equal(placeName("blocks.2.mlp"), "MLP 3");
+  assert.equal(placeName("blocks.0.attn.1.q"), "head 1 of attention 0 (query)");
+  assert.equal(placeName("blocks.2.mlp"), "MLP 2");
   assert.equal(placeName("unembed"), "unembedding");
 });
 
@@ -20,7 +20,7 @@ test("lists, counts, and heads of one layer together", () => {
   assert.equal(count(1, "row") + count(1234, "row"), "1 row1,234 rows");
   assert.equal(
     componentNames([head(0, 0), head(0, 1), head(1, 0), { kind: "neurons", layer: 1, neurons: [0, 3] }]),
-    "2 heads of attention 1, head 1 of attention 2 and MLP 2",
+    "2 heads of attention 0, head 0 of attention 1 and MLP 1",
   );
 });
 

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from tracr.errors import InputError
+from tracr.ir.parameters import Parameters
 from tracr.model.format_check import require_format
-from tracr.model.forward import forward
 from tracr.model.number_formats import format_of
-from tracr.model.parameters import Parameters
+from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

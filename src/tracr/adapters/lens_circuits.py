@@ -10,7 +10,7 @@ from transformer_lens import FactoredMatrix
 from transformer_lens.utilities import composition_scores
 
 from tracr.errors import InputError
-from tracr.model.parameters import Parameters
+from tracr.ir.parameters import Parameters
 
 __all__ = ["LensCircuits"]
 

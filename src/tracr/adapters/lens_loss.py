@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.model.outputs import Output
+from tracr.ir.domains import Finite
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.runtime.outputs import Output
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -29,7 +29,7 @@ __all__ = ["program_loss"]
 def program_loss(model: CompiledModel, logits: torch.Tensor, ids: torch.Tensor, per_token: bool) -> torch.Tensor:
     """The mean over all tokens; `per_token` gives [batch, position - 1], 0 at PAD and where the program raises."""
     rows = [_tokens(model, row) for row in ids[:, 1:].tolist()]
-    evaluation = evaluate_batch(model.typed, rows)
+    evaluation = evaluate_batch(model.program, rows)
     shape = (len(rows), ids.shape[1] - 1)
     counted = np.zeros(shape, dtype=bool)
     for number, row in enumerate(rows):

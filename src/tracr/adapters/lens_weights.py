@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.model.uniform import common_sizes, uniform
 from tracr.model.variants.layer_norm import require_plain_norms
+from tracr.runtime.uniform import common_sizes, uniform
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

@@ -18,13 +18,14 @@ from onnx import helper, numpy_helper
 
 from tracr.errors import FormatError, InputError
 from tracr.model.number_formats import LONG, format_of
-from tracr.model.saving.folders import read_file, write_file
 from tracr.model.variants.layer_norm import require_plain_norms
 from tracr.model.weights import with_weights
+from tracr.saving.folders import read_file
+from tracr.writing import write_file
 
 if TYPE_CHECKING:
+    from tracr.ir.parameters import Parameters
     from tracr.model.compiled import CompiledModel
-    from tracr.model.parameters import Parameters
 
 __all__ = ["from_onnx", "to_onnx"]
 
@@ -35,7 +36,7 @@ PROGRAM, TABLES = "tracr.model", "tracr.tables"
 
 def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
     """Write the graph, the weights and the program into one file."""
-    from tracr.model.saving.models import program_files
+    from tracr.saving.models import program_files
 
     if format_of(dtype) not in LONG:
         raise InputError(f"no ONNX model in {format_of(dtype)}", hint="pass float32 or float64")
@@ -63,12 +64,12 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
         },
     )
     onnx.checker.check_model(proto)
-    write_file(Path(path), proto.SerializeToString(deterministic=True))
+    write_file(Path(path), proto.SerializeToString(deterministic=True), make_folder=True)
 
 
 def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
     """The model in a file that `to_onnx` wrote."""
-    from tracr.model.saving.models import LARGE, read_program
+    from tracr.saving.models import LARGE, read_model
 
     try:
         proto = onnx.load_model_from_string(read_file(path, 8 * max_parameters + 2 * LARGE))
@@ -84,7 +85,7 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
             f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}",
             hint="write it with model.to_onnx",
         ) from None
-    model, certified = read_program(program, tables, weights, recompile, max_parameters)
+    model, certified = read_model(program, tables, weights, recompile, max_parameters)
     if recompile:
         return model
     held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # but for empty ones

@@ -17,10 +17,10 @@ import torch
 from torch import nn
 
 from tracr.errors import InputError
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.format_check import require_format
-from tracr.model.forward import forward
 from tracr.model.number_formats import format_of
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,9 +20,9 @@ from tracr.adapters.lens_tokens import LensTokens
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.adapters.torch import TorchModel, as_dtype
 from tracr.errors import InputError
+from tracr.ir.parameters import Parameters
 from tracr.model.format_check import require_format
-from tracr.model.parameters import Parameters
-from tracr.model.uniform import uniform
+from tracr.runtime.uniform import uniform
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

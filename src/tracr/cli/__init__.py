@@ -21,31 +21,58 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from tracr.cli.checkpoints import huggingface
-from tracr.cli.commands import app
-from tracr.cli.compressing import compress_program, sweep_programs
-from tracr.cli.drawing import draw, figure
-from tracr.cli.exploring import explore
-from tracr.cli.inputs import read_tokens, read_vocabulary
-from tracr.cli.options import TOKENS
-from tracr.cli.sampling import sample
-from tracr.cli.text import fmt, repl
-from tracr.cli.twinning import twin
 from tracr.errors import TracrError, TracrWarning
+
+if TYPE_CHECKING:
+    import typer
+
+    from tracr.cli.inputs import read_tokens, read_vocabulary
+
+    app: typer.Typer
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
-app.command("sample")(sample)
-app.command("explore", context_settings=TOKENS)(explore)
-app.command("figure", context_settings=TOKENS)(figure)
-app.command("draw", context_settings=TOKENS)(draw)
-for command in (repl, fmt):
-    app.command()(command)
-app.command("huggingface")(huggingface)
-app.command("compress")(compress_program)
-app.command("sweep")(sweep_programs)
-app.command("twin")(twin)
+LIBRARIES = ("lark", "rich", "safetensors", "tqdm", "typer")  # what tracr depends on, and `import tracr` does not load
+
+
+@cache
+def _commands() -> typer.Typer:
+    """The commands, registered."""
+    from tracr.cli.checkpoints import huggingface
+    from tracr.cli.commands import app
+    from tracr.cli.compressing import compress_program, sweep_programs
+    from tracr.cli.drawing import draw, figure
+    from tracr.cli.exploring import explore
+    from tracr.cli.options import TOKENS
+    from tracr.cli.sampling import sample
+    from tracr.cli.text import fmt, repl
+    from tracr.cli.twinning import twin
+
+    app.command("sample")(sample)
+    app.command("explore", context_settings=TOKENS)(explore)
+    app.command("figure", context_settings=TOKENS)(figure)
+    app.command("draw", context_settings=TOKENS)(draw)
+    for command in (repl, fmt):
+        app.command()(command)
+    app.command("huggingface")(huggingface)
+    app.command("compress")(compress_program)
+    app.command("sweep")(sweep_programs)
+    app.command("twin")(twin)
+    return app
+
+
+def __getattr__(name: str) -> Any:
+    """`app` and the readers of words, imported when asked for: they need typer."""
+    if name == "app":
+        return _commands()
+    if name in ("read_tokens", "read_vocabulary"):
+        from tracr.cli import inputs
+
+        return getattr(inputs, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main() -> None:
@@ -65,7 +92,7 @@ def main() -> None:
         warnings.simplefilter("always", TracrWarning)
         warnings.showwarning = lambda message, *_, **__: print(f"tracr: warning: {message}", file=sys.stderr)
         try:
-            app(words, prog_name="tracr")
+            _commands()(words, prog_name="tracr")
         except Exception as error:
             if debug:
                 raise
@@ -74,6 +101,9 @@ def main() -> None:
 
 
 def _describe(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] in LIBRARIES:
+        library = error.name.partition(".")[0]
+        return f"this needs {library}, which is not installed: pip install {library}"
     if isinstance(error, TracrError):
         return str(error)
     if isinstance(error, OSError):

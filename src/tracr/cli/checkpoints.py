@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.options import Causal, Level, MaxLen, Name, Program, Vocab, With, Without, metavar, one_of
+from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, one_of
 from tracr.cli.sources import Choice, compiled, find, switches
 
 __all__ = ["huggingface"]
@@ -36,6 +36,7 @@ def huggingface(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -69,7 +70,7 @@ def huggingface(
     from tracr.cli.description import in_short
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

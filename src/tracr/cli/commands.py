@@ -15,6 +15,7 @@ from tracr.cli.options import (
     Json,
     Level,
     MaxLen,
+    MaxMemory,
     Name,
     Program,
     Strict,
@@ -46,10 +47,11 @@ class Stage(Enum):
 
     trace = "trace"
     infer = "infer"
-    translate = "translate"
-    lower = "lower"  # another name of translate
+    lower = "lower"
+    translate = "translate"  # another name of lower
     schedule = "schedule"
-    construct = "construct"
+    layout = "layout"
+    construct = "construct"  # another name of layout
     assemble = "assemble"
 
 
@@ -103,7 +105,7 @@ def list_programs(as_json: Json = False) -> None:
 def list_passes(as_json: Json = False) -> None:
     """List the passes of the optimiser, which --with and --without switch on and off."""
     from tracr.cli.screen import show_passes
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     if as_json:
         _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
@@ -117,6 +119,7 @@ def compile_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -151,7 +154,9 @@ def compile_program(
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve)
+    choice = Choice(
+        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -181,6 +186,7 @@ def run(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -192,15 +198,15 @@ def run(
     Example: tracr run frac_prevs x a c x
     """
     from tracr.cli.description import as_json as value_json
-    from tracr.cli.description import expected_outputs, in_short
+    from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "run")
+    given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     decoded = model(words)
     got = decoded if isinstance(decoded, dict) else {model.outputs[0].name: decoded}
     expected = expected_outputs(model, words)
@@ -208,15 +214,8 @@ def run(
         expected = {output: found.program(words) for output in expected}
     agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
-        _print_json(
-            {
-                "name": found.name,
-                "tokens": [value_json(token) for token in words],
-                "model": {name: [value_json(value) for value in row] for name, row in got.items()},
-                "interpreter": {name: [value_json(value) for value in row] for name, row in expected.items()},
-                "agree": agree,
-            }
-        )
+        columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
+        _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
     else:
         typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
         typer.echo(f"{in_short(model)}\n")
@@ -239,6 +238,7 @@ def show(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -258,12 +258,12 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
-    typed = some_tokens(tokens, program, found, "show")
+    given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    words = input_of(found, typed, model.options.vocab, model.typed.lengths[1])
+    words = input_of(found, given, model.options.vocab, model.program.lengths[1])
     stream, values = steps(model, model.run(words)), variable_values(model, words)
     if not as_json:
         show_steps(model, stream, words, values, everything)
@@ -287,6 +287,7 @@ def info(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -300,7 +301,7 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -316,6 +317,7 @@ def verify(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -332,7 +334,7 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

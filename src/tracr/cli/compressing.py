@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tracr.cli.drawing import picture
-from tracr.cli.options import Level, MaxLen, Name, Program, Vocab, With, Without, metavar, numbers, one_of
+from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, numbers, one_of
 from tracr.cli.sources import Choice, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
-    from tracr.datasets.workers import Workers
+    from tracr.workers import Workers
 
 __all__ = ["compress_program", "sweep_programs"]
 
@@ -62,6 +62,7 @@ def compress_program(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = 0,
     switched_on: With = None,
     switched_off: Without = None,
@@ -87,7 +88,9 @@ def compress_program(
         picture(plot)
     found = find(program, name, Choice(vocab, max_len))
     passes = switches(switched_on, switched_off)
-    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else level, passes=passes))
+    model = compiled(
+        found, Choice(vocab, max_len, None if found.model is not None else level, passes=passes, max_memory=max_memory)
+    )
     if dim is None and method is not Method.exact:
         raise typer.BadParameter(
             f"how many of its {model.d_model} dimensions? add --dim, such as --dim {model.d_model // 2}"
@@ -98,8 +101,9 @@ def compress_program(
     typer.echo(str(made.report()))
     if plot is not None:
         from tracr.compress.figures import overview
+        from tracr.viz.canvas import save_figure
 
-        overview(made).savefig(plot, dpi=150)
+        save_figure(overview(made), plot, dpi=150)
         typer.echo(f"drawn in {plot}")
     if output is not None:
         made.save(output, overwrite=overwrite)
@@ -141,7 +145,7 @@ def sweep_programs(
     from tqdm import tqdm
 
     from tracr.compress import sweep
-    from tracr.datasets.workers import over_processes, over_ray
+    from tracr.workers import over_processes, over_ray
 
     names = [name.strip() for name in programs.split(",") if name.strip()]
     choice = Choice(level=level, passes=switches(switched_on, switched_off))

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracr.compiler.reuse import ALWAYS
 from tracr.errors import EvaluationError, FormatError
-from tracr.model.saving.values_json import encode_value
-from tracr.rasp.values import Value
+from tracr.ir.layout import ALWAYS
+from tracr.saving.values_json import encode_value
+from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.compiler.circuit import Component
+    from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Part", "as_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
+__all__ = ["Part", "as_json", "columns_json", "expected_outputs", "in_short", "parts", "sizes", "summary"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Part:
 def parts(model: CompiledModel) -> list[Part]:
     """Every component, in the order of the forward pass."""
     found = []
-    for number, layer in enumerate(model.construction.layers):
+    for number, layer in enumerate(model.layout.layers):
         for place, head in enumerate(layer.heads):
             found.append(_part(f"blocks.{number}.attn.{place}", "head", head, head.rank))
         for neurons in layer.mlps:
@@ -79,7 +80,7 @@ def summary(model: CompiledModel, name: str) -> dict[str, Any]:
         "vocab": [as_json(token) for token in model.options.vocab],
         "bos": as_json(model.options.bos),
         "pad": as_json(model.options.pad),
-        "lengths": list(model.typed.lengths),
+        "lengths": list(model.program.lengths),
         **sizes(model),
         "blocks": [
             {"heads": layer.b_Q.shape[0], "d_head": layer.b_Q.shape[1], "d_mlp": int(layer.b_in.size)}
@@ -121,16 +122,21 @@ def as_json(value: Value) -> Any:
         return repr(value)
 
 
+def columns_json(columns: Mapping[str, Sequence[Value]]) -> dict[str, list[Any]]:
+    """Rows of values by name, for `--json`."""
+    return {name: list(map(as_json, row)) for name, row in columns.items()}
+
+
 def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """What the interpreter gives: the reference one, or for a saved model the one that runs its tables."""
-    from tracr.compiler.trace import Graph
-    from tracr.compiler.vectorised import evaluate_batch
+    from tracr.ir.graph import Graph
     from tracr.rasp.interpreter import evaluate
+    from tracr.runtime.table_interpreter import evaluate_batch
 
     if isinstance(model.graph, Graph):
         nodes = model.graph.nodes
         return {name: evaluate(nodes[n].expr, tokens, causal=model.options.causal) for name, n in model.graph.outputs}
-    evaluation = evaluate_batch(model.typed, [tokens])
+    evaluation = evaluate_batch(model.program, [tokens])
     if evaluation.errors.any():
         raise EvaluationError(
             "the program has no value on this input: one of its functions fails", hint="try other tokens"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,12 +27,10 @@ from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, inp
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from tracr.rasp.drawing import Drawing
+    from tracr.text.drawing import Drawing
 
 __all__ = ["draw", "figure", "picture"]
 
@@ -88,7 +85,7 @@ def figure(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help='Only this part; may be repeated. stream: "attn 1"; attention and weights: blocks.0.attn.0.',
+            help='Only this part; may be repeated. stream: "attn 0"; attention and weights: blocks.0.attn.0.',
             show_default=False,
         ),
     ] = None,
@@ -113,6 +110,7 @@ def figure(
     """
     from tracr.cli.screen import waiting
     from tracr.viz import OF_AN_INPUT
+    from tracr.viz.canvas import save_figure
 
     picture(output)
     choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
@@ -122,10 +120,10 @@ def figure(
     options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
-        size = (model.options.vocab, model.typed.lengths[1])
+        size = (model.options.vocab, model.program.lengths[1])
         xs = input_of(found, words, *size, one_word) if words else usual_input(found, *size)
         drawn = model.figure(kind.value, xs if kind.value in OF_AN_INPUT else None, **options)
-        _write(drawn, output)
+        save_figure(drawn, output)
     inches = " by ".join(f"{size:.1f}" for size in drawn.get_size_inches())
     typer.echo(f"{output}: {kind.value} of {found.name}, {inches} inches")
 
@@ -174,7 +172,7 @@ def draw(
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
     """An s-op or a selector of a .rasp file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     known = None if vocab is None else read_vocabulary(vocab)
     text = read_module(program, name, words, known, max_len)
@@ -184,7 +182,7 @@ def _of_text(program: str, name: str | None, words: list[str], vocab: str | None
 
 def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
     """A program of the library, or of a Python file."""
-    from tracr.rasp.drawing import draw as draw_expression
+    from tracr.text.drawing import draw as draw_expression
 
     if found.model is not None:
         raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")
@@ -224,16 +222,3 @@ def _input(
     if words:
         raise typer.BadParameter(f"the input is typed twice: {' '.join(words)} and --input {given}")
     return name, [given], True
-
-
-def _write(drawn: Figure, output: Path) -> None:
-    """Write the figure beside its place, then move it there: a file is never half written."""
-    from tracr.viz.canvas import write_figure
-
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            write_figure(drawn, file, output.suffix[1:].lower())
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)

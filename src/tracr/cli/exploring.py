@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tracr.cli.options import Causal, Level, MaxLen, Name, Program, Tokens, Vocab, With, Without
+from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Tokens, Vocab, With, Without
 from tracr.cli.sources import Choice, compiled, find, input_of, switches, usual_input
 
 __all__ = ["explore"]
@@ -19,6 +19,7 @@ def explore(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     level: Level = None,
     switched_on: With = None,
     switched_off: Without = None,
@@ -39,11 +40,11 @@ def explore(
 
     if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-        size = (model.options.vocab, model.typed.lengths[1])
+        size = (model.options.vocab, model.program.lengths[1])
         words = input_of(found, tokens, *size) if tokens else usual_input(found, *size)
         page = model.explore(words, name=found.name, description=found.description)
         path = page.save(output or Path(f"{found.name}.html"))

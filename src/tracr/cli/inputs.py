@@ -24,7 +24,7 @@ from typing import Any
 import typer
 
 from tracr.errors import InputError
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["as_typed", "read_tokens", "read_vocabulary", "read_words"]
 
@@ -66,9 +66,9 @@ def read_tokens(words: Sequence[str], vocab: Sequence[Value], characters: bool =
     >>> read_tokens(["3,a"], [3, "a"])
     [3, 'a']
     """
-    typed = _split(words, vocab, characters)
+    program = _split(words, vocab, characters)
     by_text = _by_text(vocab)
-    return [_meant(word, place, typed.exact, vocab, by_text) for place, word in enumerate(typed.items)]
+    return [_meant(word, place, program.exact, vocab, by_text) for place, word in enumerate(program.items)]
 
 
 def read_words(words: Sequence[str], known: Sequence[Value] = (), numbers: bool = False) -> list[Any]:
@@ -79,10 +79,10 @@ def read_words(words: Sequence[str], known: Sequence[Value] = (), numbers: bool 
     >>> read_words(["abc"]), read_words(["the", "cat"]), read_words(["[1, 2]"]), read_words(["13"], [1, 2])
     (['a', 'b', 'c'], ['the', 'cat'], [1, 2], [1, '3'])
     """
-    typed = _split(words, known, characters=True)
-    if typed.exact:
-        return list(typed.items)
-    texts = list(map(str, typed.items))
+    program = _split(words, known, characters=True)
+    if program.exact:
+        return list(program.items)
+    texts = list(map(str, program.items))
     if numbers and not any(isinstance(_number_or_word(text), str) for text in texts):
         return [_number_or_word(text) for text in texts]
     by_text = _by_text(known)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from tracr.errors import TracrError
 from tracr.spelling import did_you_mean
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Json",
     "Level",
     "MaxLen",
+    "MaxMemory",
     "Name",
     "Program",
     "Strict",
@@ -69,15 +71,26 @@ def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | 
 
 
 def _level(value: int | None) -> int | None:
-    from tracr.compiler.options import LEVELS
+    from tracr.ir.options import LEVELS
 
     if value is not None and value not in LEVELS:
         raise typer.BadParameter(f"{value} is not one of {', '.join(map(str, LEVELS))}")
     return value
 
 
+def _memory(size: str | None) -> str | None:
+    from tracr.ir.budget import as_bytes
+
+    try:
+        if size is not None:
+            as_bytes(size)
+    except TracrError:
+        raise typer.BadParameter(f"{size} is no size; write 500MB, 2GB or a number of bytes") from None
+    return size
+
+
 def _passes(names: list[str] | None) -> list[str] | None:
-    from tracr.compiler.passes import PASSES
+    from tracr.ir.switches import PASSES
 
     for name in names or ():
         if name not in PASSES:
@@ -106,6 +119,15 @@ Vocab = Annotated[
     typer.Option(
         metavar="TOKENS",
         help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
+        show_default=False,
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        callback=_memory,
+        metavar="SIZE",
+        help="The memory that compiling may take, such as 500MB, 2GB (usual) or a number of bytes.",
         show_default=False,
     ),
 ]

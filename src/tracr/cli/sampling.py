@@ -15,7 +15,7 @@ from tracr.errors import TracrError
 
 if TYPE_CHECKING:
     from tracr.datasets import Controls
-    from tracr.datasets.workers import Workers
+    from tracr.workers import Workers
 
 __all__ = ["sample"]
 
@@ -57,7 +57,7 @@ def sample(
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """
     from tracr.datasets import Controls
-    from tracr.datasets.workers import over_processes, over_ray
+    from tracr.workers import over_processes, over_ray
 
     controls = Controls(
         tuple(read_vocabulary(vocab)),

@@ -17,7 +17,7 @@ from rich.text import Text
 from tracr.cli.description import parts, sizes
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, cell
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -142,7 +142,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     """Sizes, inputs and components of a model."""
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
-    size, (shortest, longest) = sizes(model), model.typed.lengths
+    size, (shortest, longest) = sizes(model), model.program.lengths
     facts = _plain_table("", "")
     facts.show_header = False
     vocab = [short(token) for token in model.options.vocab]
@@ -159,7 +159,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
-    for variable, one in folded(model.construction).items():
+    for variable, one in folded(model.layout).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
@@ -209,20 +209,10 @@ def _step_tables(
     everything: bool,
     room: int,
 ) -> Iterator[Table]:
-    groups: dict[str, list[Dimension]] = {}
-    for dimension in model.residual:
-        groups.setdefault(dimension.variable, []).append(dimension)
-    if not everything:
-        groups = {name: group for name, group in groups.items() if step.changed[:, [d.number for d in group]].any()}
-    if not groups:
+    rows = _step_rows(model, step, values, everything)
+    if not rows:
         return
     header = [short(model.options.bos), *map(short, tokens)]
-    rows: list[Row] = []
-    for name, group in groups.items():
-        gone = [d for d in group if not d.held(step.time)] if model.residual.shared else []
-        there = [d for d in group if d not in gone]
-        rows += _group_rows(name, there, step, values, everything) if there else ()
-        rows += _gone_rows("" if there else name, gone, step, len(there))
     widths = [max(cell_len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
     first = max(cell_len("variable"), *(cell_len(row[0]) for row in rows)) + max(cell_len(row[1]) for row in rows)
     margin = INDENT + 3  # what stands left of the cells, besides those two columns
@@ -232,16 +222,37 @@ def _step_tables(
         table.add_column("", no_wrap=True)
         for place in chunk:
             table.add_column(Text(header[place]), justify="right", no_wrap=True, min_width=widths[place])
-        before = ""
-        for variable, label, cells in rows:
-            if before and variable and variable != before:
-                table.add_section()
-            before = variable or before
-            table.add_row(Text(variable), Text(label), *(cells[place] for place in chunk))
+        _fill(table, rows, chunk)
         yield table
 
 
 Row = tuple[str, str, list[Text]]
+
+
+def _step_rows(model: CompiledModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
+    """The rows of the variables that a step changed, or of all."""
+    groups: dict[str, list[Dimension]] = {}
+    for dimension in model.residual:
+        groups.setdefault(dimension.variable, []).append(dimension)
+    rows: list[Row] = []
+    for name, group in groups.items():
+        if not everything and not step.changed[:, [d.number for d in group]].any():
+            continue
+        gone = [d for d in group if not d.held(step.time)] if model.residual.shared else []
+        there = [d for d in group if d not in gone]
+        rows += _group_rows(name, there, step, values, everything) if there else ()
+        rows += _gone_rows("" if there else name, gone, step, len(there))
+    return rows
+
+
+def _fill(table: Table, rows: Sequence[Row], places: Sequence[int]) -> None:
+    """Add the cells at some places, a line between variables."""
+    before = ""
+    for variable, label, cells in rows:
+        if before and variable and variable != before:
+            table.add_section()
+        before = variable or before
+        table.add_row(Text(variable), Text(label), *(cells[place] for place in places))
 
 
 def _gone_rows(title: str, gone: Sequence[Dimension], step: Step, others: int) -> Iterator[Row]:

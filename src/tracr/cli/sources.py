@@ -14,8 +14,8 @@ import typer
 from tracr.cli.inputs import as_typed, read_tokens, read_vocabulary
 from tracr.cli.textual import is_textual, read_module
 from tracr.errors import InputError, TracrError
-from tracr.rasp.values import Value
 from tracr.spelling import did_you_mean
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -47,6 +47,7 @@ class Choice:
     strict: bool | None = None
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
+    max_memory: str | None = None
 
     @property
     def given(self) -> list[str]:
@@ -170,6 +171,7 @@ def _fitted(found: Found, choice: Choice) -> Found:
 def compiled(found: Found, choice: Choice) -> CompiledModel:
     """The model of what was found, compiled as chosen, else as is usual for it."""
     import tracr
+    from tracr.ir.budget import DEFAULT
 
     if found.model is not None:
         if choice.given:
@@ -189,6 +191,7 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
     )
     return replace(model, source=found.source)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tracr.errors import InputError
+from tracr.writing import write_file
 
 __all__ = ["fmt", "repl"]
 
@@ -41,8 +42,8 @@ def fmt(
 
     Example: tracr fmt program.rasp
     """
-    from tracr.rasp.text.layout import format_text
-    from tracr.rasp.text.runner import read_file
+    from tracr.text.layout import format_text
+    from tracr.text.runner import read_file
 
     changed = []
     for path in files:
@@ -57,9 +58,7 @@ def fmt(
             continue
         changed.append(path)
         if not check:
-            part = path.with_name(f".{path.name}.part")
-            part.write_text(after, encoding="utf-8")
-            part.replace(path)
+            write_file(path, after.encode())
     for path in changed:
         typer.echo(f"{'would change' if check else 'changed'} {path}")
     if check and changed:

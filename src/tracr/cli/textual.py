@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.cli.inputs import read_tokens, read_words
 from tracr.errors import InputError, SourceError, TracrError
-from tracr.rasp.values import Value
 from tracr.spelling import did_you_mean
+from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.rasp.text.module import Module
+    from tracr.text.module import Module
 
 __all__ = ["Text", "defines", "is_textual", "read_module"]
 
@@ -35,9 +35,9 @@ def is_textual(program: str) -> bool:
 
 def defines(program: str, word: str) -> bool:
     """Whether a word is a name that the file `program` defines."""
-    from tracr.rasp.text.parser import read
-    from tracr.rasp.text.runner import read_file
-    from tracr.rasp.text.syntax import Assign
+    from tracr.text.parser import read
+    from tracr.text.runner import read_file
+    from tracr.text.syntax import Assign
 
     path = Path(program)
     statements = read(read_file(path)) if path.is_file() else ()
@@ -51,7 +51,7 @@ def read_module(
 
     Without a vocabulary the input is read against the file's `set example`, to which it may add tokens.
     """
-    from tracr.rasp.text import parse_file
+    from tracr.text import parse_file
 
     path, colon, given = program.rpartition(":")
     if not (colon and path.endswith(".rasp")):
@@ -74,9 +74,9 @@ def read_module(
 
 def _example(path: Path) -> list[Value]:
     """The tokens of the file's `set example`; none if it has none, or one that needs the rest of the file."""
-    from tracr.rasp.text.parser import read
-    from tracr.rasp.text.runner import Runner, read_file
-    from tracr.rasp.text.syntax import SetExample
+    from tracr.text.parser import read
+    from tracr.text.runner import Runner, read_file
+    from tracr.text.syntax import SetExample
 
     source, runner = read_file(path), Runner((path.parent,), notify=lambda warning: None)
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tracr.cli.options import Causal, MaxLen, Name, Program, Vocab, numbers
+from tracr.cli.options import Causal, MaxLen, MaxMemory, Name, Program, Vocab, numbers
 from tracr.cli.sources import Choice, compiled, find
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def twin(
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
+    max_memory: MaxMemory = None,
     causal: Causal = None,
 ) -> None:
     """Train twins of PROGRAM: stock transformers that compute it by the compiled model's mechanism.
@@ -44,8 +45,10 @@ def twin(
 
     from tracr.natural import twins
 
-    found = find(program, name, Choice(vocab, max_len, causal=causal))
-    model = compiled(found, Choice(vocab, max_len, None if found.model is not None else 1, causal=causal))
+    found = find(program, name, Choice(vocab, max_len, causal=causal, max_memory=max_memory))
+    model = compiled(
+        found, Choice(vocab, max_len, None if found.model is not None else 1, causal=causal, max_memory=max_memory)
+    )
     with tqdm(total=steps, unit="step", leave=False, disable=None) as bar:
 
         def show(progress: Progress) -> None:

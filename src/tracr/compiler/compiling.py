@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tracr.compiler.options import Options, as_vocabulary
-from tracr.compiler.pipeline import compile_program
 from tracr.craft.transformers import SeriesWithResiduals
-from tracr.model.assembled import AssembledTransformerModel
+from tracr.ir.options import Options, as_vocabulary
+from tracr.model.compiling import compile_model
 from tracr.rasp.expressions import SOp
-from tracr.rasp.values import Value
+from tracr.transformer.assembled import AssembledTransformerModel
+from tracr.values import Value
 
 __all__ = ["COMPILER_BOS", "COMPILER_PAD", "TracrOutput", "compile_rasp_to_model"]
 
@@ -59,4 +59,4 @@ def compile_rasp_to_model(
     """
     tokens = as_vocabulary(vocab)
     options = Options(tokens, max_seq_len, causal, 0, compiler_bos, compiler_pad, output_first=True)
-    return AssembledTransformerModel(compile_program({getattr(program, "name", "output"): program}, options))
+    return AssembledTransformerModel(compile_model({getattr(program, "name", "output"): program}, options))

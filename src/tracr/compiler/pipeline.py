@@ -34,39 +34,42 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from tracr.compiler.assemble import assemble
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import Construction, construct, lay_out
-from tracr.compiler.domains import TWINS, finite
-from tracr.compiler.encode import choose_encodings
-from tracr.compiler.factor import embed_functions, factor, factored_kinds
-from tracr.compiler.fold import fold
-from tracr.compiler.fuse import fuse
-from tracr.compiler.infer import infer
-from tracr.compiler.narrow import narrow
-from tracr.compiler.neurons import share_neurons
-from tracr.compiler.options import Options
-from tracr.compiler.prune import prune
-from tracr.compiler.rewrite import rewritten
-from tracr.compiler.schedule import Schedule, assign_to_layers, depth, merge_heads
-from tracr.compiler.share import drop_unused, share
-from tracr.compiler.size import Size, size_of
-from tracr.compiler.smallest import smallest
-from tracr.compiler.solve import solve
-from tracr.compiler.split import split
-from tracr.compiler.suggest import suggest_vocabulary
-from tracr.compiler.trace import Graph, Outputs, trace
-from tracr.compiler.translate import translate
-from tracr.compiler.translation.numbers import RoundingTwins
-from tracr.compiler.typed import Attention, LengthOp, Typed
+from tracr.compiler.circuit.embed_features import embed_functions, factor, factored_kinds
+from tracr.compiler.circuit.fold import fold
+from tracr.compiler.circuit.prune import prune
+from tracr.compiler.frontend.fuse_expressions import fuse
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.suggest import suggest_vocabulary
+from tracr.compiler.frontend.trace import Outputs, trace
+from tracr.compiler.layers.assign import assign_to_layers, depth, merge_heads
+from tracr.compiler.layers.narrow import narrow
+from tracr.compiler.layers.share_neurons import share_neurons
+from tracr.compiler.lower.lower import lower
+from tracr.compiler.lower.numbers import RoundingTwins
+from tracr.compiler.optimal.solve import solve
+from tracr.compiler.program.encodings import choose_encodings
+from tracr.compiler.program.rewrite import rewritten
+from tracr.compiler.program.share import drop_unused, share
+from tracr.compiler.residual.assemble import assemble, check_size
+from tracr.compiler.residual.lay_out import lay_out, placed
+from tracr.compiler.search import smallest
+from tracr.compiler.selectors.splitting import split
 from tracr.errors import CompileError, FunctionError
-from tracr.model.compiled import CompiledModel
-from tracr.model.saving.saved_graph import SavedGraph
+from tracr.ir.circuit import Circuit
+from tracr.ir.compilation import Compilation
+from tracr.ir.domains import TWINS, finite
+from tracr.ir.graph import Graph
+from tracr.ir.layout import Layout
+from tracr.ir.options import Options
+from tracr.ir.program import Attention, LengthOp, Program
+from tracr.ir.saved_graph import SavedGraph
+from tracr.ir.schedule import Schedule
+from tracr.ir.size import Size, size_of
 
-__all__ = ["compile_program", "compile_typed", "tabulated"]
+__all__ = ["compile_program", "compile_tabulated", "tabulated"]
 
 
-def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
+def compile_program(outputs: Outputs, options: Options) -> Compilation:
     """A transformer that computes the outputs.
 
     If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
@@ -82,49 +85,49 @@ def compile_program(outputs: Outputs, options: Options) -> CompiledModel:
     return _compiled(graph, options, near=TWINS)
 
 
-def _compiled(graph: Graph, options: Options, near: float = 0.0) -> CompiledModel:
+def _compiled(graph: Graph, options: Options, near: float = 0.0) -> Compilation:
     attempts = _Attempts()
     try:
-        typed = tabulated(graph, options, attempts, near)
+        program = tabulated(graph, options, attempts, near)
     except FunctionError as error:
         suggest_vocabulary(error, graph, options)
         raise
-    return compile_typed(graph, typed, attempts=attempts)
+    return compile_tabulated(graph, program, attempts=attempts)
 
 
-def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Typed:
+def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Program:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
     inferred = infer(graph, options, near)
     _check_gap(inferred)
     double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
     if double.isdisjoint(inferred.sops):  # no s-op has other readers then
-        typed = choose_encodings(drop_unused(share(inferred) if double else inferred))
+        program = choose_encodings(drop_unused(share(inferred) if double else inferred))
     else:
-        typed = choose_encodings(drop_unused(inferred))
+        program = choose_encodings(drop_unused(inferred))
         shared = choose_encodings(drop_unused(share(inferred)))
-        if _same_codes(shared, typed, inferred.same) or not _deeper(shared, typed):
-            typed = shared
+        if _same_codes(shared, program, inferred.same) or not _deeper(shared, program):
+            program = shared
     attempts = attempts or _Attempts()
     if options.on("rank"):
-        typed = split(typed, attempts)
+        program = split(program, attempts)
     if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        typed = smallest(typed, attempts)
-    typed.verify()
-    return typed
+        program = smallest(program, attempts)
+    program.verify()
+    return program
 
 
-def _check_gap(typed: Typed) -> None:
+def _check_gap(program: Program) -> None:
     """Refuse a gap that is too small, if the program has attention at all."""
-    if any(isinstance(node.op, Attention | LengthOp) for node in typed.sops.values()):
-        typed.options.check_gap()
+    if any(isinstance(node.op, Attention | LengthOp) for node in program.sops.values()):
+        program.options.check_gap()
 
 
-def _same_codes(shared: Typed, apart: Typed, same: Mapping[int, int]) -> bool:
+def _same_codes(shared: Program, apart: Program, same: Mapping[int, int]) -> bool:
     """Whether every s-op has the code it would have by itself: then its readers need no other conversions."""
     return all(shared.sops[same[number]].encoding is node.encoding for number, node in apart.sops.items())
 
 
-def _deeper(shared: Typed, apart: Typed) -> bool:
+def _deeper(shared: Program, apart: Program) -> bool:
     """Whether sharing costs layers: one code for readers with different wishes may need a conversion in between."""
     try:
         shortest = _depth(apart)
@@ -133,20 +136,20 @@ def _deeper(shared: Typed, apart: Typed) -> bool:
     return _depth(shared) > shortest
 
 
-def _depth(typed: Typed) -> int:
-    circuit = translate(typed)
-    return depth(prune(fold(circuit) if typed.options.on("fold") else circuit))
+def _depth(program: Program) -> int:
+    circuit = lower(program)
+    return depth(prune(fold(circuit) if program.options.on("fold") else circuit))
 
 
 class _Attempt:
     """A program on its way to a model: each step is taken once, and only if somebody asks for what it gives."""
 
-    def __init__(self, typed: Typed) -> None:
-        self.typed = typed
+    def __init__(self, program: Program) -> None:
+        self.program = program
 
     @cached_property
     def circuit(self) -> Circuit:
-        return translate(self.typed)
+        return lower(self.program)
 
     @cached_property
     def reduced(self) -> Circuit:
@@ -158,8 +161,14 @@ class _Attempt:
 
     @cached_property
     def size(self) -> Size:
-        schedule, _, layout = lay_out(_in_layers(self.factored, assign_to_layers), self.typed.options)
-        return size_of(schedule, layout.width)
+        schedule, _, slots = placed(_in_layers(self.factored, assign_to_layers), self.program.options)
+        return size_of(schedule, slots.width)
+
+    def refuse_large(self) -> None:
+        """Refuse a model whose size is known already and too large, if no pass that follows makes it smaller."""
+        options = self.program.options
+        if "size" in vars(self) and not any(map(options.on, ("factor", "schedule", "solve"))):
+            check_size(self.size, options)
 
     @property
     def nbytes(self) -> int:
@@ -179,19 +188,25 @@ class _Attempts:
     """
 
     def __init__(self) -> None:
-        self._tried: dict[Typed, _Attempt] = {}
+        self._tried: dict[Program, _Attempt] = {}
         self._bytes = 0
 
-    def __getitem__(self, typed: Typed) -> _Attempt:
-        return self._tried.setdefault(typed, _Attempt(typed))
+    def __getitem__(self, program: Program) -> _Attempt:
+        return self._tried.setdefault(program, _Attempt(program))
 
-    def __call__(self, typed: Typed, most_layers: int | None) -> Size | None:
-        """The size; `None` if the program is refused, or takes more layers than that."""
-        if self._bytes > typed.options.max_memory // 8:
+    def alone(self, program: Program) -> _Attempt:
+        """The attempt at a program; if all circuits together take too much memory, those of the others are dropped."""
+        own = self[program]
+        if self._bytes > program.options.max_memory // 8:
             for attempt in self._tried.values():
-                attempt.forget()
-            self._bytes = 0
-        own = self[typed]
+                if attempt is not own:
+                    attempt.forget()
+            self._bytes = own.nbytes
+        return own
+
+    def __call__(self, program: Program, most_layers: int | None) -> Size | None:
+        """The size; `None` if the program is refused, or takes more layers than that."""
+        own = self.alone(program)
         try:
             if most_layers is not None and depth(own.reduced) > most_layers:
                 return None
@@ -202,52 +217,53 @@ class _Attempts:
             self._bytes += own.nbytes
 
 
-def compile_typed(
+def compile_tabulated(
     graph: Graph | SavedGraph,
-    typed: Typed,
-    source: str = "",
+    program: Program,
     schedule_of: Callable[[Circuit], Schedule] | None = None,
     attempts: _Attempts | None = None,
-) -> CompiledModel:
+) -> Compilation:
     """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    _check_gap(typed)
+    _check_gap(program)
     attempts = attempts or _Attempts()
-    construction = _with_named_features(attempts[rewritten(typed, attempts)], schedule_of or scheduled)
-    schedule = construction.schedule
-    for value in (schedule.circuit, schedule, construction):
+    chosen = attempts.alone(rewritten(program, attempts))
+    chosen.refuse_large()
+    layout = _with_named_features(chosen, schedule_of or scheduled)
+    schedule = layout.schedule
+    for value in (schedule.circuit, schedule, layout):
         value.verify()
-    parameters = assemble(construction, typed.options)
-    return CompiledModel(typed.options, graph, typed, schedule.circuit, schedule, construction, parameters, source)
+    parameters = assemble(layout, program.options)
+    return Compilation(program.options, graph, program, schedule.circuit, schedule, layout, parameters)
 
 
-def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Construction:
+def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Layout:
     """Steps 4 and 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
-    options = attempt.typed.options
-    construction = construct(_in_layers(attempt.factored, schedule_of), options)
+    options = attempt.program.options
+    layout = lay_out(_in_layers(attempt.factored, schedule_of), options)
     for kinds in factored_kinds(attempt.circuit, attempt.factored):
-        size = size_of(construction.schedule, construction.width)
+        size = size_of(layout.schedule, layout.width)
         circuit = _factored(_reduced(embed_functions(attempt.circuit, kinds)))
-        named = construct(_in_layers(circuit, schedule_of), options)
+        named = lay_out(_in_layers(circuit, schedule_of), options)
         if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
             return named
-    return construction
+    return layout
 
 
 def _reduced(circuit: Circuit) -> Circuit:
     """The circuit without what needs no component of its own."""
-    options = circuit.typed.options
+    options = circuit.program.options
     if options.on("fold"):
         circuit = fold(circuit)
     return prune(circuit) if options.on("prune") else circuit
 
 
 def _factored(circuit: Circuit) -> Circuit:
-    return factor(circuit) if circuit.typed.options.on("factor") else circuit
+    return factor(circuit) if circuit.program.options.on("factor") else circuit
 
 
 def _in_layers(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Schedule:
     """Step 4, with a way to choose the layers."""
-    options = circuit.typed.options
+    options = circuit.program.options
     schedule = schedule_of(circuit)
     if options.on("merge_heads"):
         schedule = merge_heads(schedule)
@@ -256,7 +272,7 @@ def _in_layers(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> 
 
 def scheduled(circuit: Circuit) -> Schedule:
     """Step 4, as the passes say."""
-    options = circuit.typed.options
+    options = circuit.program.options
     if options.on("solve"):
         return solve(circuit, options.solve_seconds)
     return narrow(circuit) if options.on("schedule") else assign_to_layers(circuit)

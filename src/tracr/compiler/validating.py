@@ -13,15 +13,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracr.compiler.infer import accepted_lengths
-from tracr.compiler.options import Options, as_vocabulary
+from tracr.compiler.frontend.infer import accepted_lengths
+from tracr.compiler.frontend.trace import Outputs, trace
 from tracr.compiler.pipeline import compile_program
-from tracr.compiler.trace import Outputs, trace
 from tracr.errors import CompileError, ExpressionError, TracrError, TracrWarning
+from tracr.ir.options import Options, as_vocabulary
 from tracr.rasp.expressions import RASPExpr, Selector, SelectorWidth, SOp, Tokens
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["TracrUnsupportedExpr", "dynamic_validate", "static_validate", "validate"]
 

@@ -18,8 +18,9 @@ from tracr.compress.projection import SHARING, Projection, sites_of
 from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, task_of
 from tracr.errors import TracrError
+from tracr.extras import need
 from tracr.model.compiled import CompiledModel
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["METHODS", "compress", "exact_dim", "measured"]
 
@@ -208,9 +209,7 @@ class _reporting:
             return self._progress
         if not self._progress:
             return lambda stage, done, loss: None
-        from tqdm import tqdm
-
-        bar = self._bar = tqdm(total=self._steps, unit="step", leave=False, disable=None)
+        bar = self._bar = need("tqdm").tqdm(total=self._steps, unit="step", leave=False, disable=None)
 
         def tell(stage: str, done: int, loss: float) -> None:
             if done < bar.n:

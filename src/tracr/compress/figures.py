@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.compress.model import CompressedModel
 from tracr.compress.report import layer_outputs
 from tracr.extras import need
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,10 @@ Array = NDArray[Any]
 
 
 def _figure(width: float, height: float) -> Figure:
-    made: Figure = need("matplotlib.figure", "viz").Figure(figsize=(width, height), layout="constrained")
+    need("matplotlib", "viz")
+    from tracr.viz.canvas import InlineFigure
+
+    made = InlineFigure(figsize=(width, height), layout="constrained")
     return made
 
 

@@ -14,10 +14,10 @@ from numpy.typing import DTypeLike, NDArray
 from tracr.compress.network import Network, network_of
 from tracr.compress.projection import Projection, fold
 from tracr.errors import InputError, TracrError
+from tracr.ir.parameters import Parameters
 from tracr.model.compiled import CompiledModel, Run
-from tracr.model.forward import Hook
-from tracr.model.parameters import Parameters
-from tracr.rasp.values import Value
+from tracr.runtime.forward import Hook
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.compress.report import Report

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 
 __all__ = ["Attention", "Mlp", "Network", "Part", "network_of"]
 

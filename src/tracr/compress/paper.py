@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tracr.compiler.options import Options
-from tracr.compiler.pipeline import compile_program
 from tracr.compress.task import all_inputs
 from tracr.craft.numerics import GAP
 from tracr.errors import TracrError
+from tracr.ir.options import Options
 from tracr.model.compiled import CompiledModel
+from tracr.model.compiling import compile_model
 from tracr.rasp import programs, rasp
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["STUDIES", "study"]
 
@@ -31,5 +31,5 @@ def study(name: str, gap: float = GAP) -> tuple[CompiledModel, list[list[Value]]
         vocab, longest = (1, 2, 3, 4), 3
     else:
         raise TracrError(f"the paper has no case study {name!r}", hint=f"it has {', '.join(STUDIES)}")
-    model = compile_program({name: program}, Options(vocab, longest, level=0, gap=gap))
+    model = compile_model({name: program}, Options(vocab, longest, level=0, gap=gap))
     return model, all_inputs(model, lengths=[longest], distinct=name == "sort_unique")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.network import Attention, Network
 from tracr.errors import TracrError
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 
 __all__ = ["SHARING", "Projection", "Sites", "fold", "sites_of"]
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tracr.compress.network import Attention, Network
 from tracr.compress.task import Task, task_of
 from tracr.model.compiled import CompiledModel
-from tracr.model.forward import Hook, forward
 from tracr.model.interventions import Location, locations
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.runtime.forward import Hook, forward
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.compress.model import CompressedModel
@@ -281,7 +281,7 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
     tokens = _tokens(task)
     fitted = np.zeros_like(tokens)
     fitted[::2] = True
-    known = locations(model.compiled.construction)
+    known = locations(model.compiled.layout)
     found = []
     for label, location in known.items():
         live = location.slots[location.slots >= 0]
@@ -354,7 +354,7 @@ def _swaps(model: CompressedModel, task: Task) -> tuple[Swap, ...]:
     tokens = _tokens(task)
     found = []
     sites = {part.name: number + 1 for number, part in enumerate(task.network.parts)}
-    for label, location in locations(model.compiled.construction).items():
+    for label, location in locations(model.compiled.layout).items():
         live = location.slots[location.slots >= 0]
         if not live.size:
             continue

@@ -21,10 +21,11 @@ from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.network import network_of
 from tracr.compress.projection import Projection, Sites
 from tracr.errors import FormatError
-from tracr.model.parameters import LayerParameters, Parameters
-from tracr.model.saving import models
-from tracr.model.saving.folders import read_file, write_folder, written_to
-from tracr.model.saving.json_reader import Reader, parse
+from tracr.ir.parameters import LayerParameters, Parameters
+from tracr.saving import models
+from tracr.saving.folders import read_file, write_folder
+from tracr.saving.json_reader import Reader, parse
+from tracr.writing import written_to
 
 __all__ = ["is_compressed", "load", "save"]
 

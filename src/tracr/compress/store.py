@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from tracr.errors import FormatError
 from tracr.extras import need
+from tracr.writing import replaced, written_to
 
 __all__ = ["Store"]
 
@@ -28,7 +28,8 @@ class Store:
     def __init__(self, folder: str | Path, settings: dict[str, Any], models: dict[str, str]) -> None:
         self.folder = Path(folder)
         self.parts = self.folder / PARTS
-        self.parts.mkdir(parents=True, exist_ok=True)
+        with written_to(self.parts):
+            self.parts.mkdir(parents=True, exist_ok=True)
         self._arrow, self._parquet = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
         before = self._settings()
         for name, value in {**settings, **{f"model {name}": digest for name, digest in models.items()}}.items():
@@ -113,12 +114,5 @@ class Store:
         self._parquet.write_table(self._arrow.Table.from_pylist(rows, schema=self.schema), path)
 
     def _write(self, path: Path, write: Any) -> None:
-        """All or nothing: into a temporary file, forced to disk, that takes the place of `path`."""
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        try:
+        with replaced(path) as temporary:
             write(temporary)
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)

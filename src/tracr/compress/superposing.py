@@ -14,7 +14,7 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.rasp.values import Value, short_repr
+from tracr.values import Value, short_repr
 
 __all__ = ["superpose"]
 

@@ -19,9 +19,9 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.store import Row, Store
 from tracr.compress.task import task_of
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
+from tracr.workers import SERIAL, Workers
 
 __all__ = ["Group", "Swept", "sweep"]
 
@@ -74,14 +74,11 @@ def sweep(
         method: "sgd" or "fast".
         recipe: as for `compress`.
         group: runs per group: with "sgd" they train in one compiled program, whatever their dims.
-        workers: `tracr.datasets.workers.over_processes(jobs)` or `over_ray()`.
+        workers: `tracr.workers.over_processes(jobs)` or `over_ray()`.
         retry: do failed runs again.
         progress: called with runs done, runs in all and the best loss, once at the start and after every group.
     """
-    if method not in METHODS:
-        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
-    if group < 1:
-        raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
+    _check(method, group)
     chosen = (Recipe if method == "sgd" else FastRecipe)() if recipe is None else recipe
     digests = {name: _digest(model) for name, model in models.items()}
     store = Store(folder, {"method": method, "recipe": asdict(chosen)}, digests)
@@ -101,6 +98,13 @@ def sweep(
             progress(len(there) + made, len(wanted), best)
     failed = sum(row["status"] != "done" for row in store.rows())
     return Swept(made, len(there), failed, store.finish())
+
+
+def _check(method: str, group: int) -> None:
+    if method not in METHODS:
+        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
+    if group < 1:
+        raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
 
 
 def _digest(model: CompiledModel) -> str:
@@ -145,7 +149,7 @@ def run_group(group: Group) -> list[Row]:
         with tempfile.TemporaryDirectory() as aside:
             for name, content in group.files.items():
                 (Path(aside) / name).write_bytes(content)
-            from tracr.model.saving import models
+            from tracr.saving import models
 
             model = models.load(aside)
         make = _by_sgd if group.method == "sgd" else _by_fast

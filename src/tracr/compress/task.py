@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.arguments import as_list
-from tracr.compiler.vectorised import Batch, evaluate_batch
 from tracr.compress.network import Network, network_of
 from tracr.errors import InputError
 from tracr.model.compiled import CompiledModel
-from tracr.model.forward import forward
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.runtime.forward import forward
+from tracr.runtime.table_interpreter import Batch, evaluate_batch
+from tracr.values import Value
 
 __all__ = ["OutputTarget", "Task", "all_inputs", "task_of"]
 
@@ -82,7 +82,7 @@ def all_inputs(
     model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
 ) -> list[list[Value]]:
     """Every input the model takes; of some lengths only, or only those without repeated tokens."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     tokens = model.options.vocab
     choose: Any = itertools.permutations if distinct else lambda pool, n: itertools.product(pool, repeat=n)
     chosen = range(max(1, shortest), longest + 1) if lengths is None else lengths
@@ -91,7 +91,7 @@ def all_inputs(
 
 def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Value]]:
     """Every input, or a random sample of the lengths and tokens where there are more than `budget`."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     size = len(model.options.vocab)
     lengths = range(max(1, shortest), longest + 1)
     if sum(size**length for length in lengths) <= budget:
@@ -150,7 +150,7 @@ def _without_errors(
         rows = np.flatnonzero(lengths == length)
         codes = ids[rows, 1 : length + 1].astype(np.int32)
         if length:
-            keep[rows] = ~evaluate_batch(model.typed, Batch(codes, np.full(len(rows), length, dtype=np.int32))).errors
+            keep[rows] = ~evaluate_batch(model.program, Batch(codes, np.full(len(rows), length, dtype=np.int32))).errors
     if not keep.any():
         raise InputError("the program gives no output on any of the inputs", hint="pass inputs on which it has a value")
     ids, lengths = ids[keep], lengths[keep]

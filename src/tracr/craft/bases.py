@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tracr.errors import ExpressionError
-from tracr.rasp.values import Value, value_text
+from tracr.values import Value, value_text
 
 __all__ = ["BasisDirection", "VectorInBasis", "VectorSpaceWithBasis", "direct_sum", "join_vector_spaces"]
 

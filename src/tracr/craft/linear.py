@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracr.craft.numerics import Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number
+from tracr.values import Value, is_number
 
 __all__ = [
     "BOS",

@@ -16,7 +16,7 @@ from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = [
     "MLP",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, is_number, value_text
+from tracr.values import Value, is_number, value_text
 
 __all__ = ["NUMBER", "Array", "Bit", "Feature", "Number", "Variable", "bits_of"]
 

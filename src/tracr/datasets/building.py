@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -11,8 +10,9 @@ from pathlib import Path
 from tracr.datasets.records import Record
 from tracr.datasets.shards import Settings, Shard, Task, make_shard, shard_name
 from tracr.datasets.stored import read_sidecar
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import FormatError
+from tracr.workers import SERIAL, Workers
+from tracr.writing import write_file, written_to
 
 __all__ = ["build_shards", "outcomes"]
 
@@ -32,9 +32,10 @@ def build_shards(
     complete. A folder made with other settings, or of other programs, is refused.
     """
     folder, settings = Path(folder), settings or Settings()
-    folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(".shard-*.tmp"):  # of a killed process
-        left.unlink()
+    with written_to(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob(".shard-*.tmp"):  # of a killed process
+            left.unlink()
     compiled = 0
 
     def missing() -> Iterator[Task]:
@@ -87,11 +88,7 @@ def _is_there(folder: Path, task: Task) -> bool:
 
 def _write(folder: Path, shard: Shard) -> None:
     name = shard_name(shard.number)
-    (folder / f"{name}.json").unlink(missing_ok=True)  # a shard that grows is incomplete meanwhile
+    with written_to(folder):
+        (folder / f"{name}.json").unlink(missing_ok=True)  # a shard that grows is incomplete meanwhile
     for suffix, content in ((".safetensors", shard.weights), (".json", shard.sidecar)):
-        temporary = folder / f".{name}{suffix}.tmp"
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / f"{name}{suffix}")
+        write_file(folder / f"{name}{suffix}", content)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tracr.compiler.options import Options, as_vocabulary
 from tracr.errors import FormatError
-from tracr.model.saving.values_json import decode_value, encode_value
+from tracr.ir.options import Options, as_vocabulary
 from tracr.rasp import generate
 from tracr.rasp.expressions import SOp
-from tracr.rasp.values import Value
+from tracr.saving.values_json import decode_value, encode_value
+from tracr.values import Value
 
 __all__ = ["Controls", "Seed", "random_program"]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.typed import (
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.program import (
     Aggregation,
     CompositeNode,
     Constant,
@@ -26,14 +26,14 @@ from tracr.compiler.typed import (
     Lookup,
     PairLookup,
     Positions,
+    Program,
     SelectorNode,
     SOpNode,
     TokensOp,
-    Typed,
     Width,
 )
-from tracr.model.saving.values_json import encode_value
-from tracr.rasp.values import Value, is_number
+from tracr.saving.values_json import encode_value
+from tracr.values import Value, is_number
 
 __all__ = ["meaning"]
 
@@ -41,22 +41,22 @@ Part = str | bytes
 DIGEST = 16  # bytes
 
 
-def meaning(typed: Typed) -> str:
+def meaning(program: Program) -> str:
     """The key of a tabulated program: 32 hexadecimal digits, the same in every process.
 
     >>> import tracr
     >>> from tracr.rasp import rasp
-    >>> first = tracr.compile(rasp.Map(lambda x: x == "a", rasp.tokens), "ab", 3).typed
-    >>> second = tracr.compile((rasp.tokens != "b").named("other"), "ab", 3, level=0).typed
+    >>> first = tracr.compile(rasp.Map(lambda x: x == "a", rasp.tokens), "ab", 3).program
+    >>> second = tracr.compile((rasp.tokens != "b").named("other"), "ab", 3, level=0).program
     >>> meaning(first) == meaning(second)
     True
     """
     keys: dict[int, str] = {}
-    for node in typed.sops.values():
-        keys[node.id] = _sop_key(typed, node, keys)
-    options = typed.options
-    head = [[_text(token) for token in options.vocab], options.max_seq_len, options.causal, list(typed.lengths)]
-    return _digest(json.dumps(head), *(keys[output] for _, output in typed.outputs))
+    for node in program.sops.values():
+        keys[node.id] = _sop_key(program, node, keys)
+    options = program.options
+    head = [[_text(token) for token in options.vocab], options.max_seq_len, options.causal, list(program.lengths)]
+    return _digest(json.dumps(head), *(keys[output] for _, output in program.outputs))
 
 
 def _digest(*parts: Part) -> str:
@@ -69,7 +69,7 @@ def _digest(*parts: Part) -> str:
     return state.hexdigest()
 
 
-def _sop_key(typed: Typed, node: SOpNode, keys: dict[int, str]) -> str:
+def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp():
             return _digest(type(node.op).__name__)
@@ -79,40 +79,40 @@ def _sop_key(typed: Typed, node: SOpNode, keys: dict[int, str]) -> str:
         case Positions(table=table):
             return _digest("positions", *_results(node.domain, table))
         case Lookup(inner=inner, table=table):
-            rows, order = _axis(typed.sops[inner].domain)
+            rows, order = _axis(program.sops[inner].domain)
             return _digest("lookup", keys[inner], rows, *_results(node.domain, table[order]))
         case PairLookup(fst=fst, snd=snd, table=table):
             if keys[fst] > keys[snd]:
                 fst, snd, table = snd, fst, table.T
-            rows, order = _axis(typed.sops[fst].domain)
-            columns, across = _axis(typed.sops[snd].domain)
+            rows, order = _axis(program.sops[fst].domain)
+            columns, across = _axis(program.sops[snd].domain)
             results = _results(node.domain, table[order][:, across])
             return _digest("pair", keys[fst], keys[snd], rows, columns, *results)
         case Linear(terms=terms, constant=constant):
             summands = sorted((keys[term], _text(factor)) for term, factor in terms)
             return _digest("linear", _text(constant), json.dumps(summands))
         case Aggregation(selector=selector, value=value, default=default):
-            chosen = _selector_key(typed, selector, keys)
+            chosen = _selector_key(program, selector, keys)
             return _digest("aggregation", chosen, keys[value], _text(default))
         case Width(selector=selector):
-            return _digest("width", _selector_key(typed, selector, keys))
+            return _digest("width", _selector_key(program, selector, keys))
     raise AssertionError(f"{node.op} is no operation")
 
 
-def _selector_key(typed: Typed, number: int, keys: dict[int, str]) -> str:
+def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
     """Combinations of selectors are compared as they are written."""
     found: dict[int, str] = {}
-    for part in typed.parts(number):
+    for part in program.parts(number):
         if isinstance(part, CompositeNode):
             found[part.id] = _digest(part.kind, *sorted(found[inner] for inner in part.parts))
         else:
-            found[part.id] = _literal_key(typed, part, keys)
+            found[part.id] = _literal_key(program, part, keys)
     return found[number]
 
 
-def _literal_key(typed: Typed, node: SelectorNode, keys: dict[int, str]) -> str:
-    rows, order = _axis(typed.sops[node.queries].domain)
-    columns, across = _axis(typed.sops[node.keys].domain)
+def _literal_key(program: Program, node: SelectorNode, keys: dict[int, str]) -> str:
+    rows, order = _axis(program.sops[node.queries].domain)
+    columns, across = _axis(program.sops[node.keys].domain)
     table = np.ascontiguousarray(node.table[order][:, across])
     return _digest("selector", keys[node.queries], keys[node.keys], rows, columns, table.astype("i1").tobytes())
 

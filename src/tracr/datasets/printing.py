@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tracr.compiler.trace import unique_labels
 from tracr.datasets.python_text import Imports, UnprintableError, function_text, value_text
 from tracr.datasets.structure import functions_of
+from tracr.ir.graph import unique_labels
 from tracr.rasp.annotations import ENCODING, NAME, Encoding
 from tracr.rasp.expressions import (
     Aggregate,

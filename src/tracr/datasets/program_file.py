@@ -17,8 +17,9 @@ from typing import Any, BinaryIO
 
 from tracr.datasets.controls import Controls
 from tracr.datasets.records import Record, Sampling
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import FormatError
+from tracr.workers import SERIAL, Workers
+from tracr.writing import written_to
 
 __all__ = ["read_programs", "write_programs"]
 
@@ -55,18 +56,33 @@ def write_programs(
     """
     sampling = Sampling(seed, controls or Controls())
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a+b") as file, _alone(file, path):
-        _resume(file, sampling, path)
+    with _opened(path) as file, _alone(file, path):
+        with written_to(path):
+            _resume(file, sampling, path)
         if progress is not None:
             progress(sampling)
         for record in sampling.records(count, workers):
-            file.write(_line(record))
-            file.flush()
+            with written_to(path):
+                file.write(_line(record))
+                file.flush()
             if progress is not None:
                 progress(sampling)
-        os.fsync(file.fileno())
+        with written_to(path):
+            os.fsync(file.fileno())
     return sampling
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read and added to. Closing it writes what a full disk did not take before."""
+    with written_to(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "a+b")  # noqa: SIM115
+    try:
+        yield file
+    finally:
+        with written_to(path):
+            file.close()
 
 
 def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from tracr.compiler.infer import infer
-from tracr.compiler.trace import trace
+from tracr.compiler.frontend.infer import infer
+from tracr.compiler.frontend.trace import trace
 from tracr.datasets.controls import Controls
 from tracr.datasets.meaning import meaning
 from tracr.datasets.printing import to_python
-from tracr.datasets.workers import SERIAL, Workers
 from tracr.errors import FormatError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr, SOp
 from tracr.rasp.size import Size, size_of
 from tracr.rasp.traversal import topological
+from tracr.workers import SERIAL, Workers
 
 __all__ = ["Record", "Refusal", "Sampling", "sample"]
 

@@ -16,18 +16,18 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-import tracr
-from tracr.compiler.domains import Finite
-from tracr.compiler.pipeline import compile_program
-from tracr.compiler.reuse import ALWAYS
 from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.records import Record, Refusal
 from tracr.errors import FormatError, TracrError, TracrWarning
+from tracr.ir.domains import Finite
+from tracr.ir.layout import ALWAYS
 from tracr.model.compiled import CompiledModel
-from tracr.model.outputs import Output
+from tracr.model.compiling import compile_model
 from tracr.model.residual import Dimension
-from tracr.model.saving.values_json import encode_value
 from tracr.rasp.expressions import SOp
+from tracr.runtime.outputs import Output
+from tracr.saving.values_json import encode_value
+from tracr.version import __version__
 
 __all__ = ["Settings", "Shard", "Task", "make_shard", "shard_name"]
 
@@ -81,7 +81,7 @@ def make_shard(task: Task) -> Shard:
     sidecar = {
         "format": FORMAT,
         "version": VERSION,
-        "tracr": tracr.__version__,
+        "tracr": __version__,
         "settings": vars(task.settings),
         "weights": {"file": f"{shard_name(task.number)}.safetensors", "bytes": len(weights), "sha256": digest},
         "programs": entries,
@@ -100,7 +100,7 @@ def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], Compil
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TracrWarning)
-                model = compile_program({"output": _program(record)}, record.controls.options(settings.level))
+                model = compile_model({"output": _program(record)}, record.controls.options(settings.level))
         except TracrError as error:
             return {"status": "refused", "reason": vars(Refusal.of(error))}, None
         found = model.verify(settings.budget)
@@ -138,12 +138,12 @@ def _description(model: CompiledModel) -> dict[str, Any]:
             "n_parameters": model.n_parameters,
             "bos": encode_value(model.options.bos),
             "pad": encode_value(model.options.pad),
-            "lengths": list(model.typed.lengths),
+            "lengths": list(model.program.lengths),
         },
         "outputs": [_output(output) for output in model.outputs],
         "residual": [_dimension(dimension) for dimension in model.residual],
         "ground_truth": model.ground_truth.to_dict(),
-        "warnings": [str(warning) for warning in model.typed.warnings],
+        "warnings": [str(warning) for warning in model.program.warnings],
     }
 
 

@@ -14,16 +14,16 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Domain, Interval, finite
 from tracr.datasets.shards import FORMAT, VERSION
 from tracr.errors import FormatError
-from tracr.model.forward import forward
-from tracr.model.outputs import Output
-from tracr.model.parameters import Parameters
-from tracr.model.saving.values_json import decode_value
-from tracr.model.vocabulary import Vocabulary
+from tracr.ir.domains import Domain, Interval, finite
+from tracr.ir.parameters import Parameters
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.runtime.forward import forward
+from tracr.runtime.outputs import Output
+from tracr.runtime.vocabulary import Vocabulary
+from tracr.saving.values_json import decode_value
+from tracr.values import Value
 
 __all__ = ["StoredModel", "read_models", "read_sidecar"]
 

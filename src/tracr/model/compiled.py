@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -14,37 +14,38 @@ from numpy.typing import DTypeLike, NDArray
 
 from tracr import arguments
 from tracr.adapters import adapter
-from tracr.compiler.circuit import Circuit
-from tracr.compiler.construct import Construction
-from tracr.compiler.options import Options
-from tracr.compiler.schedule import Schedule
-from tracr.compiler.trace import Graph
-from tracr.compiler.typed import Aggregation, Typed
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, UnknownName
+from tracr.extras import need
+from tracr.ir.circuit import Circuit
+from tracr.ir.compilation import Compilation
+from tracr.ir.graph import Graph
+from tracr.ir.layout import Layout
+from tracr.ir.options import Options
+from tracr.ir.parameters import Parameters
+from tracr.ir.program import Aggregation, Program
+from tracr.ir.saved_graph import SavedGraph
+from tracr.ir.schedule import Schedule
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
-from tracr.model.forward import Hook, forward
-from tracr.model.kernel import Kernel
 from tracr.model.number_formats import format_of
-from tracr.model.outputs import Output
-from tracr.model.parameters import Parameters
 from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
-from tracr.model.saving.saved_graph import SavedGraph
 from tracr.model.setting import Intervention
-from tracr.model.tensors import as_tensor, namespace_of, stream_of
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.verification import Verification, verify
-from tracr.model.vocabulary import Vocabulary
-from tracr.model.weights import read_array
-from tracr.rasp.values import Value, short_repr
+from tracr.runtime.forward import Hook, forward
+from tracr.runtime.kernel.kernel import Kernel
+from tracr.runtime.outputs import Output
+from tracr.runtime.tensors import as_tensor, namespace_of, read_array, stream_of
+from tracr.runtime.vocabulary import Vocabulary
 from tracr.threads import blas_threads, in_threads
+from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tracr.compiler.bounds import Bounds
-    from tracr.model.ground_truth.data import GroundTruth
+    from tracr.compiler.optimal.bounds import Bounds
+    from tracr.ground_truth.data import GroundTruth
     from tracr.model.variants.layer_norm import LayerNorm
     from tracr.model.variants.variant import Variant
     from tracr.viz.explorer import Explorer
@@ -106,29 +107,41 @@ class CompiledModel:
 
     options: Options
     graph: Graph | SavedGraph
-    typed: Typed
+    program: Program
     circuit: Circuit
     schedule: Schedule
-    construction: Construction
+    layout: Layout
     parameters: Parameters
     source: str = field(default="", repr=False)
     variant: Variant | None = None
     certified: bool = True
+
+    @classmethod
+    def of(cls, compilation: Compilation, source: str = "") -> Self:
+        """The model of a compilation; `source` is the text of its program."""
+        steps = {field.name: getattr(compilation, field.name) for field in fields(Compilation)}
+        return cls(**steps, source=source)
+
+    @property
+    def compilation(self) -> Compilation:
+        """What each step of the compiler made."""
+        return Compilation(*(getattr(self, one.name) for one in fields(Compilation)))
+
     _cast: dict[Any, Parameters] = field(default_factory=dict, init=False, repr=False)
     _formats: dict[str, FormatCheck] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Tokens and ids."""
-        shortest, longest = self.typed.lengths
+        shortest, longest = self.program.lengths
         return Vocabulary(self.options.vocab, self.options.bos, self.options.pad, shortest, longest)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """The program's outputs and how the logits hold them."""
         found, start = [], 0
-        for (name, number), (_, variable) in zip(self.typed.outputs, self.circuit.outputs, strict=True):
-            node = self.typed.sops[number]
+        for (name, number), (_, variable) in zip(self.program.outputs, self.circuit.outputs, strict=True):
+            node = self.program.sops[number]
             own = self.certified and self.variant is None
             error = variable.noise.error if own else OUTPUT_TOLERANCE
             found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
@@ -138,7 +151,7 @@ class CompiledModel:
     @cached_property
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
-        return residual_of(self.construction)
+        return residual_of(self.layout)
 
     @cached_property
     def variables(self) -> Variables:
@@ -148,14 +161,14 @@ class CompiledModel:
     @cached_property
     def ground_truth(self) -> GroundTruth:
         """The mechanism as data: the model's parts, and which variable flows from which to which."""
-        from tracr.model.ground_truth.wiring import ground_truth_of  # only who asks for it needs it
+        from tracr.ground_truth.wiring import ground_truth_of  # only who asks for it needs it
 
         return ground_truth_of(self)
 
     @cached_property
     def basis(self) -> Basis:
         """Where the labelled coordinates lie: on the axes of the residual stream, or along directions of a variant."""
-        return self.variant.basis if self.variant else Axes(self.construction.width)
+        return self.variant.basis if self.variant else Axes(self.layout.width)
 
     @property
     def directions(self) -> NDArray[Any]:
@@ -178,16 +191,16 @@ class CompiledModel:
         The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
         """
         width = self.basis.size if isinstance(self.basis, Axes) else len(self.basis.read)
-        return self.basis.get(stream_of(stream, width), range(self.construction.width))
+        return self.basis.get(stream_of(stream, width), range(self.layout.width))
 
     @cached_property
     def plain(self) -> CompiledModel:
         """The model as its program compiles to it: of a variant, the one it was made from."""
         if self.variant is None and self.certified:
             return self
-        from tracr.compiler.assemble import assemble
+        from tracr.compiler.residual.assemble import assemble
 
-        parameters = assemble(self.construction, self.options)
+        parameters = assemble(self.layout, self.options)
         return replace(self, parameters=parameters, variant=None, certified=True)
 
     @cached_property
@@ -251,7 +264,7 @@ class CompiledModel:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """How it is pickled: as its tabulated program and its weights, without the user's functions."""
-        from tracr.model.saving.pickling import pickled  # only who pickles needs it
+        from tracr.saving.pickling import pickled  # only who pickles needs it
 
         return pickled(self)
 
@@ -282,17 +295,18 @@ class CompiledModel:
         return figure(self, kind, tokens, **options)
 
     def show(self, stage: str = "assemble") -> str:
-        """The text of a stage: trace, infer, translate (also called lower), schedule, construct or assemble.
+        """The text of a stage: trace, infer, lower (or translate), schedule, layout (or construct), assemble.
 
         "variables" says what became of each variable of the program.
         """
         stages: dict[str, Any] = {
             "trace": self.graph,
-            "infer": self.typed,
-            "translate": self.circuit,
+            "infer": self.program,
             "lower": self.circuit,
+            "translate": self.circuit,
             "schedule": self.schedule,
-            "construct": self.construction,
+            "layout": self.layout,
+            "construct": self.layout,
             "variables": self.variables,
         }
         arguments.one_of("stage", stage, [*stages, "assemble"])
@@ -308,22 +322,23 @@ class CompiledModel:
         Where an aggregate is assumed to select one value, the interpreter raises on inputs for which it does not. Where
         numbers that differ by rounding only are taken for one, the interpreter may tell them apart.
         """
-        one = [node for node in self.typed.sops.values() if isinstance(node.op, Aggregation) and node.op.assumed]
+        one = [node for node in self.program.sops.values() if isinstance(node.op, Aggregation) and node.op.assumed]
         selects = (f"{node.source}: is assumed to select values that are all equal" for node in one)
-        return (*selects, *(assumption.sentence for assumption in self.typed.assumptions))
+        return (*selects, *(assumption.sentence for assumption in self.program.assumptions))
 
     def bounds(self) -> Bounds:
         """What the sizes of a model of these components cannot go below, beside what was reached; prints as a table."""
-        from tracr.compiler.bounds import bounds_of  # only who asks for it needs it
+        from tracr.compiler.optimal.bounds import bounds_of  # only who asks for it needs it
 
-        return bounds_of(self)
+        return bounds_of(self.plain.compilation)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
 
         A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
         """
-        from tracr.model.saving.models import save  # only who saves needs safetensors
+        need("safetensors")  # only who saves needs it
+        from tracr.saving.models import save
 
         save(self, folder, overwrite=overwrite)
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.vectorised import Batch, evaluate_batch
 from tracr.errors import PrecisionError, TracrWarning
 from tracr.model.number_formats import LONG, SHORT, Format, format_of
-from tracr.model.outputs import Output
 from tracr.model.rounding import Bounded, bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.runtime.outputs import Output
+from tracr.runtime.table_interpreter import Batch, evaluate_batch
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -88,9 +88,9 @@ def _proved(model: CompiledModel, number_format: Format, codes: Array) -> tuple[
     """
     length = codes.shape[1]
     right = np.ones(len(codes), dtype=bool)
-    meaningless = evaluate_batch(model.typed, Batch(codes, np.full(len(codes), length, dtype=np.int32))).errors
+    meaningless = evaluate_batch(model.program, Batch(codes, np.full(len(codes), length, dtype=np.int32))).errors
     error = 0.0
-    for padded in (False, True) if length < model.typed.lengths[1] else (False,):
+    for padded in (False, True) if length < model.program.lengths[1] else (False,):
         ids = ids_of(model, codes, padded)
         logits = bounded_logits(model.parameters, ids, number_format, causal=model.options.causal)
         logits = logits.map(lambda array: array[:, 1 : length + 1])

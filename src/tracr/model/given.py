@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.trace import Graph
 from tracr.errors import InputError
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.graph import Graph
 from tracr.rasp.expressions import RASPExpr
-from tracr.rasp.values import Value, is_number, short_repr
+from tracr.values import Value, is_number, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

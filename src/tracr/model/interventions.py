@@ -15,7 +15,7 @@ from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.variables import Variable
 
 if TYPE_CHECKING:
-    from tracr.compiler.construct import Construction
+    from tracr.ir.layout import Layout
 
 __all__ = ["Folded", "Location", "Reading", "folded", "locations"]
 
@@ -29,18 +29,17 @@ class Location:
     hook: str
 
 
-def locations(construction: Construction) -> dict[str, Location]:
+def locations(layout: Layout) -> dict[str, Location]:
     """The location of every s-op that owns directions, by its label; scratch variables are not s-ops."""
-    typed = construction.schedule.circuit.typed
-    written = {source.variable: "hook_embed" for source in construction.schedule.circuit.embedded}
-    for number, layer in enumerate(construction.layers):
-        for components, hook in ((layer.heads, "hook_resid_mid"), (layer.mlps, "hook_resid_post")):
-            for component in components:
-                written.update({variable: f"blocks.{number}.{hook}" for variable, _ in component.writes})
+    program = layout.schedule.circuit.program
+    written = {source.variable: "hook_embed" for source in layout.schedule.circuit.embedded}
+    for sublayer in layout.schedule.sublayers():
+        hook = f"blocks.{sublayer.layer}.{'hook_resid_mid' if sublayer.kind == 'attn' else 'hook_resid_post'}"
+        written.update({variable: hook for component in sublayer.components for variable, _ in component.writes})
     return {
         variable.label: Location(variable, slots, written[variable])
-        for variable, slots in construction.slots.items()
-        if variable in written and variable.node is not None and variable.label == typed.sops[variable.node].label
+        for variable, slots in layout.slots.items()
+        if variable in written and variable.node is not None and variable.label == program.sops[variable.node].label
     }
 
 
@@ -66,9 +65,9 @@ class Folded:
         """The labels of the variables that are read in its place."""
         return tuple(part.label for part in self.linear.blocks if part.node is not None)
 
-    def obstacle(self, construction: Construction) -> tuple[str, str]:
+    def obstacle(self, layout: Layout) -> tuple[str, str]:
         """Why it cannot be set for each of its readers, and for them alone, with a hint; nothing if it can."""
-        for head in (head for layer in construction.layers for head in layer.heads):
+        for _, _, head in layout.schedule.heads():
             if self.variable in head.blurred:
                 return (
                     f"it was folded, and a head that reads it was merged with one that does not ({head.label})",
@@ -78,7 +77,7 @@ class Folded:
         for variable, block in self.linear.blocks.items():
             if variable is ONE:
                 continue
-            slots = construction.slots.get(variable, np.full(variable.size, -1))
+            slots = layout.slots.get(variable, np.full(variable.size, -1))
             if (block[slots < 0] * used).any():
                 return (
                     f"it was folded into its readers, and part of its inputs was optimised away ({variable.label} is "
@@ -88,23 +87,20 @@ class Folded:
         return "", ""
 
 
-def folded(construction: Construction) -> dict[str, Folded]:
+def folded(layout: Layout) -> dict[str, Folded]:
     """Every s-op that was folded, by its label."""
-    circuit = construction.schedule.circuit
+    circuit = layout.schedule.circuit
     readings: dict[Variable, list[Reading]] = {variable: [] for variable in circuit.folded}
 
     def note(linear: LinearMap, hook: str, *place: Any) -> None:
         for variable, block in linear.through.items():
             readings[variable].append(Reading(hook, place, block))
 
-    for number, layer in enumerate(construction.layers):
-        for place, head in enumerate(layer.heads):
-            for name, linear in zip("qkv", head.maps, strict=True):
-                note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
-        start = 0
-        for part in layer.mlps:
-            note(part.read, f"blocks.{number}.mlp.hook_pre", slice(start, start + part.read.width))
-            start += part.read.width
+    for number, place, head in layout.schedule.heads():
+        for name, linear in zip("qkv", head.maps, strict=True):
+            note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
+    for neurons in layout.schedule.neurons():
+        note(neurons.group.read, f"blocks.{neurons.layer}.mlp.hook_pre", slice(neurons.start, neurons.stop))
     start = 0
     for (_, variable), linear in zip(circuit.outputs, circuit.unembedded, strict=True):
         logits = linear if variable.codebook is None else linear.then(variable.codebook.T)
@@ -113,5 +109,5 @@ def folded(construction: Construction) -> dict[str, Folded]:
     return {
         variable.label: Folded(variable, linear, tuple(readings[variable]))
         for variable, linear in circuit.folded.items()
-        if variable.node is not None and variable.label == circuit.typed.sops[variable.node].label
+        if variable.node is not None and variable.label == circuit.program.sops[variable.node].label
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracr.errors import InputError
-from tracr.rasp.values import short_repr
+from tracr.values import short_repr
 
 __all__ = ["LONG", "SHORT", "Format", "format_of"]
 

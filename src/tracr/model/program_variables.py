@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from tracr.compiler.trace import Graph, Node
-from tracr.compiler.typed import Attention, IndicesOp, TokensOp
 from tracr.errors import UnknownName
+from tracr.ir.graph import Graph, Node
+from tracr.ir.program import Attention, IndicesOp, TokensOp
+from tracr.ir.saved_graph import SavedGraph
 from tracr.model.interventions import folded, locations
-from tracr.model.saving.saved_graph import SavedGraph
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -104,18 +104,18 @@ def variables_of(model: CompiledModel) -> Variables:
     """What became of every s-op of the program, and of those that the compiler added."""
     graph = model.graph
     traced = [graph.nodes[number].label for number in range(len(graph.nodes)) if not _is_selector(graph, number)]
-    labels = dict.fromkeys([*traced, *(node.label for node in model.typed.sops.values())])
+    labels = dict.fromkeys([*traced, *(node.label for node in model.program.sops.values())])
     listing = _Listing(model)
     return Variables({label: listing.variable(label) for label in labels})
 
 
 class _Listing:
     def __init__(self, model: CompiledModel) -> None:
-        self.model, self.shared = model, model.typed.shared
-        self.nodes = {node.label: node for node in model.typed.sops.values()}
-        self.absorbed = model.circuit.typed.absorbed
+        self.model, self.shared = model, model.program.shared
+        self.nodes = {node.label: node for node in model.program.sops.values()}
+        self.absorbed = model.circuit.program.absorbed
         self.bypassed = _bypassed(model)
-        self.known, self.folded = locations(model.construction), folded(model.construction)
+        self.known, self.folded = locations(model.layout), folded(model.layout)
 
     def variable(self, label: str) -> ProgramVariable:
         """What became of one."""
@@ -138,7 +138,7 @@ class _Listing:
         if label in self.known:
             return "kept", True, "", ""
         if label in self.folded:
-            obstacle, hint = self.folded[label].obstacle(self.model.construction)
+            obstacle, hint = self.folded[label].obstacle(self.model.layout)
             made_of = ", ".join(self.folded[label].made_of) or "a constant"
             return "folded", not obstacle, obstacle or f"its readers read it from {made_of}", hint
         node = self.nodes.get(label)
@@ -161,11 +161,11 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
     Of a loaded one the graph tells which selectors were made simpler; what these depend on cannot be set then, but for
     the tokens: with others it is another input.
     """
-    typed = model.typed
-    if typed.written is not None:
+    program = model.program
+    if program.written is not None:
         return {
-            typed.shared.get(label, label): (f"{selector} compares what it is computed from", BYPASSED)
-            for label, selector in typed.bypassed.items()
+            program.shared.get(label, label): (f"{selector} compares what it is computed from", BYPASSED)
+            for label, selector in program.bypassed.items()
         }
     return {
         label: (f"the selector of {reader} was made simpler by what holds on every input", RECOMPILE)
@@ -175,25 +175,25 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
 
 def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
     """The variables, tokens aside, that attention whose selector is not as it was written depends on; one reader."""
-    typed, nodes, found = model.typed, model.graph.nodes, dict[str, str]()
-    tokens = {node.label for node in typed.sops.values() if isinstance(node.op, TokensOp)}
-    for node in typed.sops.values():
+    program, nodes, found = model.program, model.graph.nodes, dict[str, str]()
+    tokens = {node.label for node in program.sops.values() if isinstance(node.op, TokensOp)}
+    for node in program.sops.values():
         if isinstance(node.op, Attention) and node.id < len(nodes) and _simplified(model, node.id, node.op):
             written = {nodes[number].label for number in _below(node.id, lambda number: nodes[number].children)}
-            read = _below(node.id, lambda number: typed.children(typed.sops[number]))
-            behind = {typed.shared.get(label, label) for label in written} | {typed.sops[one].label for one in read}
+            read = _below(node.id, lambda number: program.children(program.sops[number]))
+            behind = {program.shared.get(label, label) for label in written} | {program.sops[one].label for one in read}
             found.update(dict.fromkeys(sorted(behind - tokens), node.label))
     return found
 
 
 def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
     """Whether a selector compares other s-ops than its expression, or is what a causal query sees anyway."""
-    typed, graph = model.typed, model.graph
-    ids = {node.label: node.id for node in typed.sops.values()}
+    program, graph = model.program, model.graph
+    ids = {node.label: node.id for node in program.sops.values()}
 
     def first(one: int) -> int | None:
         label = graph.nodes[one].label
-        return ids.get(typed.shared.get(label, label))
+        return ids.get(program.shared.get(label, label))
 
     written: set[tuple[int | None, int | None]] = set()
     stack = [graph.nodes[number].children[0]]
@@ -204,8 +204,8 @@ def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
             stack.extend(keys_queries)
         else:
             written.add((first(keys_queries[0]), first(keys_queries[1])))
-    literals = typed.literals(op.selector)
-    masked = typed.options.causal and any(literal.table.all() for literal in literals)
+    literals = program.literals(op.selector)
+    masked = program.options.causal and any(literal.table.all() for literal in literals)
     return masked or {(literal.keys, literal.queries) for literal in literals} != written
 
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import ROUNDING, Finite
-from tracr.compiler.replaced import evaluate_replaced, only_added_up, trouble_in, with_intervals
-from tracr.compiler.typed import Typed
-from tracr.compiler.vectorised import Batch, Evaluation
 from tracr.errors import InputError
+from tracr.ir.domains import ROUNDING, Finite
+from tracr.ir.program import Program
 from tracr.model.given import check_values, given_codes
 from tracr.model.program_variables import APART
-from tracr.rasp.values import Value
+from tracr.model.replaced_program import evaluate_replaced, only_added_up, trouble_in, with_intervals
+from tracr.runtime.table_interpreter import Batch, Evaluation
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -36,11 +36,11 @@ Rows = Mapping[str, list[list[Value]]]
 class Replacement:
     """The codes (numbers, if an interval) [input, position] of the given s-ops, and what the program makes of them.
 
-    In `typed` numbers that are only added up are intervals.
+    In `program` numbers that are only added up are intervals.
     """
 
     labels: tuple[str, ...]
-    typed: Typed
+    program: Program
     given: dict[int, NDArray[Any]]
     expected: Evaluation
 
@@ -49,12 +49,12 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     """Values for variables, an input a row, and what the program computes with them."""
     kept = _kept(model, rows)
     batch = Batch.of(inputs, model.options.vocab)
-    written = model.typed.written
-    numbers = only_added_up(model.typed, model.circuit.typed, written or model.typed)
-    typed, optimised = (with_intervals(program, numbers) for program in (model.typed, model.circuit.typed))
-    given = _given(typed, {kept[label]: values for label, values in rows.items()})
+    written = model.program.written
+    numbers = only_added_up(model.program, model.circuit.program, written or model.program)
+    program, optimised = (with_intervals(one, numbers) for one in (model.program, model.circuit.program))
+    given = _given(program, {kept[label]: values for label, values in rows.items()})
     _evaluated(optimised, batch, given, rows)
-    found = Replacement(tuple(rows), typed, given, _evaluated(typed, batch, given, rows))
+    found = Replacement(tuple(rows), program, given, _evaluated(program, batch, given, rows))
     if written is None:  # nothing tells whether it makes a difference
         _check_complete(model, rows)
     else:
@@ -66,7 +66,7 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
 def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
     """For each variable the one to set, itself or what it is shared with; refused are those that cannot be set."""
     found: dict[str, str] = {}
-    domains = {node.label: node.domain for node in model.typed.sops.values()}
+    domains = {node.label: node.domain for node in model.program.sops.values()}
     for label, values in rows.items():
         if label not in model.variables:
             names = ", ".join(model.variables.settable) or "none"
@@ -85,13 +85,13 @@ def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
     return found
 
 
-def _given(typed: Typed, rows: Rows) -> dict[int, NDArray[Any]]:
-    nodes = {node.label: node for node in typed.sops.values()}
+def _given(program: Program, rows: Rows) -> dict[int, NDArray[Any]]:
+    nodes = {node.label: node for node in program.sops.values()}
     return {nodes[label].id: given_codes(nodes[label].domain, values) for label, values in rows.items()}
 
 
-def _evaluated(typed: Typed, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:
-    evaluation = evaluate_replaced(typed, batch, given)
+def _evaluated(program: Program, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:
+    evaluation = evaluate_replaced(program, batch, given)
     trouble = trouble_in(evaluation, given)
     if trouble is not None:
         where = f"position {trouble.position}" + (f" of input {trouble.row}" if len(batch.codes) > 1 else "")
@@ -118,11 +118,11 @@ def _check_complete(model: CompiledModel, rows: Rows) -> None:
 def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
     """Refuse if the outputs differ, naming the first s-op that does and why."""
     differing = [number for number, other in _pairs(tabulated, written) if not _same(tabulated, number, written, other)]
-    outputs = {number for _, number in tabulated.typed.outputs}
+    outputs = {number for _, number in tabulated.program.outputs}
     if outputs.isdisjoint(differing):
         return
     _check_complete(model, rows)
-    node = tabulated.typed.sops[differing[0]]
+    node = tabulated.program.sops[differing[0]]
     raise InputError(
         f"with {', '.join(rows)} set so, {node.label} would not be what the program computes: what it compares was "
         "made simpler by what holds on every input, but not for these values",
@@ -132,14 +132,14 @@ def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written
 
 def _pairs(tabulated: Evaluation, written: Evaluation) -> list[tuple[int, int]]:
     """The s-ops that both evaluations have, in order."""
-    own = {node.label: node.id for node in written.typed.sops.values()}
-    return [(node.id, own[node.label]) for node in tabulated.typed.sops.values() if node.label in own]
+    own = {node.label: node.id for node in written.program.sops.values()}
+    return [(node.id, own[node.label]) for node in tabulated.program.sops.values() if node.label in own]
 
 
 def _same(tabulated: Evaluation, number: int, written: Evaluation, other: int) -> bool:
     shape, valid = tabulated.batch.codes.shape, tabulated.batch.valid
     first = np.broadcast_to(tabulated.codes[number], shape)[valid]
     second = np.broadcast_to(written.codes[other], shape)[valid]
-    if isinstance(tabulated.typed.sops[number].domain, Finite):
+    if isinstance(tabulated.program.sops[number].domain, Finite):
         return bool((first == second).all())
     return bool(np.allclose(first, second, rtol=ROUNDING, atol=ROUNDING, equal_nan=True))

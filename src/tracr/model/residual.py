@@ -6,15 +6,14 @@ import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tracr.compiler.circuit import Component
-from tracr.compiler.construct import Construction
-from tracr.compiler.reuse import ALWAYS
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import TracrError, UnknownName
+from tracr.ir.circuit import Component
+from tracr.ir.layout import ALWAYS, Layout
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value, short_repr
+from tracr.values import Value, short_repr
 
 __all__ = ["Dimension", "Residual", "residual_of", "time_of"]
 
@@ -155,9 +154,9 @@ class Residual:
         )
 
 
-def residual_of(construction: Construction) -> Residual:
+def residual_of(layout: Layout) -> Residual:
     """Collect writers and readers from the maps that become weights."""
-    circuit = construction.schedule.circuit
+    circuit = layout.schedule.circuit
     writers: dict[tuple[Variable, int], str] = {}
     readers: dict[tuple[Variable, int], list[str]] = {}
 
@@ -182,17 +181,17 @@ def residual_of(construction: Construction) -> Residual:
     for source in circuit.embedded:
         for place in range(source.variable.size):
             writers[source.variable, place] = "embed" if source.by_token is not None else "pos_embed"
-    for number, layer in enumerate(construction.layers):
+    for number, layer in enumerate(layout.layers):
         for place, head in enumerate(layer.heads):
             note(f"blocks.{number}.attn.{place}", head)
         for part in layer.mlps:
             note(f"blocks.{number}.mlp", part)
     for linear in circuit.unembedded:
         note_reads("unembed", linear)
-    options = circuit.typed.options
+    options = circuit.program.options
     special = {BOS: options.bos, PAD: options.pad}
     dimensions = []
-    for number, direction in enumerate(construction.directions):
+    for number, direction in enumerate(layout.directions):
         key = (direction.variable, direction.place)
         variable, value = direction.variable, direction.value
         label, encoding, writer = variable.label, variable.encoding, writers.get(key, "")

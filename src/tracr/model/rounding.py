@@ -40,8 +40,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.numerics import U
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.number_formats import Format
-from tracr.model.parameters import LayerParameters, Parameters
 
 __all__ = ["Bounded", "bounded_logits"]
 

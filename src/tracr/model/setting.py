@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.typed import Linear, Lookup, PairLookup
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
+from tracr.ir.domains import Finite
+from tracr.ir.program import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
-from tracr.rasp.values import Value, is_number, short_repr
+from tracr.values import Value, is_number, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -55,8 +55,8 @@ class Intervention:
         lengths = [(len(tokens), length) for tokens, length in zip(inputs, padded, strict=True)]
         self.model, self.width = model, max(padded, default=0)
         self.replaced = replace_variables(model, given_rows(model, changes, lengths, single), inputs)
-        known = {_node(location.variable): location for location in locations(model.construction).values()}
-        without = {_node(one.variable): one for one in folded(model.construction).values()}
+        known = {_node(location.variable): location for location in locations(model.layout).values()}
+        without = {_node(one.variable): one for one in folded(model.layout).values()}
         given = self.replaced.given
         writes = [
             (known[number], self._coordinates(known[number].variable, given[number]))
@@ -75,7 +75,7 @@ class Intervention:
 
     def _coordinates(self, variable: Variable, codes: NDArray[Any]) -> Floats:
         """What to write for the codes of an s-op, [input, position, direction]; NaN at PAD, which is left as it is."""
-        domain, valid = self.replaced.typed.sops[_node(variable)].domain, self.replaced.expected.batch.valid
+        domain, valid = self.replaced.program.sops[_node(variable)].domain, self.replaced.expected.batch.valid
         found = np.full((len(codes), self.width, variable.size), np.nan)
         if isinstance(domain, Finite):
             rows = np.array([variable.code(value) for value in domain.values])
@@ -89,7 +89,7 @@ class Intervention:
         """The other embedded variables that are functions of those set, with their coordinates."""
         given, expected = self.replaced.given, self.replaced.expected
         reached = set(given)
-        for node in self.model.typed.sops.values():
+        for node in self.model.program.sops.values():
             if isinstance(node.op, Lookup | PairLookup | Linear) and not reached.isdisjoint(node.inputs):
                 reached.add(node.id)
         for number, location in known.items():
@@ -106,7 +106,7 @@ class Intervention:
             return
         expected = self.replaced.expected
         valid = expected.batch.valid
-        for output, (_, number) in zip(self.model.outputs, expected.typed.outputs, strict=True):
+        for output, (_, number) in zip(self.model.outputs, expected.program.outputs, strict=True):
             got = output.unrounded(logits[:, 1 : valid.shape[1] + 1][valid]).tolist()
             wanted = [value for row in expected.values(number) for value in row]
             for one, other in zip(got, wanted, strict=True):
@@ -195,7 +195,7 @@ class _Through:
         return found
 
     def _read(self, linear: LinearMap) -> Floats:
-        slots_of, basis = self.model.construction.slots, self.model.basis
+        slots_of, basis = self.model.layout.slots, self.model.basis
         total: Floats = np.zeros((*self.stream[:, 1:].shape[:2], linear.width))
         for variable, block in linear.blocks.items():
             if variable in slots_of:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel, Run
@@ -53,14 +53,13 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
     """
     stream = _labelled(model, run["hook_embed"] + run["hook_pos_embed"], -1)[row]
     found = [Step("embed", -1, (), stream, np.round(stream, 3) != 0)]
-    for number, layer in enumerate(model.construction.layers):
-        for kind, hook, components in (("attn", "mid", layer.heads), ("mlp", "post", layer.mlps)):
-            time = 2 * number + (kind == "mlp")
-            after = _labelled(model, run[f"blocks.{number}.hook_resid_{hook}"], time)[row]
-            computes = tuple(component.what for component in components)
-            changed = np.round(after, 3) != np.round(stream, 3)
-            found.append(Step(f"{kind} {number + 1}", time, computes, after, changed))
-            stream = after
+    for sublayer in model.layout.schedule.sublayers():
+        hook = f"blocks.{sublayer.layer}.hook_resid_{'mid' if sublayer.kind == 'attn' else 'post'}"
+        after = _labelled(model, run[hook], sublayer.number)[row]
+        computes = tuple(component.what for component in sublayer.components)
+        changed = np.round(after, 3) != np.round(stream, 3)
+        found.append(Step(f"{sublayer.kind} {sublayer.layer}", sublayer.number, computes, after, changed))
+        stream = after
     return found
 
 
@@ -73,7 +72,7 @@ def _labelled(model: CompiledModel, stream: NDArray[Any], time: int) -> NDArray[
 
 def variable_values(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """The interpreter's values of every variable that is an s-op of the program."""
-    from tracr.compiler.vectorised import evaluate_batch
+    from tracr.runtime.table_interpreter import evaluate_batch
 
-    evaluation = evaluate_batch(model.typed, [tokens])
-    return {node.label: evaluation.values(node.id)[0] for node in model.typed.sops.values()}
+    evaluation = evaluate_batch(model.program, [tokens])
+    return {node.label: evaluation.values(node.id)[0] for node in model.program.sops.values()}

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.trace import Graph
-from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
+from tracr.extras import need
+from tracr.ir.domains import Finite
+from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
 from tracr.rasp.interpreter import evaluate
-from tracr.rasp.values import Value, is_number
+from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
+from tracr.values import Value, is_number
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -120,7 +121,7 @@ class _Assumed:
 
     def __init__(self, model: CompiledModel) -> None:
         self.model = model
-        self.assumptions = tuple(assumption.sentence for assumption in model.typed.assumptions)
+        self.assumptions = tuple(assumption.sentence for assumption in model.program.assumptions)
         self.interpreted = self.apart = 0
 
     def result(self) -> tuple[tuple[str, ...], int, int]:
@@ -133,7 +134,7 @@ class _Assumed:
         if not self.assumptions or not isinstance(graph, Graph):
             return
         rows = codes[:: 1 + len(codes) // INTERPRETED]
-        evaluation = evaluate_batch(self.model.typed, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
+        evaluation = evaluate_batch(self.model.program, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
         compiled = evaluation.outputs()
         for row, raises in enumerate(evaluation.errors.tolist()):
             tokens = [self.model.options.vocab[code] for code in rows[row].tolist()]
@@ -160,7 +161,7 @@ def _alike(first: Value, second: Value) -> bool:
 
 def chosen_inputs(model: CompiledModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
     """All inputs if they are at most `budget`, else about that many of them; and how many there are."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     size = len(model.options.vocab)
     total = sum(size**length for length in range(shortest, longest + 1))
     if total <= budget:
@@ -174,9 +175,7 @@ class _Progress:
     def __init__(self, total: int, wanted: bool) -> None:
         self._bar: Any = None
         if wanted:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="input", leave=False, disable=None)
+            self._bar = need("tqdm").tqdm(total=total, unit="input", leave=False, disable=None)
 
     def __enter__(self) -> _Progress:
         return self
@@ -223,8 +222,8 @@ def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> I
 def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None, int]:
     """Run inputs of one length, unpadded and padded; the first difference found, and on how many the program raises."""
     batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
-    evaluation = evaluate_batch(model.typed, batch)
-    for padded in (False, True) if codes.shape[1] < model.typed.lengths[1] else (False,):
+    evaluation = evaluate_batch(model.program, batch)
+    for padded in (False, True) if codes.shape[1] < model.program.lengths[1] else (False,):
         wrong = _mismatches(model, evaluation, padded) & ~evaluation.errors
         if wrong.any():
             return _explain(model, codes[int(wrong.argmax())], padded), int(evaluation.errors.sum())
@@ -246,7 +245,7 @@ def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> N
     codes = evaluation.batch.codes
     wrong = np.zeros(len(codes), dtype=bool)
     found = model.codes(ids_of(model, codes, padded))
-    for output, (_, number), got in zip(model.outputs, model.typed.outputs, found, strict=True):
+    for output, (_, number), got in zip(model.outputs, model.program.outputs, found, strict=True):
         expected = np.broadcast_to(evaluation.codes[number], codes.shape)
         wrong |= differs(output.domain, expected, got[:, 1 : codes.shape[1] + 1]).any(axis=1)
     return wrong
@@ -270,13 +269,13 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
     """Shrink a counterexample and find the first variable that differs."""
 
     def fails(candidate: Codes) -> bool:
-        evaluation = evaluate_batch(model.typed, _single(candidate))
+        evaluation = evaluate_batch(model.program, _single(candidate))
         return not evaluation.errors[0] and bool(_mismatches(model, evaluation, padded)[0])
 
-    codes = _shrink(codes, model.typed.lengths[0], fails)
-    evaluation = evaluate_batch(model.typed, _single(codes))
+    codes = _shrink(codes, model.program.lengths[0], fails)
+    evaluation = evaluate_batch(model.program, _single(codes))
     found = model.codes(ids_of(model, codes[None, :], padded))
-    for output, (_, number), every in zip(model.outputs, model.typed.outputs, found, strict=True):
+    for output, (_, number), every in zip(model.outputs, model.program.outputs, found, strict=True):
         expected, got = np.broadcast_to(evaluation.codes[number], (1, len(codes))), every[:, 1 : len(codes) + 1]
         if differs(output.domain, expected, got).any():
             variable, position = _first_difference(model, evaluation, padded)
@@ -315,7 +314,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
     model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)
-    for location in locations(model.construction).values():
+    for location in locations(model.layout).values():
         variable, live = location.variable, location.slots >= 0
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]

@@ -9,36 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.errors import FormatError, TracrError
-from tracr.model.parameters import Parameters
-from tracr.model.uniform import Sizes, layer_shapes, resized
-from tracr.rasp.values import short_repr
+from tracr.errors import FormatError
+from tracr.ir.parameters import Parameters
+from tracr.runtime.tensors import read_array
+from tracr.runtime.uniform import Sizes, layer_shapes, resized
+from tracr.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["as_numpy", "read_array", "with_weights"]
+__all__ = ["with_weights"]
 
 Array = NDArray[Any]
 BUFFERS = (".mask", ".IGNORE")  # what TransformerLens 2 and 3 keep among their weights
-
-
-def as_numpy(tensor: Any) -> Array:
-    """An array of any framework, from any device."""
-    if hasattr(tensor, "detach"):
-        tensor = tensor.detach().cpu()
-        if str(tensor.dtype) == "torch.bfloat16":  # numpy has no such type
-            tensor = tensor.float()
-    return np.asarray(tensor)
-
-
-def read_array(what: str, tensor: Any, *, error: type[TracrError]) -> Array:
-    """An array that a user gave."""
-    try:
-        return as_numpy(tensor)
-    except Exception as problem:  # rows of different lengths, a tensor without memory
-        hint = "pass an array or a tensor, or rows of one length"
-        raise error(f"{what} cannot be read as an array: {type(problem).__name__}", hint=hint) from problem
 
 
 def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:

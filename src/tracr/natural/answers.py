@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from tracr.model.outputs import Output
 from tracr.rasp.annotations import Encoding
+from tracr.runtime.outputs import Output
 
 __all__ = ["PART", "Answer", "Answers"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.errors import TracrError
-from tracr.model.uniform import Sizes, layer_shapes
 from tracr.natural.sites import Sites
+from tracr.runtime.uniform import Sizes, layer_shapes
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

@@ -14,10 +14,10 @@ import numpy as np
 import safetensors.numpy
 
 from tracr.errors import FormatError, TracrError
-from tracr.model.saving.folders import read_file, write_folder
-from tracr.model.saving.json_reader import parse
 from tracr.natural.architecture import Architecture
 from tracr.natural.training import Recipe, State
+from tracr.saving.folders import read_file, write_folder
+from tracr.saving.json_reader import parse
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

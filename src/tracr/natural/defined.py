@@ -19,12 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.typed import PairLookup
-from tracr.compiler.vectorised import evaluate_batch
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
+from tracr.ir.domains import Finite
+from tracr.ir.program import PairLookup
 from tracr.natural.sites import Sites
+from tracr.runtime.table_interpreter import evaluate_batch
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -91,12 +91,12 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
             "at level 2 variables share dimensions, so interventions cannot be checked",
             hint="compile the teacher at level 0 or 1",
         )
-    evaluation = evaluate_batch(model.typed, inputs)
+    evaluation = evaluate_batch(model.program, inputs)
     valid = evaluation.batch.valid & ~evaluation.errors[:, None]
     held = stream[:, 1:][valid]
     books: dict[Variable, Codebook] = {}
-    for variable, slots in model.construction.slots.items():
-        node = model.typed.sops.get(variable.node) if variable.node is not None else None
+    for variable, slots in model.layout.slots.items():
+        node = model.program.sops.get(variable.node) if variable.node is not None else None
         if node is None or not isinstance(node.domain, Finite) or not (slots >= 0).any():
             continue
         codes = np.broadcast_to(evaluation.codes[node.id], valid.shape)[valid]
@@ -116,15 +116,14 @@ def _close(rows: NDArray[np.float32]) -> float:
 def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, Codebook]) -> list[Pair]:
     """The functions of two s-ops whose arguments are read where they are computed."""
     found = []
-    for number, layer in enumerate(model.construction.layers):
+    for number, _, _, part in model.layout.schedule.neurons():
         reader = number * (3 * sites.heads + 1) + 3 * sites.heads
-        for part in layer.mlps:
-            for variable, _ in part.writes:
-                node = model.typed.sops.get(variable.node) if variable.node is not None else None
-                if node is None or not isinstance(node.op, PairLookup):
-                    continue
-                read = {one.node: books[one] for one in part.reads if one in books}
-                if node.op.fst in read and node.op.snd in read:
-                    there = node.op.table >= 0
-                    found.append(Pair(reader, read[node.op.fst], read[node.op.snd], there))
+        for variable, _ in part.writes:
+            node = model.program.sops.get(variable.node) if variable.node is not None else None
+            if node is None or not isinstance(node.op, PairLookup):
+                continue
+            read = {one.node: books[one] for one in part.reads if one in books}
+            if node.op.fst in read and node.op.snd in read:
+                there = node.op.table >= 0
+                found.append(Pair(reader, read[node.op.fst], read[node.op.snd], there))
     return found

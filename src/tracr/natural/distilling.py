@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import TracrError
-from tracr.model.parameters import Parameters
+from tracr.ir.parameters import Parameters
 from tracr.natural.admission import Admission, Rate, admission_of
 from tracr.natural.architecture import Architecture, architecture_of
 from tracr.natural.checkpoint import Checkpoint

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 
 from tracr.adapters.jax import NAMESPACE
-from tracr.model.forward import forward
-from tracr.model.parameters import Parameters
+from tracr.ir.parameters import Parameters
 from tracr.natural.sites import Sites
+from tracr.runtime.forward import forward
 
 __all__ = ["Network", "Patch", "Tree"]
 

@@ -17,13 +17,13 @@ import numpy as np
 import safetensors.numpy
 
 from tracr.errors import FormatError, TracrError
-from tracr.model.parameters import Parameters
-from tracr.model.saving import models
-from tracr.model.saving.folders import read_file, write_folder
-from tracr.model.saving.json_reader import Reader, parse
+from tracr.ir.parameters import Parameters
 from tracr.natural.admission import Admission, Rate, SiteAdmission
 from tracr.natural.architecture import ACTIVATIONS, Architecture, architecture_of
 from tracr.natural.twin_model import TwinModel
+from tracr.saving import models
+from tracr.saving.folders import read_file, write_folder
+from tracr.saving.json_reader import Reader, parse
 
 __all__ = ["is_twin", "load", "save"]
 

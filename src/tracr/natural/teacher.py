@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.vectorised import evaluate_batch
 from tracr.errors import TracrError
 from tracr.natural.answers import Answer, Answers
 from tracr.natural.defined import Defined, defined_of
 from tracr.natural.network import Network, Patch, Tree
 from tracr.natural.sites import EMBED, Sites
+from tracr.runtime.table_interpreter import evaluate_batch
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -45,14 +45,14 @@ class Inputs:
 
 def inputs_of(model: CompiledModel, data: Sequence[Sequence[Any]] | None, seed: int = 0) -> Inputs:
     """The given inputs; else all inputs the model takes, or many random ones."""
-    vocab, (shortest, longest) = model.options.vocab, model.typed.lengths
+    vocab, (shortest, longest) = model.options.vocab, model.program.lengths
     everything = False
     if data is None:
         total = sum(len(vocab) ** length for length in range(max(1, shortest), longest + 1))
         everything = total <= MOST
         data = _all(vocab, shortest, longest) if everything else _some(vocab, shortest, longest, seed)
     listed = [list(tokens) for tokens in data if len(tokens)]
-    errors = evaluate_batch(model.typed, listed).errors
+    errors = evaluate_batch(model.program, listed).errors
     kept = [tokens for tokens, wrong in zip(listed, errors.tolist(), strict=True) if not wrong]
     if len(kept) < 2:
         raise TracrError("the program is defined on fewer than two of the inputs", hint="pass data=, more inputs")

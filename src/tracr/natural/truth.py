@@ -10,7 +10,7 @@ from tracr.natural.admission import Admission, SiteAdmission
 from tracr.natural.sites import EMBED
 
 if TYPE_CHECKING:
-    from tracr.model.ground_truth.data import Edge, GroundTruth, Node
+    from tracr.ground_truth.data import Edge, GroundTruth, Node
 
 __all__ = ["TwinTruth", "edge_site"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.ir.parameters import Parameters
 from tracr.model.compiled import Run
-from tracr.model.forward import Hook, forward
-from tracr.model.parameters import Parameters
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
 from tracr.natural.truth import TwinTruth
+from tracr.runtime.forward import Hook, forward
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

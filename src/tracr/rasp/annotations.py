@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracr.errors import ExpressionError
-from tracr.rasp.values import short_repr
+from tracr.values import short_repr
 
 if TYPE_CHECKING:
     from tracr.rasp.expressions import RASPExpr, SOp

@@ -11,7 +11,7 @@ from tracr.errors import ExpressionError
 from tracr.rasp.base import RASPExpr, checked, checked_function, items
 from tracr.rasp.elementwise import Full, SOp, indices, tokens
 from tracr.rasp.functions import Function, function_name
-from tracr.rasp.values import Value, as_value, short_repr
+from tracr.values import Value, as_value, short_repr
 
 __all__ = [
     "Aggregate",

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
+from tracr.rasp.display import notebook_svg
 from tracr.rasp.functions import Function
-from tracr.rasp.values import Program, Value, short_repr
+from tracr.values import Program, Value, short_repr
 
 __all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 
@@ -125,8 +126,6 @@ class RASPExpr(Program, abc.ABC):
 
     def _repr_svg_(self) -> str | None:
         """How a notebook shows it: computed on an example."""
-        from tracr.rasp.drawing import notebook_svg
-
         return notebook_svg(self)
 
     def _details(self) -> list[str]:

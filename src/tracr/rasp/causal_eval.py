@@ -8,7 +8,7 @@ from typing import Any
 from tracr.rasp import interpreter
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.interpreter import CausalEvaluator
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["CausalEvaluator", "evaluate"]
 

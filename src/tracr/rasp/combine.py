@@ -13,7 +13,7 @@ from tracr.arguments import flag
 from tracr.errors import ExpressionError
 from tracr.rasp.expressions import Full, Select, Selector, SelectorAnd, SelectorNot, SelectorOr, SOp
 from tracr.rasp.functions import OPERATORS, Function, Printed, function_name
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["selector_and", "selector_not", "selector_or"]
 

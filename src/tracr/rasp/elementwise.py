@@ -19,7 +19,7 @@ from tracr.rasp.functions import (
     WeightedSum,
     function_name,
 )
-from tracr.rasp.values import Value, as_value, is_number, short_repr
+from tracr.values import Value, as_value, is_number, short_repr
 
 __all__ = [
     "ConstantSOp",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from tracr.rasp.rational import exact_power, exactly, weighted_sum
-from tracr.rasp.values import LARGEST, LONGEST, Value, as_value
+from tracr.rational import exact_power, exactly, weighted_sum
+from tracr.values import LARGEST, LONGEST, Value, as_value
 
 __all__ = [
     "BinaryOperator",

@@ -38,7 +38,7 @@ from tracr.rasp.functions import Comparison
 from tracr.rasp.random_functions import Kind, kind_of
 from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
 from tracr.rasp.size import Size, size_of
-from tracr.rasp.values import Value, short_repr
+from tracr.values import Value, short_repr
 
 __all__ = ["random_inputs", "random_program"]
 
@@ -285,10 +285,9 @@ class _Drawing(Pool):
         size, none, means = fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means)
         if self.chance(0.25):
             (f, us), (g, vs) = self.function(fst.kind), self.function(snd.kind)
-            kind, none = kind_of(us), none or None in us or None in vs
-            if kind.ordered_with(kind_of(vs)):
-                sop = SequenceMap(fn.Sum(f, g), fst.sop, snd.sop)
-                return Item(sop, Kind.NUMBER if kind.numeric else kind, len(us) * len(vs), none)
+            none = none or None in us or None in vs
+            if kind_of(us).ordered_with(kind_of(vs)):
+                return self.sum_of_functions(SequenceMap(fn.Sum(f, g), fst.sop, snd.sop), us, vs, none)
         if snd.kind.numeric and self.chance(0.3):
             otherwise = None if self.chance(0.2) else self.value(fst.kind)
             sop = SequenceMap(fn.When(self.one_of(NUMBERS), otherwise), fst.sop, snd.sop)
@@ -299,6 +298,12 @@ class _Drawing(Pool):
         apply, kind = self.operators(fst.kind, snd.kind)
         boolean = kind is Kind.BOOLEAN
         return Item(apply(fst.sop, snd.sop), kind, 2 if boolean else size, none, 0 if boolean else means)
+
+    @staticmethod
+    def sum_of_functions(sop: SOp, us: Sequence[Value], vs: Sequence[Value], none: bool) -> Item:
+        """The sum of two functions with these results."""
+        kind = kind_of(us)
+        return Item(sop, Kind.NUMBER if kind.numeric else kind, len(us) * len(vs), none)
 
     def linear(self) -> Item:
         """A weighted sum of two s-ops; it is linear, so their tables may be of any size."""

@@ -31,7 +31,7 @@ from tracr.rasp.expressions import (
 )
 from tracr.rasp.functions import function_name
 from tracr.rasp.traversal import topological
-from tracr.rasp.values import Value, as_value, exact_mean, is_number, short_repr
+from tracr.values import Value, as_value, exact_mean, is_number, short_repr
 
 __all__ = ["CausalEvaluator", "DefaultRASPEvaluator", "evaluate"]
 

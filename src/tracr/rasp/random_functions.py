@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tracr.rasp.values import Number, Value, is_number
+from tracr.values import Number, Value, is_number
 
 __all__ = [
     "Either",

@@ -11,7 +11,7 @@ import numpy as np
 from tracr.rasp.annotations import categorical, numerical
 from tracr.rasp.expressions import Full, Selector, SOp
 from tracr.rasp.random_functions import Kind, kind_of
-from tracr.rasp.values import Number, Value, is_number
+from tracr.values import Number, Value, is_number
 
 __all__ = ["NUMBERS", "Choice", "Item", "Limits", "NothingFitsError", "Pool"]
 

@@ -52,7 +52,7 @@ from tracr.rasp.expressions import (
 )
 from tracr.rasp.functions import Comparison
 from tracr.rasp.interpreter import DefaultRASPEvaluator, evaluate
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 # Further names of existing programs.
 TokensType, IndicesType, LengthType = Tokens, Indices, Length

@@ -1,5 +1,5 @@
 """Encoders (the path existing code imports)."""
 
-from tracr.model.encoders import CategoricalEncoder, Encoder, NumericalEncoder
+from tracr.transformer.encoders import CategoricalEncoder, Encoder, NumericalEncoder
 
 __all__ = ["CategoricalEncoder", "Encoder", "NumericalEncoder"]

@@ -1,6 +1,6 @@
 """The forward pass in its parts (the path existing code imports)."""
 
-from tracr.model.staged import (
+from tracr.transformer.staged import (
     CompiledTransformerModel,
     CompiledTransformerModelOutput,
     Transformer,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.typed import Aggregation, Width
+from tracr.ir.program import Aggregation, Width
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
@@ -30,11 +30,10 @@ class Agreement:
         size = len(designs["everything"])
         self.heads: dict[tuple[int, int], Head] = {}
         self.keys: dict[tuple[int, int], Array] = {}
-        for number, layer in enumerate(model.construction.layers):
-            for place, head in enumerate(layer.heads):
-                pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
-                self.heads[number, place] = head
-                self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
+        for number, place, head in model.layout.schedule.heads():
+            pattern = run[f"blocks.{number}.attn.hook_pattern"][0, place]
+            self.heads[number, place] = head
+            self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
 
     def remark(self, place: tuple[int, int]) -> str:
         """How the attention of a head compares to its selector, in a line; nothing where it has none."""
@@ -62,8 +61,8 @@ class Agreement:
         return [other for other, head in self.heads.items() if own & _nodes(head)]
 
     def _selector(self, node: int) -> str:
-        op = self.model.typed.sops[node].op
-        return self.model.typed.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
+        op = self.model.program.sops[node].op
+        return self.model.program.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
 
 
 def _nodes(head: Head) -> set[int]:

@@ -64,7 +64,7 @@ def attention_patterns(
         head = agreement.heads[layer, place]
         pattern = run[f"blocks.{layer}.attn.hook_pattern"][0, place, : len(names), : len(names)]
         writes = ", ".join(variable.label for variable, _ in head.writes)
-        title, subtitle = f"Attn {layer + 1}, head {place + 1}", visible(f"{head.selector} → {writes}")
+        title, subtitle = f"Attn {layer}, head {place}", visible(f"{head.selector} → {writes}")
         both = _pair(pattern, names, designs.get(head.selector))
         blocks.append(titled(title, subtitle, both, agreement.remark((layer, place))))
     return figure_of(blocks or [note("This model has no attention heads.")], width, ax)

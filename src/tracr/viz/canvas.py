@@ -7,10 +7,13 @@ it holds. In an axes of the user's the same drawing is scaled to fit.
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache
 from itertools import pairwise
+from pathlib import Path as FilePath
 from typing import Any, BinaryIO
 
 import matplotlib as mpl
@@ -27,6 +30,7 @@ from matplotlib.textpath import text_to_path
 from numpy.typing import NDArray
 
 from tracr.errors import TracrWarning
+from tracr.writing import write_file, written_to
 
 __all__ = [
     "ABSENT",
@@ -43,6 +47,7 @@ __all__ = [
     "SIZE",
     "SMALL",
     "Canvas",
+    "save_figure",
     "shades",
     "text_width",
     "wrapped",
@@ -67,6 +72,12 @@ Array = NDArray[Any]
 class InlineFigure(Figure):
     """A Figure that notebooks show by themselves."""
 
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As matplotlib does; a disk that is full or read-only is a WriteError."""
+        named = isinstance(fname, str | os.PathLike)
+        with written_to(FilePath(fname)) if named else nullcontext():
+            super().savefig(fname, **options)
+
     def _repr_svg_(self) -> str:
         file = io.BytesIO()
         write_figure(self, file, "svg")
@@ -78,6 +89,13 @@ def write_figure(figure: Figure, file: BinaryIO, kind: str, dpi: float = 200) ->
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with mpl.rc_context({"svg.hashsalt": "tracr"}):
         figure.savefig(file, format=kind, dpi=dpi, metadata=undated)
+
+
+def save_figure(figure: Figure, path: FilePath, dpi: float = 200) -> None:
+    """Write a figure to a file, whole or not at all; the end of its name says in which format."""
+    file = io.BytesIO()
+    write_figure(figure, file, path.suffix[1:].lower(), dpi)
+    write_file(path, file.getvalue())
 
 
 @cache

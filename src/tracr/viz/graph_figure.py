@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.model.saving.saved_graph import SavedNode, saved_graph
+from tracr.ir.saved_graph import SavedNode, saved_graph
 from tracr.viz.blocks import Block, Line, text_box
 from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
 from tracr.viz.labels import domain_label, shortened, visible
 from tracr.viz.layering import arrange
 
 if TYPE_CHECKING:
-    from tracr.compiler.typed import SOpNode
+    from tracr.ir.program import SOpNode
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["computational_graph"]
@@ -41,7 +41,7 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
         ax: draw in this axes instead of a figure of its own.
     """
     nodes = saved_graph(model.graph).nodes
-    sops = {sop.label: sop for sop in model.typed.sops.values()}
+    sops = {sop.label: sop for sop in model.program.sops.values()}
     outputs = {number for _, number in model.graph.outputs}
     boxes = [_box(node, _lines(node, sops.get(node.label), n in outputs)) for n, node in enumerate(nodes)]
     late = [n for n, node in enumerate(nodes) if not node.children and node.kind not in SOURCES]

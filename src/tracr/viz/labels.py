@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tracr.compiler.domains import Domain, Finite
-from tracr.rasp.values import Value, value_text
+from tracr.ir.domains import Domain, Finite
+from tracr.values import Value, value_text
 
 __all__ = ["domain_label", "number_label", "shortened", "value_label", "visible"]
 
@@ -57,7 +57,7 @@ def shortened(text: str, limit: int) -> str:
 def domain_label(domain: Domain, limit: int = 24) -> str:
     """The values an s-op can take, as many as fit.
 
-    >>> from tracr.compiler.domains import finite
+    >>> from tracr.ir.domains import finite
     >>> domain_label(finite(["a", "b"])), domain_label(finite(range(40)), limit=12)
     ('{a, b}', '{0, 1, 2, …} 40 values')
     """

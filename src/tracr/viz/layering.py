@@ -53,14 +53,18 @@ def arrange(sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]
     for node, read in enumerate(inputs):
         entries = _entries(dict.fromkeys(read), node, xs, rank, sizes[node][0])
         for source, entry in entries.items():
-            points = [(xs[source, rank[source]], middles[source][1] + sizes[source][1] / 2)]
-            for at in range(rank[source], rank[node]):
-                x = xs[source, at]
-                points += [(x, tops[at]), (x, tops[at] + heights[at])][at == rank[source] :]
-            points += [(entry, tops[rank[node]]), (entry, middles[node][1] - sizes[node][1] / 2)]
-            routes[source, node] = list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in points))
+            start = (xs[source, rank[source]], middles[source][1] + sizes[source][1] / 2)
+            end = (entry, middles[node][1] - sizes[node][1] / 2)
+            bends = [(xs[source, at], tops[at], heights[at]) for at in range(rank[source], rank[node])]
+            routes[source, node] = _route(start, bends, (entry, tops[rank[node]]), end)
     width = max((xs[place] + room[place] / 2 for place in xs), default=0.0)
     return Layout(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
+
+
+def _route(start: Point, ranks: Sequence[tuple[float, float, float]], entry: Point, end: Point) -> list[Point]:
+    """The points of an edge: along both sides of each rank (x, top, height) it passes, but for the top of its first."""
+    sides = [point for x, top, height in ranks for point in ((x, top), (x, top + height))][1:]
+    return list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in (start, *sides, entry, end)))
 
 
 def _ranks(inputs: Sequence[Sequence[int]], late: Sequence[int]) -> list[int]:
@@ -96,19 +100,23 @@ def _ordered(above: Neighbours, below: Neighbours, ranks: int) -> list[list[Plac
     best, fewest = [list(row) for row in order], _crossings(order, below)
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
-        neighbours = above if down else below
-        at = {place: number for row in order for number, place in enumerate(row)}
-        for rank in range(ranks) if down else reversed(range(ranks)):
-            wish = {
-                place: sum(at[other] for other in near) / len(near) if (near := neighbours.get(place)) else at[place]
-                for place in order[rank]
-            }
-            order[rank].sort(key=wish.__getitem__)
-            at.update({place: number for number, place in enumerate(order[rank])})
+        _sort_ranks(order, above if down else below, range(ranks) if down else range(ranks)[::-1])
         crossings = _crossings(order, below)
         if crossings < fewest:
             best, fewest = [list(row) for row in order], crossings
     return best
+
+
+def _sort_ranks(order: Sequence[list[Place]], neighbours: Neighbours, ranks: Sequence[int]) -> None:
+    """Sort each rank by the mean place of its neighbours, one rank after the other."""
+    at = {place: number for row in order for number, place in enumerate(row)}
+    for rank in ranks:
+        wish = {
+            place: sum(at[other] for other in near) / len(near) if (near := neighbours.get(place)) else at[place]
+            for place in order[rank]
+        }
+        order[rank].sort(key=wish.__getitem__)
+        at.update({place: number for number, place in enumerate(order[rank])})
 
 
 def _crossings(order: Sequence[Sequence[Place]], below: Neighbours) -> int:

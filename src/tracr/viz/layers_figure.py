@@ -32,8 +32,8 @@ from tracr.viz.canvas import (
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
-    from tracr.compiler.circuit import Component
     from tracr.craft.mlps import MLP
+    from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["layer_allocation"]
@@ -55,7 +55,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     room = width - 2 * MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
     rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
-    for number, layer in enumerate(model.construction.layers, start=1):
+    for number, layer in enumerate(model.layout.layers):
         heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
         working, clearing = ([part for part in layer.mlps if bool(part.clears) is yes] for yes in (False, True))
         mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in working]
@@ -79,7 +79,7 @@ def _footer(model: CompiledModel, width: float) -> list[str]:
     """Which variables no component computes."""
     found = [
         f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
-        for variable, one in folded(model.construction).items()
+        for variable, one in folded(model.layout).items()
     ]
     said = f"Folded into their readers: {' '.join(found)}".removesuffix(";").split()
     return wrapped(said, width, SMALL) if found else []

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracr.compiler.reuse import ALWAYS
+from tracr.ir.layout import ALWAYS
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, steps
 from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
 from tracr.viz.rows import Group, Row, grouped
 
 if TYPE_CHECKING:
-    from tracr.compiler.circuit import Component
+    from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel, Run
     from tracr.model.residual import Dimension, Residual
     from tracr.model.verification import Verification
@@ -46,7 +46,7 @@ NAMES = 40  # characters
 
 def model_html(model: CompiledModel) -> str:
     """A model: its sizes, its inputs, its components and the dimensions of its residual stream."""
-    options, (shortest, longest) = model.options, model.typed.lengths
+    options, (shortest, longest) = model.options, model.program.lengths
     vocab = [value_label(token) for token in options.vocab]
     tokens = " ".join(vocab[:30]) + (f" … ({len(vocab)} tokens)" if len(vocab) > 30 else "")
     facts = [
@@ -55,12 +55,12 @@ def model_html(model: CompiledModel) -> str:
         *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
     ]
     components = []
-    for number, layer in enumerate(model.construction.layers, start=1):
+    for number, layer in enumerate(model.layout.layers):
         components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
-        for name, one in folded(model.construction).items()
+        for name, one in folded(model.layout).items()
     ]
     return _page(
         f"<b>{escape(repr(model))}</b>",
@@ -93,7 +93,7 @@ def _turn(dimensions: Sequence[Dimension]) -> str:
     if not cleared:
         return ""
     some = "" if len(cleared) == len(dimensions) else f" ({len(cleared)} of them)"
-    return f"MLP {cleared[0] // 2 + 1}{some}"
+    return f"MLP {cleared[0] // 2}{some}"
 
 
 def run_html(run: Run) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.reuse import ALWAYS
 from tracr.errors import TracrError
+from tracr.ir.layout import ALWAYS
 from tracr.viz.labels import value_label, visible
 
 if TYPE_CHECKING:

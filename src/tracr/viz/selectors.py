@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.trace import Graph
-from tracr.compiler.typed import SelectorNode, Typed, parts_of
-from tracr.compiler.vectorised import evaluate_batch
+from tracr.ir.graph import Graph
+from tracr.ir.program import Program, SelectorNode, parts_of
 from tracr.rasp.expressions import Selector
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -36,17 +36,17 @@ def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]
         nodes = [node for node in model.graph.nodes if isinstance(node.expr, Selector)]
         results = evaluator.evaluate_all([node.expr for node in nodes], tokens)
         return found | {node.label: np.array(results[node.expr], dtype=bool).reshape(size, size) for node in nodes}
-    matrices = _from_tables(model.typed, tokens)
-    labels = {selector.label: matrices[number] for number, selector in model.typed.selectors.items()}
+    matrices = _from_tables(model.program, tokens)
+    labels = {selector.label: matrices[number] for number, selector in model.program.selectors.items()}
     return found | {label: np.tril(matrix) if model.options.causal else matrix for label, matrix in labels.items()}
 
 
-def _from_tables(typed: Typed, tokens: Sequence[Value]) -> dict[int, Matrix]:
+def _from_tables(program: Program, tokens: Sequence[Value]) -> dict[int, Matrix]:
     """What every selector selects without a causal mask, from the tables and how they are combined."""
-    codes = evaluate_batch(typed, [tokens]).codes
+    codes = evaluate_batch(program, [tokens]).codes
     found: dict[int, Matrix] = {}
-    for number in typed.selectors:
-        for part in parts_of(typed.selectors, number):
+    for number in program.selectors:
+        for part in parts_of(program.selectors, number):
             if isinstance(part, SelectorNode):
                 sides = (np.broadcast_to(codes[side], (1, len(tokens)))[0] for side in (part.queries, part.keys))
                 queries, keys = (np.maximum(side, 0) for side in sides)

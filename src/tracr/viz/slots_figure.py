@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.compiler.reuse import last_reads
+from tracr.compiler.residual.slot_reuse import last_reads
 from tracr.viz.blocks import LABEL, Block, figure_of
 from tracr.viz.canvas import BLUE, GREY, INK, LINE, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SMALL, Canvas, text_width
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
-    from tracr.compiler.construct import Direction
+    from tracr.ir.layout import Direction
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["dimension_use"]
@@ -40,7 +40,7 @@ def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None 
 def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> Block:
     """The picture as a block, perhaps under a title."""
     columns = 2 * model.n_layers + 1
-    labels = {visible(one.variable.label) for one in model.construction.directions}
+    labels = {visible(one.variable.label) for one in model.layout.directions}
     wanted = max((text_width(shortened(label, LABEL), SMALL) + 0.08 for label in labels), default=0.0)
     column = min(max(COLUMN, wanted), WIDEST, (width - 0.6) / columns)
     head = LINE * (2 if title else 1)
@@ -55,7 +55,7 @@ def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> B
             _box(canvas, x, y + head, column, columns, group, last.get(group[0].variable, -1))
 
     size = max(columns * column, text_width(title, weight="bold") if title else 0.0)
-    return Block(size, head + ROW * model.construction.width, draw)
+    return Block(size, head + ROW * model.layout.width, draw)
 
 
 def _names(model: CompiledModel) -> Iterator[str]:
@@ -68,7 +68,7 @@ def _names(model: CompiledModel) -> Iterator[str]:
 def _groups(model: CompiledModel) -> Iterator[list[Direction]]:
     """Neighbouring dimensions that hold one variable in the same sub-layers."""
     group: list[Direction] = []
-    for one in sorted(model.construction.directions, key=lambda one: (one.since, one.variable.label, one.slot)):
+    for one in sorted(model.layout.directions, key=lambda one: (one.since, one.variable.label, one.slot)):
         if group:
             before = group[-1]
             together = (before.variable, before.since, before.until) == (one.variable, one.since, one.until)

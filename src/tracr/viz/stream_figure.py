@@ -51,7 +51,7 @@ def residual_stream(
         model: a compiled model.
         tokens: an input, or a run of one (`model.run(tokens, set=...)` shows an intervention).
         rows: "all" dimensions, or only those "used" (not zero throughout) for this input; "auto" shows all up to 40.
-        only: these sub-layers, such as ["embed", "attn 1", "mlp 1"].
+        only: these sub-layers, such as ["embed", "attn 0", "mlp 0"].
         width: how many inches wide it may be before it is broken into strips.
         ax: draw in this axes instead of a figure of its own.
     """
@@ -226,7 +226,7 @@ class _Plan:
         places = {"embed", "pos_embed"} if part[0].name == "embed" else set()
         for step in part[part[0].name == "embed" :]:
             kind, number = step.name.split()
-            places.add(f"blocks.{int(number) - 1}.{kind}")
+            places.add(f"blocks.{number}.{kind}")
 
         def concerns(place: str) -> bool:
             return ".".join(place.split(".")[:3]) in places

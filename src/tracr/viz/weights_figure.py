@@ -23,8 +23,8 @@ from tracr.viz.labels import number_label, visible
 from tracr.viz.rows import row_label
 
 if TYPE_CHECKING:
-    from tracr.compiler.circuit import Component
     from tracr.craft.mlps import MLP
+    from tracr.ir.circuit import Component
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["weight_matrices"]
@@ -59,7 +59,7 @@ def weight_matrices(
 def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
     """A function that makes the block of each component, in the order of the forward pass."""
     basis = _Basis(model)
-    for number, (layer, weights) in enumerate(zip(model.construction.layers, model.parameters.layers, strict=True)):
+    for number, (layer, weights) in enumerate(zip(model.layout.layers, model.parameters.layers, strict=True)):
         for place, head in enumerate(layer.heads):
             yield f"blocks.{number}.attn.{place}", partial(basis.head, number, place, head, weights)
         start = 0
@@ -94,7 +94,7 @@ class _Basis:
         read, written = self.names(2 * layer - 1), self.names(2 * layer)
         logits = self._matrix("W_QK", queries @ keys.T, read, read)
         moved = self._matrix("W_OV", values @ weights.W_O[place], read, written)
-        return titled(f"Attn {layer + 1}, head {place + 1}", _writes(head), beside([logits, moved], 0.3))
+        return titled(f"Attn {layer}, head {place}", _writes(head), beside([logits, moved], 0.3))
 
     def mlp(self, layer: int, group: MLP, weights: Any, part: slice) -> Block:
         read = np.concatenate([weights.W_in[:, part], weights.b_in[None, part]])
@@ -111,7 +111,7 @@ class _Basis:
         ]
         size = f"{count} neuron{'s' if count != 1 else ''}"
         what = group.what if group.clears else _writes(group)
-        return titled(f"MLP {layer + 1}", f"{what}, {size}", stacked(both, 0.1))
+        return titled(f"MLP {layer}", f"{what}, {size}", stacked(both, 0.1))
 
     def _matrix(self, title: str, values: Array, across: Names, down: Names) -> Block:
         kept = _kept(across, values), _kept(down, values.T)

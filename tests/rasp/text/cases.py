@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tracr
-from tracr.rasp.text.module import Module
+from tracr.text.module import Module
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "data" / "rasp_conformance.json").read_text(encoding="utf-8")

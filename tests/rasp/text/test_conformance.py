@@ -10,9 +10,9 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tests.rasp.text.cases import name, of_kind, parsed
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp.elementwise import SOp
-from tracr.rasp.text.values import kind_of, printed
+from tracr.text.values import kind_of, printed
 
 # The mean of floats: the reference adds them up with rounding at every step, ours is the exact mean rounded once.
 ROUNDED = ("agg_mean_floats",)

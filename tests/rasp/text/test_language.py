@@ -11,7 +11,7 @@ import pytest
 
 import tracr
 from tracr.rasp.elementwise import SOp
-from tracr.rasp.text.parser import UnfinishedError
+from tracr.text.parser import UnfinishedError
 
 
 def error(source: str, **options: object) -> str:
@@ -213,7 +213,7 @@ def test_what_stands_in_one_expression_is_one_operation() -> None:
     source = 'share = aggregate(select(indices, indices, <=), indicator(tokens == "a"));\n'
     source += "y = round((indices + 1) * share) % 2 == 1;"
     model = tracr.compile(tracr.parse(source)["y"], vocab="ab", max_seq_len=6)
-    assert [node.label for node in model.typed.sops.values()] == ["indices", "tokens", "map", "share", "y"]
+    assert [node.label for node in model.program.sops.values()] == ["indices", "tokens", "map", "share", "y"]
     assert model.verify()
 
 
@@ -223,7 +223,7 @@ def test_a_sum_in_a_loop_is_one_operation() -> None:
         'score = 0; for c, w in zip(["a", "b"], [1, 10]) { score += w * indicator(tokens == c); } y = -score;'
     )
     model = tracr.compile(module["y"], vocab="ab", max_seq_len=4)
-    assert [node.label for node in model.typed.sops.values()] == ["tokens", "score", "y"]
+    assert [node.label for node in model.program.sops.values()] == ["tokens", "score", "y"]
     assert model("ab") == [-1, -10]
 
 

@@ -14,8 +14,8 @@ import tracr
 from tests.agreement import compile_quietly, same
 from tests.rasp.text.cases import of_kind
 from tracr.cli.repl.session import Session
-from tracr.compiler.options import LEVELS
-from tracr.rasp.text.layout import format_text
+from tracr.ir.options import LEVELS
+from tracr.text.layout import format_text
 
 WORDS = re.compile(r'"[^"\n]*"|\w+|\s+|\S')
 CASES = [case for case in of_kind("s-op") if len(case["source"]) < 900 and "files" not in case]

@@ -17,9 +17,9 @@ from tracr.datasets.structure import same_structure
 from tracr.rasp import rasp
 from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
-from tracr.rasp.text.layout import format_text
-from tracr.rasp.text.parser import read
-from tracr.rasp.text.places import Source
+from tracr.text.layout import format_text
+from tracr.text.parser import read
+from tracr.text.places import Source
 
 NUMBERS = st.one_of(st.integers(0, 20).map(str), st.sampled_from(["0.5", "2.25"]))
 TEXTS = st.sampled_from(['"a"', '"b c"', '""', "tokens"])

@@ -9,7 +9,7 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
-from tracr.compiler.options import LEVELS
+from tracr.ir.options import LEVELS
 from tracr.rasp import rasp
 from tracr.rasp.base import RASPExpr
 

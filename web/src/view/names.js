@@ -1,10 +1,10 @@
 // How the page calls things.
 
-/** A column of the stream: embed, attention 1, MLP 1, ... */
+/** A column of the stream: embed, attention 0, MLP 0, ... */
 export function stageName(stage, stages) {
   if (stage === 0) return "embedding";
   if (stage >= stages) return "output";
-  const layer = Math.ceil(stage / 2);
+  const layer = Math.ceil(stage / 2) - 1;
   return stage % 2 ? `attention ${layer}` : `MLP ${layer}`;
 }
 
@@ -13,8 +13,8 @@ export function componentName(part) {
   if (part.id === "embed") return "token embedding";
   if (part.id === "pos_embed") return "position embedding";
   if (part.kind === "unembedding") return "unembedding";
-  if (part.kind === "head") return `head ${part.head + 1} of attention ${part.layer + 1}`;
-  return `${neurons(part)} of MLP ${part.layer + 1}`;
+  if (part.kind === "head") return `head ${part.head} of attention ${part.layer}`;
+  return `${neurons(part)} of MLP ${part.layer}`;
 }
 
 export function neurons(part) {
@@ -23,7 +23,7 @@ export function neurons(part) {
 }
 
 export function componentSize(part) {
-  if (part.kind === "head") return `head ${part.head + 1}`;
+  if (part.kind === "head") return `head ${part.head}`;
   if (part.kind === "neurons") return neurons(part);
   return "";
 }
@@ -44,9 +44,9 @@ export function placeName(name) {
   if (!match)
     return { embed: "token embedding", pos_embed: "position embedding", unembed: "unembedding" }[name] ?? name;
   const [, layer, kind, head, input] = match;
-  if (kind === "mlp") return `MLP ${Number(layer) + 1}`;
+  if (kind === "mlp") return `MLP ${Number(layer)}`;
   const part = { q: " (query)", k: " (key)", v: " (value)" }[input] ?? "";
-  return `head ${Number(head) + 1} of attention ${Number(layer) + 1}${part}`;
+  return `head ${Number(head)} of attention ${Number(layer)}${part}`;
 }
 
 /** Components in words, the heads of one layer together. */
@@ -56,8 +56,8 @@ export function componentNames(parts) {
     if (part.kind === "head") heads.set(part.layer, new Set([...(heads.get(part.layer) ?? []), part.head]));
   const name = (part) => {
     const several = heads.get(part.layer)?.size ?? 0;
-    if (part.kind === "head" && several > 1) return `${several} heads of attention ${part.layer + 1}`;
-    return part.kind === "neurons" ? `MLP ${part.layer + 1}` : componentName(part);
+    if (part.kind === "head" && several > 1) return `${several} heads of attention ${part.layer}`;
+    return part.kind === "neurons" ? `MLP ${part.layer}` : componentName(part);
   };
   return listed(parts.map(name));
 }

@@ -9,11 +9,11 @@ from tracr.adapters.huggingface.head import Head
 from tracr.craft.numerics import leak
 from tracr.model.variants.layer_norm import largest_square
 from tracr.model.verification import Verification
-from tracr.rasp.values import value_text
+from tracr.values import value_text
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
-    from tracr.model.outputs import Output
+    from tracr.runtime.outputs import Output
 
 __all__ = ["card"]
 
@@ -29,7 +29,7 @@ MOST = 200  # lines of a table or listing
 def card(model: CompiledModel, output: Output, sizes: Sizes, head: Head, activation: str, checked: Verification) -> str:
     """`README.md`, for the model with layer norms that the checkpoint holds."""
     options = model.options
-    longest = model.typed.lengths[1]
+    longest = model.program.lengths[1]
     parts = [
         _front_matter(),
         f"# {_plain(output.name)}",
@@ -41,7 +41,7 @@ def card(model: CompiledModel, output: Output, sizes: Sizes, head: Head, activat
         _reading(head),
         "## The program",
         *([_block(model.source)] if model.source else []),
-        _block(_shortened(model.typed.show())),
+        _block(_shortened(model.program.show())),
         f"Compiled at level {options.level}, with {'causal' if options.causal else 'bidirectional'} attention.",
         "## Words",
         "One vocabulary serves inputs and outputs. A word is separated from the next by a space.",
@@ -68,7 +68,7 @@ def _front_matter() -> str:
 
 
 def _use(model: CompiledModel, head: Head) -> str:
-    example = " ".join(head.words.words[number % head.words.inputs] for number in range(model.typed.lengths[1]))
+    example = " ".join(head.words.words[number % head.words.inputs] for number in range(model.program.lengths[1]))
     lines = [
         "import torch",
         "from transformers import AutoModelForCausalLM, AutoTokenizer",

@@ -24,12 +24,12 @@ from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, Sizes, config_json, gen
 from tracr.adapters.huggingface.head import Numbers, head_of
 from tracr.adapters.huggingface.tokens import tokenizer_config_json, tokenizer_json
 from tracr.errors import FormatError, TracrError
-from tracr.model.saving.folders import read_file, write_folder
-from tracr.model.saving.json_reader import parse
+from tracr.saving.folders import read_file, write_folder
+from tracr.saving.json_reader import parse
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
-    from tracr.model.outputs import Output
+    from tracr.runtime.outputs import Output
 
 __all__ = ["FOLDER", "as_changed", "is_checkpoint", "is_unchanged", "refuse_stranger", "save_pretrained"]
 
@@ -59,7 +59,7 @@ def save_pretrained(
     overwrite: bool = False,
 ) -> None:
     """Write the model as a GPT-2 checkpoint; see `CompiledModel.save_pretrained`."""
-    from tracr.model.saving.models import check_target, files_of
+    from tracr.saving.models import check_target, files_of
 
     if activation not in ACTIVATIONS:
         raise TracrError(f"no activation {activation!r}", hint=f"there are {', '.join(ACTIVATIONS)}")

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from tracr.adapters.huggingface.gpt2 import Sizes
 from tracr.adapters.huggingface.head import MARGIN, Head
 from tracr.errors import FormatError
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.variants.basis import Directions
 from tracr.model.variants.layer_norm import LayerNorm
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
-    from tracr.model.outputs import Output
+    from tracr.runtime.outputs import Output
 
 __all__ = ["with_checkpoint"]
 

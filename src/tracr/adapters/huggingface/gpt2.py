@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters.huggingface.head import Head
-from tracr.model.parameters import LayerParameters
+from tracr.ir.parameters import LayerParameters
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

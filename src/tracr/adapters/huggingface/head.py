@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters.huggingface.tokens import Words
-from tracr.compiler.domains import Finite
 from tracr.craft.numerics import NEARLY_EQUAL, U, power_of_two_above
 from tracr.errors import CompileError
+from tracr.ir.domains import Finite
 from tracr.rasp.annotations import Encoding
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
-    from tracr.model.outputs import Output
+    from tracr.runtime.outputs import Output
 
 __all__ = ["Head", "Numbers", "head_of"]
 

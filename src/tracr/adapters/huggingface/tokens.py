@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tracr.rasp.values import Value, value_text
+from tracr.values import Value, value_text
 
 if TYPE_CHECKING:
-    from tracr.model.vocabulary import Vocabulary
+    from tracr.runtime.vocabulary import Vocabulary
 
 __all__ = ["Words", "tokenizer_config_json", "tokenizer_json"]
 

@@ -13,15 +13,15 @@ from tracr.cli.description import in_short, parts
 from tracr.cli.inputs import read_vocabulary
 from tracr.errors import InputError, SourceError, TracrWarning
 from tracr.rasp.attention import Selector
-from tracr.rasp.drawing import Drawing, draw
 from tracr.rasp.elementwise import SOp
-from tracr.rasp.text.evaluator import sequence_of
-from tracr.rasp.text.parser import read_expression
-from tracr.rasp.text.places import Source
-from tracr.rasp.text.printer import to_rasp
-from tracr.rasp.text.runner import Runner
-from tracr.rasp.text.values import Misfit, printed
-from tracr.rasp.values import Value
+from tracr.text.drawing import Drawing, draw
+from tracr.text.evaluator import sequence_of
+from tracr.text.parser import read_expression
+from tracr.text.places import Source
+from tracr.text.printer import to_rasp
+from tracr.text.runner import Runner
+from tracr.text.values import Misfit, printed
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -119,8 +119,8 @@ class Commands:
         """`:compile x`."""
         value, _ = self.named(rest)
         model = self.model(value, [])
-        lines = [f"{model!r}", f"for up to {model.typed.lengths[1]} of {_shown(model.options.vocab)}"]
-        return "\n".join([*lines, *(f"warning: {warning}" for warning in model.typed.warnings)])
+        lines = [f"{model!r}", f"for up to {model.program.lengths[1]} of {_shown(model.options.vocab)}"]
+        return "\n".join([*lines, *(f"warning: {warning}" for warning in model.program.warnings)])
 
     def run_model(self, rest: str) -> str:
         """`:run x "abc"`."""
@@ -140,7 +140,7 @@ class Commands:
         value, _ = self.named(rest)
         model = self.model(value, [])
         heads = max((len(layer.heads) for layer in model.schedule.layers), default=0)
-        lines = [in_short(model), f"up to {heads} heads in a layer, for up to {model.typed.lengths[1]} tokens"]
+        lines = [in_short(model), f"up to {heads} heads in a layer, for up to {model.program.lengths[1]} tokens"]
         return "\n".join([*lines, *(f"  {part.where}: {part.computes}" for part in parts(model))])
 
     def draw(self, rest: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from tracr.cli.repl.commands import COMMANDS
 from tracr.cli.repl.session import Session
 from tracr.extras import need
-from tracr.rasp.text.parser import RESERVED
+from tracr.text.parser import RESERVED
 
 __all__ = ["interact"]
 

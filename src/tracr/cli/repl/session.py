@@ -8,13 +8,13 @@ from pathlib import Path
 from tracr.cli.repl import show
 from tracr.cli.repl.commands import Commands, saved
 from tracr.errors import Diagnostic, SourceError, TracrError
-from tracr.rasp.text import syntax
-from tracr.rasp.text.library import CONSTANTS, library
-from tracr.rasp.text.parser import RESERVED, UnfinishedError, read
-from tracr.rasp.text.places import Source
-from tracr.rasp.text.runner import Event, Runner, read_file
-from tracr.rasp.text.scope import STEPS
-from tracr.rasp.text.values import literal
+from tracr.text import syntax
+from tracr.text.library import CONSTANTS, library
+from tracr.text.parser import RESERVED, UnfinishedError, read
+from tracr.text.places import Source
+from tracr.text.runner import Event, Runner, read_file
+from tracr.text.scope import STEPS
+from tracr.text.values import literal
 
 __all__ = ["Session"]
 

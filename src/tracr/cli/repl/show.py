@@ -7,10 +7,10 @@ from typing import Any
 
 from tracr.rasp.attention import Selector
 from tracr.rasp.elementwise import SOp
-from tracr.rasp.text.printer import texts_of
-from tracr.rasp.text.runner import Runner
-from tracr.rasp.text.scope import Function, Native
-from tracr.rasp.text.values import Result, kind_of, literal, printed, shown
+from tracr.text.printer import texts_of
+from tracr.text.runner import Runner
+from tracr.text.scope import Function, Native
+from tracr.text.values import Result, kind_of, literal, printed, shown
 
 __all__ = ["definition", "matrix", "result"]
 

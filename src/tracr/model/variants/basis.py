@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.model.tensors import as_tensor, like, replaced
+from tracr.runtime.tensors import as_tensor, like, replaced
 
 __all__ = ["Axes", "Basis", "Directions"]
 

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
 from tracr.craft.numerics import U, low_bits
+from tracr.ir.domains import Finite
 from tracr.model.variants.holdings import NEVER, Stream, at_bos, at_tokens, quanta, rough_from
 from tracr.rasp.annotations import Encoding
 

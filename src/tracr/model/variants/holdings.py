@@ -14,7 +14,7 @@ from tracr.craft.numerics import low_bits
 from tracr.craft.variables import Number, Variable
 
 if TYPE_CHECKING:
-    from tracr.compiler.construct import Direction
+    from tracr.ir.layout import Direction
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["NEVER", "Stream", "at_bos", "at_tokens", "quanta", "rough_from"]
@@ -104,8 +104,8 @@ def at_bos(model: CompiledModel, times: range) -> Stream:
 
 def _at_bos(model: CompiledModel, time: int) -> Array:
     """What the BOS position holds after a sub-layer."""
-    stream = np.zeros(model.construction.width)
-    for direction in model.construction.directions:
+    stream = np.zeros(model.layout.width)
+    for direction in model.layout.directions:
         if direction.held(time):
             special = direction.variable in (BOS, ONE)
             stream[direction.slot] = 1.0 if special else direction.variable.bos_code()[direction.place]
@@ -114,17 +114,17 @@ def _at_bos(model: CompiledModel, time: int) -> Array:
 
 def _held(model: CompiledModel) -> Iterator[_Held]:
     """The variables of a model, each with the rows that it can hold."""
-    construction, embedded = model.construction, _embedded(model)
+    layout, embedded = model.layout, _embedded(model)
     spans: dict[Variable, tuple[int, int]] = {}
-    for direction in construction.directions:
+    for direction in layout.directions:
         since, until = spans.get(direction.variable, (direction.since, direction.until))
         spans[direction.variable] = min(since, direction.since), max(until, direction.until)
-    for variable, slots in construction.slots.items():
+    for variable, slots in layout.slots.items():
         if variable in (BOS, PAD):
             continue
         live = slots >= 0
         codes = embedded[variable] if variable in embedded else _codes(variable)
-        rows = np.zeros((len(codes), construction.width))
+        rows = np.zeros((len(codes), layout.width))
         rows[:, slots[live]] = codes[:, live]
         yield _Held(rows, *spans[variable])
 
@@ -167,8 +167,8 @@ def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
 
 def _grids(model: CompiledModel, times: range) -> Array:
     """What each slot holds multiples of after each sub-layer: infinity for nothing, 0 where that is not known."""
-    grids, embedded = np.full((len(times), model.construction.width), np.inf), _embedded(model)
-    for direction in model.construction.directions:
+    grids, embedded = np.full((len(times), model.layout.width), np.inf), _embedded(model)
+    for direction in model.layout.directions:
         turn = grids[direction.since + 1 : max(direction.until + 1, 0), direction.slot]
         turn[:] = np.minimum(turn, _grid(direction, embedded))
     return grids
@@ -176,8 +176,8 @@ def _grids(model: CompiledModel, times: range) -> Array:
 
 def rough_from(model: CompiledModel) -> NDArray[np.intp]:
     """From which sub-layer on a slot holds something with an error; `NEVER` if it does not."""
-    found, embedded = np.full(model.construction.width, NEVER), _embedded(model)
-    for direction in model.construction.directions:
+    found, embedded = np.full(model.layout.width, NEVER), _embedded(model)
+    for direction in model.layout.directions:
         noise = direction.variable.noise
         exact = direction.variable in embedded or noise.error == 0.0 == noise.cold
         if not exact or _grid(direction, embedded) == 0.0:

@@ -100,7 +100,7 @@ def require_plain_norms(model: CompiledModel, what: str) -> None:
 def largest_square(model: CompiledModel) -> float:
     """N: a bound on the square of the residual stream's size, in an orthogonal basis, at tokens and at BOS."""
     largest = 0.0
-    for variable in model.construction.slots:
+    for variable in model.layout.slots:
         number = max(abs(variable.low), abs(variable.high)) if variable.numerical else 1.0
         code = 1.0 if variable.codebook is None else float((variable.codebook**2).sum(axis=1).max())
         at_bos = float(variable.bos_code() @ variable.bos_code())

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.vectorised import Batch, Evaluation, evaluate_batch
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import NUMBER as NUMBER_VALUE
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
+from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.model.verification import HALF, NUMBER, chosen_inputs, ids_of, verify
+from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 
 if TYPE_CHECKING:
-    from tracr.compiler.construct import Direction
+    from tracr.ir.layout import Direction
     from tracr.model.compiled import CompiledModel
 
 __all__ = ["BUDGET", "checked", "first_problem"]
@@ -62,8 +62,8 @@ def first_problem(model: CompiledModel, budget: int = BUDGET, seed: int = 0) -> 
 
 def _unreadable(model: CompiledModel, codes: Array) -> str:
     """The first variable that cannot be read back on inputs of one length."""
-    evaluation = evaluate_batch(model.typed, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
-    for padded in (False, True) if codes.shape[1] < model.typed.lengths[1] else (False,):
+    evaluation = evaluate_batch(model.program, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
+    for padded in (False, True) if codes.shape[1] < model.program.lengths[1] else (False,):
         for label, hook, wrong in _differences(model, evaluation, ids_of(model, codes, padded)):
             wrong &= ~evaluation.errors[:, None]
             if wrong.any():
@@ -81,11 +81,9 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
     streams = _streams(model, ids)
     length = evaluation.batch.codes.shape[1]
     directions: dict[Variable, list[Direction]] = {}
-    for one in model.construction.directions:
+    for one in model.layout.directions:
         directions.setdefault(one.variable, []).append(one)
-    own = {
-        location.variable: _wanted(location.variable, evaluation) for location in locations(model.construction).values()
-    }
+    own = {location.variable: _wanted(location.variable, evaluation) for location in locations(model.layout).values()}
     flags = {
         variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
     }
@@ -118,7 +116,7 @@ def _streams(model: CompiledModel, ids: Array) -> list[tuple[str, int, Array]]:
 def _wanted(variable: Variable, evaluation: Evaluation) -> Array:
     """The coordinates [input, position, direction] that stand for the program's values; NaN where there is none."""
     assert variable.node is not None
-    domain = evaluation.typed.sops[variable.node].domain
+    domain = evaluation.program.sops[variable.node].domain
     shape = evaluation.batch.codes.shape
     codes = np.broadcast_to(evaluation.codes[variable.node], shape)
     if isinstance(domain, Finite):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from tracr.model.parameters import LayerParameters, Parameters
+from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.variants.basis import Directions
 
 if TYPE_CHECKING:

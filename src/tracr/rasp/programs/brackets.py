@@ -15,7 +15,7 @@ from tracr.rasp import rasp
 from tracr.rasp.base import checked, items
 from tracr.rasp.programs.counting import make_frac_prevs
 from tracr.rasp.rasp import Comparison, SOp
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = [
     "make_closer",

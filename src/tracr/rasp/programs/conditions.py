@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tracr.rasp.values import Value, is_number
+from tracr.values import Value, is_number
 
 __all__ = ["ANY", "BITS", "COUNTABLE", "DIFFERENT", "NUMBERS", "ORDERED", "OWN_START", "Condition"]
 

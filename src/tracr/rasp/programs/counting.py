@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = [
     "make_count",

@@ -20,7 +20,7 @@ from tracr.rasp.programs.conditions import (
     Condition,
 )
 from tracr.rasp.rasp import SOp
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["EXAMPLES", "Example"]
 

@@ -11,7 +11,7 @@ from tracr.errors import ExpressionError
 from tracr.rasp import rasp
 from tracr.rasp.programs.counting import make_has_prev, make_hist
 from tracr.rasp.rasp import Comparison, Selector, SOp
-from tracr.rasp.values import Number, Value, is_number
+from tracr.values import Number, Value, is_number
 
 __all__ = [
     "make_most_freq",

@@ -10,7 +10,7 @@ from tracr.errors import ExpressionError
 from tracr.rasp import rasp
 from tracr.rasp.base import checked, items
 from tracr.rasp.rasp import Comparison, SOp
-from tracr.rasp.values import Value
+from tracr.values import Value
 
 __all__ = ["detect_pattern", "make_counter", "make_induction", "make_nary_sequencemap", "shift_by"]
 

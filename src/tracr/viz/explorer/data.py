@@ -14,22 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.construct import Direction
-from tracr.compiler.domains import Domain, Finite
-from tracr.compiler.reuse import ALWAYS
-from tracr.compiler.typed import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.layout import ALWAYS, Direction
+from tracr.ir.parameters import LayerParameters
+from tracr.ir.program import Aggregation, CompositeNode, Linear, Op, Selector, Width
 from tracr.model.interventions import folded, locations
-from tracr.model.parameters import LayerParameters
 from tracr.model.program_variables import behind_simpler_selectors
-from tracr.model.saving.program_json import NAMES
-from tracr.rasp.values import Value, is_number, value_text
+from tracr.saving.program_json import NAMES
+from tracr.values import Value, is_number, value_text
 from tracr.viz.explorer.listing import listing
 
 if TYPE_CHECKING:
+    from tracr.ground_truth.data import Node
     from tracr.model.compiled import CompiledModel
-    from tracr.model.ground_truth.data import Node
     from tracr.model.residual import Dimension
 
 __all__ = ["page_data"]
@@ -41,11 +40,11 @@ SPECIAL = (BOS, PAD)
 
 def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
     """The model (of a variant, its weights along its directions), its program and an input to start with."""
-    values, options, typed, labelled = _Values(), model.options, model.typed, model.labelled
+    values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
-    circuit, without = _Circuit(model, groups), folded(model.construction)
+    circuit, without = _Circuit(model, groups), folded(model.layout)
     compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
-    absorbed = {**compared, **model.circuit.typed.absorbed}
+    absorbed = {**compared, **model.circuit.program.absorbed}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -53,7 +52,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
         "description": description,
         "level": options.level,
         "causal": options.causal,
-        "lengths": list(typed.lengths),
+        "lengths": list(program.lengths),
         "sizes": {"layers": model.n_layers, "d_model": labelled.d_model, "parameters": labelled.n_parameters},
         "input": [options.vocab.index(token) for token in tokens],
         "vocab": values.ids(options.vocab),
@@ -70,14 +69,14 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
                 "absorbed": absorbed.get(node.label),
                 "folded": list(without[node.label].made_of) if node.label in without else None,
             }
-            for node in typed.sops.values()
+            for node in program.sops.values()
         ],
-        "selectors": [_selector_json(selector) for selector in typed.selectors.values()],
+        "selectors": [_selector_json(selector) for selector in program.selectors.values()],
         "outputs": [
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
-            for output, (_, number) in zip(model.outputs, typed.outputs, strict=True)
+            for output, (_, number) in zip(model.outputs, program.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(typed, model.graph)],
+        "lines": [vars(line) for line in listing(program, model.graph)],
         "source": model.source,
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
@@ -197,8 +196,8 @@ def _short(number: float) -> float:
 def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
     """The variables in the order of the residual stream; BOS and PAD with the tokens."""
     found: dict[Variable | None, list[Variable]] = {}
-    tokens = next((v for v in model.construction.slots if v.label == "tokens" and v not in SPECIAL), None)
-    for variable in model.construction.slots:
+    tokens = next((v for v in model.layout.slots if v.label == "tokens" and v not in SPECIAL), None)
+    for variable in model.layout.slots:
         found.setdefault(tokens if variable in SPECIAL else variable, []).append(variable)
     return [tuple(group) for group in found.values()]
 
@@ -213,7 +212,7 @@ def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any
         "slot": dimension.index,
         "from": dimension.since + 1,
         "until": dimension.until + 1 if dimension.until < ALWAYS else None,
-        "special": model.construction.directions[dimension.number].variable in SPECIAL,
+        "special": model.layout.directions[dimension.number].variable in SPECIAL,
         "writer": dimension.writer,
         "readers": list(dimension.readers),
     }
@@ -226,11 +225,11 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
-    known = {location.variable for location in locations(model.construction).values()}
+    known = {location.variable for location in locations(model.layout).values()}
     special = {BOS: model.options.bos, PAD: model.options.pad}
     rows: list[list[Any]] = []
     places = []
-    for number, direction in enumerate(model.construction.directions):
+    for number, direction in enumerate(model.layout.directions):
         if direction.variable is first:
             places.append(direction.place)
         if direction.variable in group:
@@ -264,7 +263,7 @@ class _Circuit:
         self.number = {name: number for number, name in enumerate(self.nodes)}
         self.group = {variable: number for number, group in enumerate(groups) for variable in group}
         self.turns: dict[int, list[Direction]] = {}
-        for direction in model.construction.directions:
+        for direction in model.layout.directions:
             self.turns.setdefault(direction.slot, []).append(direction)
 
     def _variables(self, node: Node, slots: Sequence[int]) -> list[Variable]:
@@ -298,7 +297,7 @@ class _Circuit:
         """What a component does; where it stands the page says in its own words."""
         if node.layer is None:
             return node.computes
-        layer = self.model.construction.layers[node.layer]
+        layer = self.model.layout.layers[node.layer]
         return (
             layer.heads[node.head].what if node.head is not None else layer.mlps[int(node.id.rpartition(".")[2])].what
         )
@@ -306,8 +305,8 @@ class _Circuit:
     def _selector(self, head: int | None, layer: int | None) -> int | None:
         if head is None or layer is None:
             return None
-        for variable, _ in self.model.construction.layers[layer].heads[head].writes:
-            op = self.model.typed.sops[variable.node].op if variable.node is not None else None
+        for variable, _ in self.model.layout.layers[layer].heads[head].writes:
+            op = self.model.program.sops[variable.node].op if variable.node is not None else None
             if isinstance(op, Aggregation | Width):
                 return op.selector
         return None

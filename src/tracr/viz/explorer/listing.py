@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from tracr.compiler.domains import Finite
-from tracr.compiler.trace import Graph
-from tracr.compiler.typed import (
+from tracr.ir.domains import Finite
+from tracr.ir.graph import Graph
+from tracr.ir.program import (
     Aggregation,
     CompositeNode,
     Constant,
@@ -18,15 +18,15 @@ from tracr.compiler.typed import (
     Lookup,
     PairLookup,
     Positions,
+    Program,
     Selector,
     SOpNode,
     SumLookup,
     TokensOp,
-    Typed,
     Width,
 )
-from tracr.model.saving.saved_graph import SavedGraph
-from tracr.rasp.values import value_text
+from tracr.ir.saved_graph import SavedGraph
+from tracr.values import value_text
 from tracr.viz.explorer.lambdas import written
 
 __all__ = ["Line", "listing"]
@@ -47,31 +47,31 @@ class Line:
     row: int | None
 
 
-def listing(typed: Typed, graph: Graph | SavedGraph) -> list[Line]:
+def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
     """The lines of a program. A loaded model's graph has no functions any more: then lambdas are just that.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
     >>> model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
-    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.typed, model.graph)))
+    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.program, model.graph)))
     indices = the positions
     tokens = the input
     is_x = Map(x == 'x', tokens)
     prevs = Select(indices, indices, Comparison.LEQ)
     frac_prevs = Aggregate(prevs, is_x, default=0)
     """
-    files = Counter(node.origin.rpartition(":")[0] for node in typed.sops.values() if node.origin)
+    files = Counter(node.origin.rpartition(":")[0] for node in program.sops.values() if node.origin)
     file = files.most_common(1)[0][0] if files else ""
     lines: list[Line] = []
     done: set[int] = set()
-    for node in typed.sops.values():
+    for node in program.sops.values():
         if isinstance(node.op, Aggregation | Width):
-            for selector in typed.parts(node.op.selector):
+            for selector in program.parts(node.op.selector):
                 if selector.id not in done:
                     done.add(selector.id)
-                    text = _selector_text(typed, selector, graph)
+                    text = _selector_text(program, selector, graph)
                     lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        lines.append(Line("sop", node.id, node.label, _sop_text(typed, node, graph), _row(node.origin, file)))
+        lines.append(Line("sop", node.id, node.label, _sop_text(program, node, graph), _row(node.origin, file)))
     return lines
 
 
@@ -80,9 +80,9 @@ def _row(origin: str, file: str) -> int | None:
     return int(row) if name == file and row.isdigit() else None
 
 
-def _sop_text(typed: Typed, node: SOpNode, graph: Graph | SavedGraph) -> str:
+def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str:
     def label(number: int) -> str:
-        return typed.sops[number].label
+        return program.sops[number].label
 
     match node.op:
         case TokensOp():
@@ -106,9 +106,9 @@ def _sop_text(typed: Typed, node: SOpNode, graph: Graph | SavedGraph) -> str:
             return _sum([(factor, label(term)) for term, factor in terms], constant)
         case Aggregation(selector=selector, value=value, default=default):
             rest = "" if default is None else f", default={value_text(default)}"
-            return f"Aggregate({typed.selectors[selector].label}, {label(value)}{rest})"
+            return f"Aggregate({program.selectors[selector].label}, {label(value)}{rest})"
         case Width(selector=selector):
-            return f"SelectorWidth({typed.selectors[selector].label})"
+            return f"SelectorWidth({program.selectors[selector].label})"
 
 
 def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
@@ -132,13 +132,13 @@ def _sum(terms: list[tuple[float, str]], constant: float) -> str:
     return text.removeprefix("+ ").replace("- ", "-", 1) if text.startswith("- ") else text.removeprefix("+ ")
 
 
-def _selector_text(typed: Typed, selector: Selector, graph: Graph | SavedGraph) -> str:
+def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGraph) -> str:
     if isinstance(selector, CompositeNode):
-        parts = [typed.selectors[part].label for part in selector.parts]
+        parts = [program.selectors[part].label for part in selector.parts]
         return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
     source = NAMED.sub("", selector.source)
     plain = SELECT.fullmatch(source)
     if plain is None:
         return source
     predicate = _function(plain[1], graph, selector.id)
-    return f"Select({typed.sops[selector.keys].label}, {typed.sops[selector.queries].label}, {predicate})"
+    return f"Select({program.sops[selector.keys].label}, {program.sops[selector.queries].label}, {predicate})"

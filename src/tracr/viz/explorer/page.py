@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import html
 import json
 import random
-import secrets
 import tempfile
 import webbrowser
 from collections import Counter
@@ -17,9 +15,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracr.compiler.vectorised import evaluate_batch
-from tracr.rasp.values import Value
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import Value
 from tracr.viz.explorer.data import page_data
+from tracr.writing import write_file, written_to
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -64,19 +63,14 @@ class Explorer:
     def save(self, path: str | Path) -> Path:
         """Write the page, all or nothing; its folder must be there."""
         target = Path(path)
-        if not target.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
-        temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
-        try:
-            temporary.write_text(self.html, encoding="utf-8")
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_file(target, self.html.encode())
         return target
 
     def open(self) -> Path:
         """Show the page in the browser, from a temporary file."""
-        path = self.save(Path(tempfile.mkdtemp(prefix="tracr-")) / "explorer.html")
+        with written_to(Path("a temporary folder")):
+            folder = Path(tempfile.mkdtemp(prefix="tracr-"))
+        path = self.save(folder / "explorer.html")
         webbrowser.open(path.as_uri())
         return path
 
@@ -103,11 +97,11 @@ def explore(
 
 def _example(model: CompiledModel) -> list[Value]:
     """An input on which the program has a value, few `None` and many different values in it, and a rare output."""
-    shortest, longest = model.typed.lengths
+    shortest, longest = model.program.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
     inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]
-    evaluation = evaluate_batch(model.typed, inputs)
-    columns = [evaluation.values(number) for _, number in model.typed.outputs]
+    evaluation = evaluate_batch(model.program, inputs)
+    columns = [evaluation.values(number) for _, number in model.program.outputs]
     outputs = [tuple(tuple(column[row]) for column in columns) for row in range(CANDIDATES)]
     often = Counter(outputs)
 

@@ -1,0 +1,1 @@
+"""Passes from one circuit to another: fold, prune, embed features."""

@@ -1,0 +1,79 @@
+"""Dropping what nothing reads: directions, and neurons and values that only write those, from the outputs backwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.craft.linear import LinearMap
+from tracr.craft.variables import Array, Variable
+from tracr.ir.circuit import Circuit, Component
+
+__all__ = ["prune"]
+
+Read = dict[Variable, NDArray[np.bool_]]
+
+
+def prune(circuit: Circuit) -> Circuit:
+    """The same circuit without dead directions and components. Outputs keep all their directions."""
+    zero: Read = {}
+    for component in circuit.components:
+        for variable, matrix in component.writes:
+            taken = np.asarray(matrix.any(axis=0))
+            if np.count_nonzero(taken) < len(taken):
+                zero[variable] = ~taken
+    read: Read = {}
+    for linear in circuit.unembedded:
+        _reading(linear, None, {}, read)
+    known: dict[LinearMap, LinearMap] = {}
+    kept = [_trim(component, read, zero, known) for component in reversed(circuit.components)]
+    return replace(circuit, components=tuple(part for part in reversed(kept) if part is not None), read=read)
+
+
+def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read: Read) -> LinearMap:
+    """Only the outputs that are used, reading only what they depend on, which is noted in `read`.
+
+    What is always zero (the number 0, a value that is never taken) is not read.
+    """
+    cut = linear if used is None else linear.columns(used)
+    blocks = {}
+    for variable, block in cut.blocks.items():
+        if variable in zero:
+            block = np.where(zero[variable][:, None], 0.0, block)
+        rows = np.asarray(block.any(axis=1))
+        if np.count_nonzero(rows):
+            blocks[variable] = block
+            read[variable] = read[variable] | rows if variable in read else rows
+    return LinearMap(blocks, cut.width, {variable: block for variable, block in cut.through.items() if block.any()})
+
+
+def _trim(component: Component, read: Read, zero: Read, known: dict[LinearMap, LinearMap]) -> Component | None:
+    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
+
+    Queries and keys that several heads have are `known` after the first.
+    """
+    writes: list[tuple[Variable, Array]] = [
+        (
+            variable,
+            matrix if np.count_nonzero(read[variable]) == variable.size else np.where(read[variable], matrix, 0.0),
+        )
+        for variable, matrix in component.writes
+        if variable in read
+    ]
+    writing = np.zeros(component.maps[-1].width, dtype=bool)
+    for _, matrix in writes:
+        writing |= matrix.any(axis=1)
+    count = np.count_nonzero(writing)
+    if not count:
+        return None
+    used = None if count == len(writing) else writing
+    if used is not None:
+        writes = [(variable, matrix[used]) for variable, matrix in writes]
+    *attending, carrying = component.maps
+    for linear in attending:
+        if linear not in known:
+            known[linear] = _reading(linear, None, zero, read)
+    maps = [*(known[linear] for linear in attending), _reading(carrying, used, zero, read)]
+    return component.with_maps(maps, tuple(writes))

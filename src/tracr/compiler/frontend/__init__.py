@@ -1,0 +1,1 @@
+"""From expressions to tables: trace, infer and its rules."""

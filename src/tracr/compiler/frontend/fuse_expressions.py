@@ -1,0 +1,177 @@
+"""Before step 1, for the textual language: what is written in one expression becomes one operation.
+
+`round((indices + 1) * share)` is three operations on s-ops and would take three MLPs in a row; as one function of
+`indices` and `share` it takes one. What the program gave a name stays a variable of its own.
+
+- A function of functions of one s-op is one `Map`; of two s-ops, one `SequenceMap`. With three it stops: a table over
+  three inputs is large.
+- Sums and differences of means stay as they are: a head's output can be added up without listing its values.
+- `tokens_asis` is the tokens; so are `tokens_str` and its like where the vocabulary makes no difference.
+
+Only s-ops of the textual language (`TYPED`) are touched: programs built in Python say themselves what is one operation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracr.compiler.frontend.rules.weighted_sums import linear_form
+from tracr.rasp.annotations import NAME, TYPED
+from tracr.rasp.elementwise import tokens
+from tracr.rasp.expressions import Aggregate, Map, RASPExpr, SequenceMap, SOp, Tokens
+from tracr.rasp.functions import Composition, Function, Printed, UnaryOperator, function_name
+from tracr.rasp.traversal import topological
+from tracr.values import Value, as_value
+
+__all__ = ["fuse"]
+
+MOST_STEPS = 64  # of one function: a longer chain becomes several operations
+
+
+@dataclass(frozen=True)
+class Formula(Printed):
+    """Functions of each other's results: each step names its arguments, the inputs counting as the first steps."""
+
+    inputs: int
+    steps: tuple[tuple[Function, tuple[int, ...]], ...]
+
+    def __call__(self, *values: Value) -> Value:
+        """The last step's result."""
+        known: list[Any] = list(values)
+        for function, arguments in self.steps:
+            known.append(as_value(function(*(known[place] for place in arguments)), where="a result on the way"))
+        return known[-1]  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return " then ".join(function_name(function) for function, _ in self.steps[-3:])
+
+
+def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
+    """The outputs with the operations of one expression made one."""
+    exprs = topological(output for output in outputs.values() if isinstance(output, SOp))
+    if len(outputs) > len(exprs) or not any(map(_is_textual, exprs)):
+        return dict(outputs)  # what is no program at all, `trace` refuses
+    readers = Counter(child for expr in exprs for child in set(expr.children))
+    kept = set(outputs.values())
+    new: dict[RASPExpr, RASPExpr] = {}
+    means: set[RASPExpr] = set()  # what attention averaged, and sums of that
+    for expr in exprs:
+        own = expr if all(new[child] is child for child in expr.children) else expr.reading(new)
+        if _is_identity(own, vocab):
+            own = own.children[0]
+        elif isinstance(own, Tokens) and _is_textual(own):
+            own = tokens
+        linear = isinstance(own, Map | SequenceMap) and linear_form(own) is not None
+        averages = isinstance(own, Aggregate) or (linear and not means.isdisjoint(own.children))
+        if isinstance(own, Map) or (isinstance(own, SequenceMap) and not averages):
+            inline = {
+                child
+                for old, child in zip(expr.children, own.children, strict=False)
+                if old not in kept and _may_vanish(child, readers[old])
+                if not (isinstance(child, SequenceMap) and child in means)
+            }
+            own = _fused(own, inline) if _is_textual(own) else own
+        means |= {own} if averages else set()
+        new[expr] = own
+    return {name: new[output] for name, output in outputs.items()}  # type: ignore[misc]
+
+
+def _is_textual(expr: RASPExpr) -> bool:
+    return expr.annotation(TYPED) is not None
+
+
+def _cast(expr: RASPExpr) -> type | None:
+    """The type that an s-op converts the tokens to."""
+    if not (isinstance(expr, Map) and isinstance(expr.inner, Tokens) and isinstance(expr.f, UnaryOperator)):
+        return None
+    return {"str": str, "int": int, "float": float, "bool": bool}.get(expr.f.symbol) if _is_textual(expr) else None
+
+
+def _is_identity(expr: RASPExpr, vocab: Sequence[Value]) -> bool:
+    """Whether an s-op converts tokens that are of its type already."""
+    kind = _cast(expr)
+    return kind is not None and all(type(token) is kind for token in vocab)
+
+
+def _may_vanish(expr: RASPExpr, readers: int) -> bool:
+    """Whether an operand has no name of its own and is cheap to compute in its reader."""
+    if not isinstance(expr, Map | SequenceMap) or not _is_textual(expr) or _steps(expr) >= MOST_STEPS:
+        return False
+    if NAME in expr.annotations.explicit:
+        return _cast(expr) is not None
+    return isinstance(expr, Map) or readers == 1
+
+
+def _fused(expr: Map | SequenceMap, inline: set[RASPExpr]) -> SOp:
+    """`expr` computed from what its operands are computed from, as far as that is two s-ops at most."""
+    if isinstance(expr, Map):
+        return _joined(expr, inline)
+    maps: set[RASPExpr] = {child for child in inline if isinstance(child, Map)}
+    for choice in (inline, maps):
+        if len(_leaves(expr, choice)) <= 2:
+            return _joined(expr, choice)
+    return expr
+
+
+def _steps(expr: Map | SequenceMap) -> int:
+    """How many functions an operation consists of."""
+    function = expr.f
+    if isinstance(function, Formula):
+        return len(function.steps)
+    return len(function.functions()) if isinstance(function, Composition) else 1
+
+
+def _leaves(expr: RASPExpr, inline: set[RASPExpr]) -> list[RASPExpr]:
+    found: dict[RASPExpr, None] = {}
+    for child in expr.children:
+        found.update(dict.fromkeys(child.children if child in inline else (child,)))
+    return list(found)
+
+
+def _joined(expr: Map | SequenceMap, inline: set[RASPExpr]) -> SOp:
+    leaves = _leaves(expr, inline)
+    (child, *others) = expr.children
+    if not inline or not leaves:
+        return expr
+    if isinstance(expr, Map) and isinstance(child, Map) and not others:
+        return _like(expr, Map(Composition(child.f, expr.f), child.inner, simplify=False))
+    place = {leaf: number for number, leaf in enumerate(leaves)}  # == between s-ops builds an s-op
+    steps: list[tuple[Function, tuple[int, ...]]] = []
+    places: list[int] = []
+    for operand in expr.children:
+        if operand not in inline:
+            places.append(place[operand])
+            continue
+        assert isinstance(operand, Map | SequenceMap)
+        own = [place[leaf] for leaf in operand.children]
+        places.append(_append(steps, operand.f, own, len(leaves)))
+    _append(steps, expr.f, places, len(leaves))
+    formula = Formula(len(leaves), tuple(steps))
+    first, *rest = leaves
+    assert isinstance(first, SOp)
+    if not rest:
+        return _like(expr, Map(formula, first, simplify=False))
+    assert isinstance(rest[0], SOp)
+    return _like(expr, SequenceMap(formula, first, rest[0]))
+
+
+def _append(
+    steps: list[tuple[Function, tuple[int, ...]]], function: Function, arguments: Sequence[int], inputs: int
+) -> int:
+    """Add a function to the steps, a formula step by step; the place of its result."""
+    if not isinstance(function, Formula):
+        steps.append((function, tuple(arguments)))
+        return inputs + len(steps) - 1
+    places = list(arguments)
+    for inner, own in function.steps:
+        steps.append((inner, tuple(places[place] for place in own)))
+        places.append(inputs + len(steps) - 1)
+    return places[-1]
+
+
+def _like(expr: SOp, fused: SOp) -> SOp:
+    """The fused s-op with the name, the type and the place of what it replaces."""
+    return fused.annotated(**expr.annotations.explicit).written_at(expr.origin)

@@ -1,0 +1,46 @@
+"""The tabulated program as it was written, where infer made selectors simpler by what holds on every input.
+
+A selector over an s-op and a function of it is one table over the s-op alone; positions up to the query's are all that
+a causal query sees. Both are right on every input, and need not be where values are replaced (`replaced.py`), so the
+program is also kept with every selector over what the expression compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracr.compiler.frontend.rules.state import Inference
+from tracr.ir.graph import Graph, Node
+from tracr.ir.program import Attention, CompositeNode, Kind, Program, Selector, SelectorNode, SOpNode
+from tracr.rasp.expressions import Select, SelectorAnd, SelectorNot, SelectorOr
+
+__all__ = ["as_written"]
+
+KINDS: dict[type, Kind] = {SelectorAnd: "and", SelectorOr: "or", SelectorNot: "not"}
+
+
+def as_written(graph: Graph, inference: Inference, program: Program) -> Program:
+    """The program with every selector over the s-ops, and made of the selectors, that its expression names."""
+    selectors: dict[int, Selector] = {}
+    for number, selector in program.selectors.items():
+        node = graph.nodes[number] if number < len(graph.nodes) else None
+        selectors[number] = selector if node is None else _selector(node, selector, inference)
+    sops = {number: _attending(graph, node) for number, node in program.sops.items()}
+    return replace(program, sops=sops, selectors=selectors)
+
+
+def _selector(node: Node, selector: Selector, inference: Inference) -> Selector:
+    kind = KINDS.get(type(node.expr))
+    if kind is not None:
+        place = (selector.id, selector.label, selector.source, selector.origin, selector.counts)
+        return CompositeNode(*place, kind, node.children)
+    if isinstance(node.expr, Select) and isinstance(selector, SelectorNode):
+        return replace(selector, table=inference.unmasked.get(node.id, selector.table))
+    return selector
+
+
+def _attending(graph: Graph, node: SOpNode) -> SOpNode:
+    """Attention over the selector that its expression names, not over one that infer made of it."""
+    if isinstance(node.op, Attention) and node.id < len(graph.nodes):
+        return replace(node, op=replace(node.op, selector=graph.nodes[node.id].children[0]))
+    return node

@@ -1,0 +1,154 @@
+"""What infer knows of combined selectors: how many keys they select, and whether they order the positions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.frontend.rules.counts import Table, Widths, masks
+from tracr.compiler.frontend.rules.facts import strict_order
+from tracr.compiler.frontend.rules.state import Inference
+from tracr.compiler.selectors.conjunctions import Axis, axes_of, truth_of
+from tracr.ir.program import CompositeNode, Selector, SelectorNode, parts_of
+
+__all__ = ["composite_widths", "implied", "orders_positions", "selection_masks"]
+
+
+def _sign(difference: int) -> int:
+    return (difference > 0) - (difference < 0)
+
+
+Sign = int  # of the difference of two values: -1, 0 or 1
+TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
+    {(_sign(a - b), _sign(b - c), _sign(a - c)) for a, b, c in itertools.product(range(3), repeat=3)}
+)
+
+
+def selection_masks(inference: Inference, number: int) -> list[Table] | None:
+    """The selection matrix for each length, where it depends on the shape of the input only."""
+    found: dict[int, list[NDArray[np.bool_]]] = {}
+    for part in parts_of(inference.selectors, number):
+        if isinstance(part, SelectorNode):
+            sides = inference.facts[part.keys], inference.facts[part.queries]
+            own = masks(part.table, *sides, inference.shape, causal=False)
+            if own is None:
+                return None
+            found[part.id] = [mask == 1 for mask in own]
+        else:
+            inner = [found[other] for other in part.parts]
+            found[part.id] = [part.combined(sides) for sides in zip(*inner, strict=True)]
+    seen = (np.tril(mask) if inference.options.causal else mask for mask in found[number])
+    return [mask.astype(np.int8) for mask in seen]
+
+
+def composite_widths(inference: Inference, composite: CompositeNode) -> Widths:
+    """How many keys a combination can select: exactly from the shape of the input, or by bounds from its parts."""
+    exact = selection_masks(inference, composite.id)
+    if exact is not None:
+        by_shape = np.concatenate([mask.sum(axis=1, dtype=np.int32) for mask in exact])
+        return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
+    shortest, longest = inference.lengths
+    counts = [inference.widths[part].counts for part in composite.parts]
+    least, most = [c[0] if c else 0 for c in counts], [c[-1] if c else 0 for c in counts]
+    match composite.kind:
+        case "not":
+            low, high = max(0, (1 if inference.options.causal else shortest) - most[0]), longest - least[0]
+        case "and":
+            low, high = 0, min(most)
+        case "or":
+            low, high = max(least), min(longest, sum(most))
+    if low == 0 and high > 0 and _selects_itself(inference, composite.id):
+        low = 1
+    if orders_positions(inference, composite.id):
+        low, high = (1, longest) if _selects_itself(inference, composite.id) else (0, longest - 1)
+    return Widths(tuple(range(low, high + 1)), None)
+
+
+def _selects_itself(inference: Inference, number: int) -> bool:
+    """Whether every position surely selects itself: the formula with what each literal says of a value and itself."""
+    known: dict[int, bool | None] = {}
+    for part in parts_of(inference.selectors, number):
+        if isinstance(part, SelectorNode):
+            same = inference.facts[part.keys].canon == inference.facts[part.queries].canon
+            cells = (part.table.diagonal() if same else part.table) == 1
+            known[part.id] = bool(cells.all()) if cells.all() or not cells.any() else None
+            continue
+        sides = [known[inner] for inner in part.parts]
+        if part.kind == "not":
+            known[part.id] = None if sides[0] is None else not sides[0]
+        else:
+            decided = part.kind == "or"  # one true side decides an or, one false side an and
+            unknown = None if None in sides else not decided
+            known[part.id] = decided if decided in sides else unknown
+    return known[number] is True
+
+
+def implied(inference: Inference, number: int) -> Iterator[SelectorNode]:
+    """Literals that hold wherever the selector does: itself, or the sides of a conjunction."""
+    stack = [number]
+    while stack:
+        part: Selector = inference.selectors[stack.pop()]
+        if isinstance(part, SelectorNode):
+            yield part
+        elif part.kind == "and":
+            stack.extend(part.parts)
+
+
+def orders_positions(inference: Inference, number: int) -> bool:
+    """Whether the selector is a total order of the positions of any input, so that no two have the same width.
+
+    Every literal must compare an s-op with itself, and depend only on which value is larger (or on equality). Then the
+    formula is a function of one sign for each s-op. Two positions differ in the s-ops that are `distinct`, of which
+    there must be one. A total order holds for exactly one of (a, b) and (b, a), and is transitive: both are checked
+    for all combinations of signs that two, or three, positions can have.
+    """
+    parts = parts_of(inference.selectors, number)
+    literals = [part for part in parts if isinstance(part, SelectorNode)]
+    if inference.options.causal or any(
+        inference.facts[part.keys].canon != inference.facts[part.queries].canon for part in literals
+    ):
+        return False
+    if not any(inference.facts[part.keys].distinct for part in literals):
+        return False
+    axes = axes_of(parts)
+    differs = [inference.facts[axis.keys].distinct for axis in axes]
+    if len(axes) > 3:
+        return False
+    by_sign = [_classes_by_sign(axis, literals) for axis in axes]
+    if None in by_sign:
+        return False
+    truth = truth_of(parts, axes)
+
+    def holds(signs: Sequence[Sign]) -> bool:
+        return bool(truth[tuple(classes[s] for classes, s in zip(by_sign, signs, strict=True) if classes is not None)])
+
+    pairs = itertools.product(*((-1, 1) if differ else (-1, 0, 1) for differ in differs))
+    if any(holds(signs) == holds([-s for s in signs]) for signs in pairs):
+        return False
+    triples = [[t for t in TRIPLES if 0 not in t] if differ else TRIPLES for differ in differs]
+    for combination in itertools.product(*triples):
+        first, second, both = zip(*combination, strict=True)
+        if holds(first) and holds(second) and not holds(both):
+            return False
+    return True
+
+
+def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign, int] | None:
+    """The class of a (query, key) pair by the sign of query minus key in some order of the values, if there is one."""
+    size = len(axis.classes)
+    order: NDArray[np.intp] = np.arange(size)
+    for part in literals:
+        if part.id in axis.literals and strict_order(part.table):
+            order = np.argsort((part.table == 1).sum(axis=1), kind="stable")
+            break
+    classes = axis.classes[np.ix_(order, order)]
+    found = (
+        {-1: int(classes[0, -1]), 0: int(classes[0, 0]), 1: int(classes[-1, 0])} if size > 1 else {-1: 0, 0: 0, 1: 0}
+    )
+    expected = np.full_like(classes, found[-1])
+    expected[np.tri(size, k=-1, dtype=bool)] = found[1]
+    np.fill_diagonal(expected, found[0])
+    return found if (classes == expected).all() else None

@@ -1,0 +1,73 @@
+"""Weighted sums of many pairs of numbers at once, exact and rounded once, as the interpreter's are (`rational.py`)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.ir.domains import Codes, Finite
+from tracr.rational import fraction_of, rounded
+
+__all__ = ["exact_sums"]
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+FITS = 2**62  # products of two such numbers of 31 bits stay within int64, sums of two of them as well
+EXACT = 2**53  # float64 holds integers up to here, and divides two of them with one rounding
+
+
+def exact_sums(fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]) -> Floats:
+    """For each pair of codes the first factor times the first number, plus the second times the second."""
+    rows, columns = pairs
+    plain: Floats = factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns]
+    if all(_whole(domain, factor) for domain, factor in zip((fst, snd), factors, strict=True)):
+        return plain
+    terms = [
+        [fraction_of(factor) * fraction_of(number) for number in domain.numbers.tolist()]
+        for domain, factor in zip((fst, snd), factors, strict=True)
+    ]
+    found = _in_integers(terms, pairs)
+    if found is None:
+        return _one_by_one(terms, pairs, np.ones(len(rows), dtype=bool), plain)
+    numerators, denominators = found
+    inexact = (np.abs(numerators) >= EXACT) | (denominators >= EXACT)
+    sums: Floats = numerators.astype(np.float64) / denominators.astype(np.float64)
+    return _one_by_one(terms, pairs, inexact, sums) if inexact.any() else sums
+
+
+def _whole(domain: Finite, factor: float) -> bool:
+    """Whether all products are integers, which float64 adds exactly (the caller has looked at their size)."""
+    return float(factor).is_integer() and bool((domain.numbers == np.round(domain.numbers)).all())
+
+
+def _in_integers(terms: list[list[Fraction]], pairs: tuple[Codes, Codes]) -> tuple[Whole, Whole] | None:
+    """Numerators and denominators of all sums, in lowest terms; `None` if they may be too large for 64 bits."""
+    tops = [max(abs(term.numerator) for term in side) for side in terms]
+    bottoms = [max(term.denominator for term in side) for side in terms]
+    if max(tops[0] * bottoms[1], tops[1] * bottoms[0], bottoms[0] * bottoms[1]) >= FITS:
+        return None
+    p, r = (
+        np.array([term.numerator for term in side], dtype=np.int64)[codes]
+        for side, codes in zip(terms, pairs, strict=True)
+    )
+    q, s = (
+        np.array([term.denominator for term in side], dtype=np.int64)[codes]
+        for side, codes in zip(terms, pairs, strict=True)
+    )
+    numerators, denominators = p * s + r * q, q * s
+    common = np.gcd(numerators, denominators)
+    return numerators // common, denominators // common
+
+
+def _one_by_one(
+    terms: list[list[Fraction]], pairs: tuple[Codes, Codes], chosen: NDArray[np.bool_], sums: Floats
+) -> Floats:
+    """The sums, those that are chosen computed with fractions."""
+    first, second = terms
+    places = chosen.nonzero()[0].tolist()
+    rows, columns = (codes[chosen].tolist() for codes in pairs)
+    sums = sums.copy()
+    sums[places] = [rounded(first[row] + second[column]) for row, column in zip(rows, columns, strict=True)]
+    return sums

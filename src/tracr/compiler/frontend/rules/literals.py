@@ -1,0 +1,38 @@
+"""Recording a selector over two s-ops: its table, and how many keys it selects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracr.compiler.frontend.rules.counts import Table, masks, widths, widths_by_position
+from tracr.compiler.frontend.rules.facts import Facts
+from tracr.compiler.frontend.rules.state import Cells, Inference
+from tracr.ir.graph import Node
+from tracr.ir.program import SelectorNode
+
+__all__ = ["add_literal"]
+
+
+def add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> SelectorNode:
+    """Record `node`, or a part of it, as the selector of a table."""
+    facts = inference.facts[keys], inference.facts[queries]
+    inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)
+    if inference.options.causal and _all_seen_selected(inference, table, *facts):
+        inference.unmasked[node.id] = table
+        table = np.ones_like(table)
+    first = inference.canonical(node.id, ("selector", facts[0].canon, facts[1].canon, Cells(table)))
+    found = inference.widths.get(first)
+    if found is None:
+        found = widths(table, *facts, inference.shape, inference.options.causal)
+        if found.by_shape is None and inference.options.on("match"):
+            found = widths_by_position(table, *facts, inference.shape, inference.options.causal) or found
+    inference.widths[node.id] = found
+    literal = SelectorNode(node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table)
+    inference.selectors[node.id] = literal
+    return literal
+
+
+def _all_seen_selected(inference: Inference, table: Table, keys: Facts, queries: Facts) -> bool:
+    """Whether every key a causal query sees is selected, by its position: `<=` of positions is what the mask does."""
+    by_length = masks(table, keys, queries, inference.shape, causal=True)
+    return by_length is not None and all((mask == np.tril(np.ones_like(mask))).all() for mask in by_length)

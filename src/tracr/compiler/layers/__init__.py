@@ -1,0 +1,1 @@
+"""Which component runs in which layer: earliest, narrowest; merged heads, shared neurons."""

@@ -1,0 +1,119 @@
+"""Step 4: assign components to layers.
+
+Sub-layers alternate: attention 0, MLP 0, attention 1, ... Every component goes into the earliest sub-layer of its kind
+after everything it reads. Since a sub-layer may hold any number of components this is depth-optimal: by induction no
+schedule can place a component earlier. Which of the components that can wait do so, `narrow.py` and `solve.py` choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracr.craft.heads import Head
+from tracr.craft.linear import LinearMap
+from tracr.craft.mlps import MLP
+from tracr.craft.variables import Variable
+from tracr.errors import InternalError
+from tracr.ir.circuit import Circuit, Component
+from tracr.ir.schedule import Layer, Schedule
+
+__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern"]
+
+
+def earliest(circuit: Circuit) -> list[int]:
+    """The earliest sub-layer for every component."""
+    written: dict[Variable, int] = {}
+    times = []
+    for component in circuit.components:
+        parity = 0 if isinstance(component, Head) else 1
+        time = max((written.get(variable, -1) for variable in component.reads), default=-1) + 1
+        time += (time - parity) % 2
+        times.append(time)
+        for variable, _ in component.writes:
+            written[variable] = time
+    return times
+
+
+def depth(circuit: Circuit) -> int:
+    """The fewest layers that a circuit can be scheduled in."""
+    return max(earliest(circuit), default=-1) // 2 + 1
+
+
+def in_sublayers(circuit: Circuit, times: Sequence[int]) -> Schedule:
+    """The schedule with each component in the sub-layer of the given number."""
+    sublayers: dict[int, list[Component]] = {}
+    for component, time in zip(circuit.components, times, strict=True):
+        if time % 2 != (0 if isinstance(component, Head) else 1) or time < 0:
+            raise InternalError(f"{component.label} cannot stand in sub-layer {time}")
+        sublayers.setdefault(time, []).append(component)
+    layers = []
+    for number in range(max(sublayers, default=-1) // 2 + 1):
+        heads = tuple(part for part in sublayers.get(2 * number, []) if isinstance(part, Head))
+        mlps = tuple(part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP))
+        layers.append(Layer(heads, mlps))
+    return Schedule(circuit, tuple(layers), tuple(times))
+
+
+def assign_to_layers(circuit: Circuit) -> Schedule:
+    """Every component in its earliest sub-layer."""
+    return in_sublayers(circuit, earliest(circuit))
+
+
+def merge_heads(schedule: Schedule) -> Schedule:
+    """Heads of a layer with the same queries and keys become one, which reads and writes the values of all."""
+    layers = []
+    for layer in schedule.layers:
+        if len(layer.heads) < 2:
+            layers.append(layer)
+            continue
+        groups: dict[object, list[Head]] = {}
+        patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the very same maps
+        for head in layer.heads:
+            maps = head.query, head.key
+            if maps not in patterns:
+                patterns[maps] = pattern(head)
+            groups.setdefault(patterns[maps], []).append(head)
+        layers.append(Layer(tuple(_merged(group) for group in groups.values()), layer.mlps))
+    return replace(schedule, layers=tuple(layers))
+
+
+def pattern(head: Head) -> object:
+    """Equal for heads with the same queries and keys."""
+    return _fingerprint(head.query), _fingerprint(head.key)
+
+
+def _fingerprint(linear: LinearMap) -> object:
+    return frozenset((variable, block.tobytes()) for variable, block in linear.blocks.items())
+
+
+def _merged(group: list[Head]) -> Head:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    value = first.value
+    for head in group[1:]:
+        value = value.beside(head.value)
+    writes, start = [], 0
+    for head in group:
+        for variable, matrix in head.writes:
+            padded = np.zeros((value.width, variable.size))
+            padded[start : start + head.value.width] = matrix
+            writes.append((variable, padded))
+        start += head.value.width
+    label, what = ", ".join(head.label for head in group), "; ".join(head.what for head in group)
+    return replace(first, label=label, value=value, writes=tuple(writes), what=what, blurred=_blurred(group))
+
+
+def _blurred(group: list[Head]) -> tuple[Variable, ...]:
+    """The folded variables that heads with the same queries and keys do not all read in the same way."""
+    found: dict[Variable, None] = {}
+    for side in ("query", "key"):
+        maps: list[LinearMap] = [getattr(head, side) for head in group]
+        for variable in dict.fromkeys(variable for linear in maps for variable in linear.through):
+            blocks = [linear.through[variable] for linear in maps if variable in linear.through]
+            if len(blocks) < len(maps) or any((block != blocks[0]).any() for block in blocks):
+                found[variable] = None
+    return tuple(found)

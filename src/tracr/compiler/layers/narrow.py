@@ -1,0 +1,87 @@
+"""A narrower residual stream at the same depth: a local search over the components that can wait.
+
+It starts with every component as early as possible, then as late as possible, and takes the better. A step moves one
+component, or all readers of a variable (which frees it sooner), or all heads of one pattern (which become one), to
+another sub-layer, along with whatever stands in the way, and stays if it helps. What helps is first a lower peak of
+live directions, at equal peaks the next highest, and so on; then, at that peak, fewer and smaller heads, and earlier
+places. The search ends where no step helps or after a fixed number of tries: no random choices, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tracr.compiler.layers.assign import in_sublayers
+from tracr.compiler.layers.placing import Placing, placing_of
+from tracr.ir.circuit import Circuit
+from tracr.ir.schedule import Schedule
+
+__all__ = ["HEURISTIC", "narrow", "narrowest"]
+
+HEURISTIC = "not run: heuristic"
+WORK = 100_000  # components times tries
+
+Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to, whether only those later than it do
+
+
+def narrow(circuit: Circuit) -> Schedule:
+    """A schedule of the smallest depth whose residual stream is, if not as narrow as can be, then mostly so."""
+    placing = placing_of(circuit)
+    return replace(in_sublayers(circuit, narrowest(placing)), status=HEURISTIC, fewest=placing.fewest)
+
+
+def narrowest(placing: Placing) -> list[int]:
+    """The best sub-layers that the search finds."""
+    if placing.first == placing.last:  # nothing can wait
+        return list(placing.first)
+    found, fewest = [], placing.fewest
+    for start in (placing.first, placing.last):
+        times = list(start)
+        if placing.cost(times)[0] > fewest:
+            times = _descend(placing, times, lambda times: _profile(placing, times))
+        found.append(_descend(placing, times, placing.cost))
+    return min(found, key=placing.cost)
+
+
+def _profile(placing: Placing, times: list[int]) -> list[int]:
+    """The live widths, the largest first."""
+    return sorted(placing.flows.widths(times, placing.depth).tolist(), reverse=True)
+
+
+def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any]) -> list[int]:
+    """Steps that lower the cost, until none does."""
+    best, steps = cost(times), _steps(placing)
+    tries = 1 + WORK // max(1, len(times))
+    improved = True
+    while improved:
+        improved = False
+        for group, time, only_later in steps:
+            targets = [(one, time - (time - placing.first[one]) % 2) for one in group]
+            targets = [(one, to) for one, to in targets if to < times[one] or (to > times[one] and not only_later)]
+            if not targets:
+                continue
+            moved = placing.moved(times, targets)
+            if moved is not None and (now := cost(moved)) < best:
+                times, best, improved = moved, now, True
+            tries -= 1
+            if not tries:
+                return times
+    return times
+
+
+def _steps(placing: Placing) -> list[Step]:
+    """What to try: a component to every sub-layer, heads of one pattern to one, readers of a variable up to one."""
+    steps: list[Step] = []
+    for component in range(placing.flows.components):
+        if placing.first[component] < placing.last[component]:
+            steps += [((component,), time, False) for time in placing.window(component)]
+    for heads in placing.patterns:
+        together = range(max(placing.first[head] for head in heads), min(placing.last[head] for head in heads) + 1, 2)
+        steps += [(heads, time, False) for time in together if len(heads) > 1]
+    for readers in placing.flows.readers:
+        if len(readers) > 1 and placing.flows.unembedding not in readers:
+            soonest, latest = (max(times[reader] for reader in readers) for times in (placing.first, placing.last))
+            steps += [(readers, time, True) for time in range(soonest, latest)]
+    return steps

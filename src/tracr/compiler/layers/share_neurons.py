@@ -1,0 +1,113 @@
+"""Sharing neurons, the pass `share_neurons`: neurons of a layer that read the same become one, which writes for all.
+
+Steps at the same place of the same number (`x == 0` and `x < 0`) have kinks in common. A neuron that reads 2^k times
+what another reads holds 2^k times its value, so it is left out and the other writes 2^k times its weights too: nothing
+is rounded. A variable that was folded counts as read, so that it can be set for its readers alone.
+
+Groups of neurons that share some become one group, as the parts of a model are told apart by their neurons; a neuron
+that reads nothing but whether there is a token is no reason to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tracr.craft.linear import BOS, ONE
+from tracr.craft.mlps import MLP
+from tracr.craft.variables import Array, Variable
+from tracr.ir.schedule import Layer, Schedule
+
+__all__ = ["share_neurons"]
+
+
+def share_neurons(schedule: Schedule) -> Schedule:
+    """The same schedule with one neuron for what several groups of neurons that read the same variables read."""
+    return replace(schedule, layers=tuple(Layer(layer.heads, _shared(layer.mlps)) for layer in schedule.layers))
+
+
+def _shared(mlps: tuple[MLP, ...]) -> tuple[MLP, ...]:
+    """The groups of neurons of a layer, those that have kinks in common as one, in the place of the first."""
+    alike: dict[object, list[MLP]] = {}
+    for part in mlps:
+        alike.setdefault((frozenset(part.read.blocks), frozenset(part.read.through)), []).append(part)
+    merged: dict[MLP, MLP | None] = {part: part for part in mlps}
+    for parts in alike.values():
+        for group in _touching([_Keyed.of(part) for part in parts]) if len(parts) > 1 else ():
+            merged.update({one.part: None for one in group})
+            merged[group[0].part] = _merged(group)
+    return tuple(part for part in merged.values() if part is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keyed:
+    """A group of neurons; for each what it reads up to a power of two, that power, and whether it has a kink."""
+
+    part: MLP
+    keys: list[bytes]
+    scales: list[float]
+    kinks: frozenset[bytes]
+
+    @staticmethod
+    def of(part: MLP) -> _Keyed:
+        read = part.read
+        largest = np.max([np.abs(block).max(axis=0) for block in read.blocks.values()], axis=0)
+        scales = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
+        blocks = [*sorted(read.blocks.items(), key=_by_id), *sorted(read.through.items(), key=_by_id)]
+        columns = np.concatenate([block / scales + 0.0 for _, block in blocks]).T  # -0.0 is 0.0
+        keys = [column.tobytes() for column in np.ascontiguousarray(columns)]
+        bent = np.any([block.any(axis=0) for variable, block in blocks if variable not in (ONE, BOS)], axis=0)
+        kinks = frozenset(key for key, kink in zip(keys, np.broadcast_to(bent, len(keys)), strict=True) if kink)
+        return _Keyed(part, keys, scales.tolist(), kinks)
+
+
+def _by_id(item: tuple[Variable, Array]) -> int:
+    return id(item[0])
+
+
+def _touching(parts: Sequence[_Keyed]) -> list[list[_Keyed]]:
+    """The groups that are connected by common kinks, where these are several."""
+    groups: list[list[_Keyed]] = []
+    for part in parts:
+        near = [group for group in groups if any(part.kinks & one.kinks for one in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append([one for group in near for one in group] + [part])
+    return [group for group in groups if len(group) > 1]
+
+
+def _merged(group: list[_Keyed]) -> MLP:
+    """One group of neurons with the writes of all."""
+    first = group[0].part
+    read = first.read
+    for one in group[1:]:
+        read = read.beside(one.part.read)
+    places: dict[bytes, tuple[int, float]] = {}
+    chosen = np.zeros(read.width, dtype=bool)
+    writes = {variable: np.zeros((read.width, variable.size)) for one in group for variable, _ in one.part.writes}
+    start = 0
+    for one in group:
+        for neuron, (key, scale) in enumerate(zip(one.keys, one.scales, strict=True), start):
+            place, unit = places.setdefault(key, (neuron, scale))
+            rows = {variable: scale / unit * matrix[neuron - start] for variable, matrix in one.part.writes}
+            if not all(_add_up(writes[variable][place], row) for variable, row in rows.items()):
+                place, rows = neuron, {variable: matrix[neuron - start] for variable, matrix in one.part.writes}
+            chosen[place] = True
+            for variable, row in rows.items():
+                writes[variable][place] += row
+        start += len(one.keys)
+    return replace(
+        first,
+        label=", ".join(one.part.label for one in group),
+        read=read.columns(chosen),
+        writes=tuple((variable, matrix[chosen]) for variable, matrix in writes.items()),
+        what="; ".join(one.part.what for one in group),
+        as_linear=None,
+    )
+
+
+def _add_up(first: Array, second: Array) -> bool:
+    """Whether float32 holds the sum exactly wherever there is something to add."""
+    total = (first + second)[(first != 0) & (second != 0)]
+    return bool((total.astype(np.float32) == total).all())

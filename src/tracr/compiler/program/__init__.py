@@ -1,0 +1,1 @@
+"""Passes from one program to another: shared expressions, encodings, rewrites of tables."""

@@ -1,0 +1,92 @@
+"""Tables of tables: an s-op as one table over the s-ops its operands are computed from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracr.craft.grouping import group_rows
+from tracr.ir.domains import Codes
+from tracr.ir.program import Lookup, Op, PairLookup, Program
+
+__all__ = ["Composed", "Tabulated", "compose", "pairs_of_classes", "tabulated"]
+
+Tabulated = Lookup | PairLookup
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """`table[code of each source]`; `function` says what is computed from what on the way."""
+
+    sources: tuple[int, ...]
+    table: Codes
+    function: str
+
+    def op(self) -> Tabulated | None:
+        """The operation, if it has one or two sources."""
+        match self.sources:
+            case (inner,):
+                return Lookup(inner, self.table, self.function)
+            case (fst, snd):
+                return PairLookup(fst, snd, self.table, self.function)
+            case _:
+                return None
+
+
+def tabulated(op: Op) -> Composed | None:
+    """A table as it stands."""
+    match op:
+        case Lookup(inner=inner, table=table, function=function):
+            return Composed((inner,), table, function)
+        case PairLookup(fst=fst, snd=snd, table=table, function=function):
+            if fst == snd:
+                return Composed((fst,), table.diagonal(), function)
+            return Composed((fst, snd), table, function)
+        case _:
+            return None
+
+
+def compose(
+    program: Program, outer: Composed, ops: Mapping[int, Op], inline: Collection[int], cells: int
+) -> Composed | None:
+    """`outer` over what the sources in `inline` are tables of; `None` if that has more than `cells` cells.
+
+    A cell where a step on the way raises, or to which no input leads, stays what that step's is.
+    """
+    parts: list[Composed] = []
+    text = [outer.function]
+    for source in outer.sources:
+        inner = tabulated(ops[source]) if source in inline else None
+        if inner is None:
+            codes = np.arange(program.sops[source].domain.size, dtype=np.int32)
+            inner = Composed((source,), codes, "")
+        else:
+            text.append(f"{program.sops[source].label}: {inner.function}")
+        parts.append(inner)
+    sources = tuple(dict.fromkeys(source for part in parts for source in part.sources))
+    shape = tuple(program.sops[source].domain.size for source in sources)
+    if math.prod(shape) > cells:
+        return None
+    held = [np.broadcast_to(_spread(part, sources), shape) for part in parts]
+    table: Codes = outer.table[tuple(np.maximum(codes, 0) for codes in held)]
+    for codes in held:
+        table = np.where(codes < 0, codes, table)
+    return Composed(sources, table.astype(np.int32), "; ".join(text))
+
+
+def _spread(part: Composed, sources: tuple[int, ...]) -> Codes:
+    """A table with an axis for each of the sources, in their order."""
+    axes = sorted(range(len(part.sources)), key=lambda axis: sources.index(part.sources[axis]))
+    shape = [1] * len(sources)
+    for axis in axes:
+        shape[sources.index(part.sources[axis])] = part.table.shape[axis]
+    return part.table.transpose(axes).reshape(shape)
+
+
+def pairs_of_classes(table: Codes) -> int:
+    """How many pairs of classes of values a table of two s-ops tells apart: a neuron each."""
+    rows = table[group_rows(table)[0]].T
+    return int((rows[group_rows(rows)[0]] >= 0).sum())

@@ -1,0 +1,126 @@
+"""Choosing encodings: the annotated one, else the one its readers can use.
+
+A one-hot code can be read as a number by any linear map, a number as a one-hot code only through an MLP; so an s-op is
+numerical where it is a number by nature (a mean, a weighted sum), or where every reader wants a number. With `match`,
+those that find keys by number do, and lengths and widths may be numbers, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+from tracr.compiler.program.matching import finds_by_number
+from tracr.errors import CompileError, LimitError
+from tracr.ir.domains import TWINS, Interval
+from tracr.ir.options import Options
+from tracr.ir.program import Aggregation, Attention, IndicesOp, LengthOp, Linear, Program, SOpNode, TokensOp, Width
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["check_one_hot", "choose_encodings"]
+
+MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
+SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must stay far from float32's limits
+LARGEST_INTEGER = 2**24  # float32 has no odd integers above
+
+
+def choose_encodings(program: Program, *, match: bool = False) -> Program:
+    """The same program with every encoding decided."""
+    encodings: dict[int, Encoding] = {}
+    wants_number: dict[int, list[bool]] = {number: [] for number in program.sops}
+    must_list: dict[int, bool] = dict.fromkeys(program.sops, False)
+    for _, output in program.outputs:
+        wants_number[output].append(False)
+    for node in reversed(program.sops.values()):
+        is_sum = isinstance(node.op, Linear) or node.id in program.stored.sums
+        wishes = wants_number[node.id]
+        encodings[node.id] = encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
+        match node.op:
+            case _ if is_sum:
+                for number in node.inputs:
+                    wants_number[number].append(True)
+            case Aggregation(value=value):
+                wants_number[value].append(encoding is Encoding.NUMERICAL)
+                must_list[value] |= encoding is Encoding.CATEGORICAL
+            case _:
+                for number in node.inputs:
+                    wants_number[number].append(False)
+        if isinstance(node.op, Attention):
+            by_number = match and isinstance(node.op, Aggregation) and finds_by_number(program, node.op.selector) > 0
+            for part in program.literals(node.op.selector):
+                wants_number[part.keys].append(False)
+                wants_number[part.queries].append(by_number)
+                must_list[part.keys] = must_list[part.queries] = True
+    sops = {
+        number: node if node.encoding is encodings[number] else replace(node, encoding=encodings[number])
+        for number, node in program.sops.items()
+    }
+    for node in sops.values():
+        _check(node)
+    return replace(program, sops=sops)
+
+
+def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum: bool, match: bool) -> Encoding:
+    if node.wish is not None:
+        return node.wish
+    if not node.domain.numeric:
+        return Encoding.CATEGORICAL
+    if isinstance(node.domain, Interval) or is_sum:
+        return Encoding.NUMERICAL
+    if isinstance(node.op, Aggregation) and not node.op.copies:
+        return Encoding.NUMERICAL
+    every_reader = bool(wants_number) and all(wants_number)
+    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
+        may_be_number = match and isinstance(node.op, LengthOp | Width)
+        return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
+    as_number = every_reader or (
+        not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain.numbers.tolist()))
+    )
+    return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
+
+
+def _nearly_equal(numbers: list[float]) -> bool:
+    """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
+    close = TWINS * max(map(abs, numbers), default=0.0)
+    return any(0 < above - below <= close for below, above in itertools.pairwise(sorted(numbers)))
+
+
+def check_one_hot(node: SOpNode, values: int, options: Options) -> None:
+    """Refuse a one-hot code that is too large, before anything of that size is made."""
+    most = options.max_parameters
+    if values**2 > most:
+        raise LimitError(
+            f"has {values:,} values, each a direction of the model: that alone is more than {values**2:,} parameters",
+            expression=node,
+            hint=f"use fewer values or a shorter max_seq_len, or raise max_parameters (now {most:,})",
+        )
+
+
+def _check(node: SOpNode) -> None:
+    if node.encoding is Encoding.CATEGORICAL:
+        if isinstance(node.domain, Interval):
+            raise LimitError(
+                f"is annotated categorical but its values, {node.domain.reason}, are too many to list",
+                expression=node,
+                hint="annotate it rasp.numerical, or raise max_values",
+            )
+        return
+    if not node.domain.numeric:
+        raise CompileError(
+            f"is annotated numerical but takes values that are not numbers: {node.domain}",
+            expression=node,
+            hint="annotate it rasp.categorical, or map the values to numbers first",
+        )
+    largest = max(node.domain.ends, key=abs)
+    if 0 < abs(largest) < SMALLEST_NUMBER:
+        raise CompileError(
+            f"holds no number larger than {largest!r}, closer to zero than float32 can work with",
+            expression=node,
+            hint="scale it up, or annotate it rasp.categorical",
+        )
+    if abs(largest) > LARGEST_INTEGER:
+        raise CompileError(
+            f"holds the number {largest!r}, beyond 2**24, where float32 no longer tells integers apart",
+            expression=node,
+            hint="scale it down, or annotate it rasp.categorical",
+        )

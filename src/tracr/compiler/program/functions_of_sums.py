@@ -1,0 +1,152 @@
+"""Functions of sums, the pass `sums`: what depends on a weighted sum of numbers is a function of one number.
+
+`a and b and c` is 1 where a + b + c is 3, `x and not y` where x - y is 1, and `x > 0 and y == 0`, for y that is 0 or at
+least 1/8, where x - 8y is positive: one layer of a few neurons, where tables would need a layer for each pair and a
+neuron for each pair of values.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.program.composition import Composed, compose, pairs_of_classes, tabulated
+from tracr.craft.grouping import ascending, group_rows
+from tracr.craft.numerics import NEARLY_EQUAL
+from tracr.craft.variables import Array
+from tracr.ir.domains import Codes, Finite
+from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
+from tracr.rasp.annotations import Encoding
+
+__all__ = ["sums"]
+
+MOST_CELLS = 4096
+MOST_TERMS = 8
+MOST_NESTED = 16  # tables of tables of ... that are looked into
+WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
+
+
+def sums(program: Program) -> dict[int, Op | int]:
+    """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
+    forms: dict[int, list[SumLookup]] = {}
+    for node in program.sops.values():
+        if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
+            weighed = (_weighed(program, view) for view in _views(program, node.op))
+            forms[node.id] = [form for form in weighed if form is not None]
+    if not any(forms.values()):
+        return {}
+    neurons = _neurons(program)
+
+    def cost(form: SumLookup) -> int:
+        return _steps(form.table) + sum(neurons[source] for source, _ in form.terms)
+
+    cheapest = {number: min(found, key=cost) for number, found in forms.items() if found}
+    return {number: form for number, form in cheapest.items() if cost(form) < neurons[number]}
+
+
+def _neurons(program: Program) -> dict[int, int]:
+    """About how many neurons the tables take that an s-op is computed by, from means, widths and inputs."""
+    found = dict.fromkeys(program.sops, 0)
+
+    def decoding(source: int, table: Codes) -> int:
+        """To tell the values of a number apart that the rows of a table do."""
+        domain = program.sops[source].domain
+        if program.sops[source].encoding is Encoding.CATEGORICAL or not isinstance(domain, Finite):
+            return 0
+        return _steps(group_rows(table[domain.ascending[0]])[1])
+
+    for number, node in program.sops.items():
+        match node.op:
+            case Lookup(inner=inner, table=table):
+                found[number] = found[inner] + decoding(inner, table[:, None])
+            case PairLookup(fst=fst, snd=snd, table=table):
+                apart = decoding(fst, table) + decoding(snd, table.T)
+                found[number] = found[fst] + found[snd] + apart + pairs_of_classes(table)
+    return found
+
+
+def _steps(codes: NDArray[np.integer]) -> int:
+    """The neurons of a staircase: two for each change, and a constant."""
+    return 2 * int(np.count_nonzero(np.diff(codes[codes >= 0]))) + 1
+
+
+def _views(program: Program, op: PairLookup) -> Iterator[Composed]:
+    """The table over its operands, and over what those are tables of, the most remote first."""
+    ops: dict[int, Op] = {number: node.op for number, node in program.sops.items()}
+    own = tabulated(op)
+    nested = [own] if own is not None else []
+    while nested and len(nested) <= MOST_NESTED:
+        pairs = [source for source in nested[-1].sources if isinstance(ops[source], PairLookup)]
+        wider = compose(program, nested[-1], ops, pairs, MOST_CELLS) if pairs else None
+        if wider is None or len(wider.sources) > MOST_TERMS:
+            break
+        nested.append(wider)
+    for composed in reversed(nested):
+        decoded = [source for source in composed.sources if _decodes(program, ops[source])]
+        deeper = compose(program, composed, ops, decoded, MOST_CELLS) if decoded else None
+        if deeper is not None:
+            yield deeper
+        yield composed
+
+
+def _decodes(program: Program, op: Op) -> bool:
+    """Whether an operation is a function of a number, which takes neurons."""
+    return isinstance(op, Lookup) and program.sops[op.inner].encoding is Encoding.NUMERICAL
+
+
+def _weighed(program: Program, composed: Composed) -> SumLookup | None:
+    """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
+    domains = [program.sops[source].domain for source in composed.sources]
+    numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
+    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS:
+        return None
+    cells = np.nonzero(composed.table >= 0)
+    codes = composed.table[cells]
+    held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
+    fewest = len(ascending(codes)) - 1
+    best: tuple[int, Array] | None = None
+    for weights in _weights(len(numbers)):
+        if best is not None and best[0] == fewest:
+            break
+        changes = _changes(weights @ held, codes)
+        least = int(changes.argmin())
+        if changes[least] < (best[0] if best else len(codes)):
+            best = int(changes[least]), weights[least]
+    if best is None:
+        return None
+    terms = tuple(zip(composed.sources, best[1].tolist(), strict=True))
+    points, results = _function_of(best[1] @ held, codes)
+    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+
+
+def _weights(count: int) -> Iterator[Array]:
+    """Weights to try, small ones first, those of one size at once; integers, so that sums of what lies on a grid do."""
+    signs = np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=count - 1)])
+    powers = range(WEIGHTS.get(count, 0) + 1)
+    for sizes in sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum):
+        if min(sizes) == 1.0:
+            yield signs * sizes
+
+
+def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
+    """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
+    order = np.argsort(totals, axis=1, kind="stable")
+    changing = np.diff(codes[order], axis=1) != 0
+    close = ~_apart(np.take_along_axis(totals, order, axis=1))
+    return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
+
+
+def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes]:
+    """The distinct sums in ascending order, and the code of each."""
+    order = np.argsort(total, kind="stable")
+    first = np.concatenate([[True], _apart(total[order])])
+    return total[order][first], codes[order][first]
+
+
+def _apart(ascending: Array) -> NDArray[np.bool_]:
+    """Whether each number but the first is more than a rounding above the one before."""
+    below, above = ascending[..., :-1], ascending[..., 1:]
+    return np.asarray(above - below > NEARLY_EQUAL * np.maximum(1.0, np.abs(above)))

@@ -1,0 +1,148 @@
+"""Simplification, the pass `simplify`: operations on what is constant, or known from the position alone.
+
+- A table of two s-ops that depends on one of them is a table of that one; of an s-op and itself, of its diagonal.
+- The constant terms of a weighted sum are part of its constant.
+- What returns its input unchanged is its input.
+- What no token influences is known at compile time: a width or a mean that depends on the position only is a table of
+  the position, one that depends on the length only a table of the length. No head is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tracr.compiler.program.share import drop_unused
+from tracr.ir.domains import Codes, Finite
+from tracr.ir.program import (
+    Aggregation,
+    IndicesOp,
+    LengthOp,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Positions,
+    Program,
+    SOpNode,
+    TokensOp,
+    Width,
+)
+from tracr.rasp.annotations import Encoding
+from tracr.runtime.table_interpreter import evaluate_batch
+from tracr.values import is_number
+
+__all__ = ["simplify"]
+
+LONGEST = 128  # inputs of every length up to here are tried
+
+
+def simplify(program: Program) -> dict[int, Op | int]:
+    """Simpler operations, and s-ops that are the same as another."""
+    found: dict[int, Op | int] = {}
+    placed = _without_tokens(program)
+    for node in program.sops.values():
+        if node.domain.size == 1:
+            continue  # a constant already
+        op = placed.get(node.id) or _simpler(program, node)
+        source = _unchanged(program, node, op or node.op)
+        if source is not None:
+            found[node.id] = source
+        elif op is not None:
+            found[node.id] = op
+    return found
+
+
+def _simpler(program: Program, node: SOpNode) -> Op | None:
+    match node.op:
+        case PairLookup(fst=fst, snd=snd, table=table, function=function):
+            if fst == snd:
+                return Lookup(fst, table.diagonal().copy(), function)
+            for number, side in ((fst, table), (snd, table.T)):
+                codes = _rows_agree(side)
+                if codes is not None:
+                    return Lookup(number, codes, function)
+        case Linear(terms=terms, constant=constant):
+            known = {number: _constant(program.sops[number]) for number, _ in terms}
+            varying = tuple(term for term in terms if known[term[0]] is None)
+            if 0 < len(varying) < len(terms):
+                return Linear(varying, constant + sum(factor * (known[number] or 0.0) for number, factor in terms))
+    return None
+
+
+def _rows_agree(table: Codes) -> Codes | None:
+    """The code of each row, if it has one only; cells that no input leads to, or that raise, agree with all."""
+    codes: Codes = table.max(axis=1)
+    return codes if ((table == codes[:, None]) | (table < 0)).all() else None
+
+
+def _constant(node: SOpNode) -> float | None:
+    if isinstance(node.domain, Finite) and len(node.domain) == 1 and is_number(node.domain.values[0]):
+        return float(node.domain.values[0])
+    return None
+
+
+def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
+    """The input of an operation that returns it as it is, in the same code."""
+    match op:
+        case Lookup(inner=source, table=table):
+            if (table != np.arange(len(table))).any():
+                return None
+        case Linear(terms=((source, 1.0),), constant=0.0):
+            pass
+        case _:
+            return None
+    held, given = node.domain, program.sops[source].domain
+    if not (isinstance(held, Finite) and isinstance(given, Finite)) or held.values != given.values:
+        return None
+    return source if node.encoding is program.sops[source].encoding else None
+
+
+def _without_tokens(program: Program) -> dict[int, Op]:
+    """Tables of the position or the length for attention that depends on nothing else."""
+    free: set[int] = set()
+    for node in program.sops.values():
+        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
+            free.add(node.id)
+    nodes = [program.sops[number] for number in free]
+    wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]
+    shortest, longest = program.lengths
+    if not wanted or longest > LONGEST:
+        return {}
+    part = drop_unused(replace(program, outputs=tuple((node.label, node.id) for node in wanted)))
+    inputs = [[program.options.vocab[0]] * length for length in range(shortest, longest + 1)]
+    evaluation = evaluate_batch(part, inputs)
+    if evaluation.errors.any():
+        return {}
+    found: dict[int, Op] = {}
+    for node in wanted:
+        codes = np.broadcast_to(evaluation.codes[node.id], evaluation.batch.codes.shape)
+        op = _by_place(program, node, np.where(evaluation.batch.valid, codes, -1))
+        if op is not None and node.domain.size > 1:
+            found[node.id] = op
+    return found
+
+
+def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
+    """A table of the position or the length; `codes[length, position]` are -1 where there is no token."""
+    by_position = _rows_agree(codes.T)
+    if by_position is not None:
+        indices = _before(program, node, IndicesOp)
+        if indices is not None and program.options.on("fold"):
+            return Lookup(indices, by_position.astype(np.int32), "of the position")
+        return Positions(by_position.astype(np.int32))
+    by_length, length = _rows_agree(codes), _before(program, node, LengthOp)
+    if by_length is not None and length is not None:
+        return Lookup(length, by_length.astype(np.int32), "of the length")
+    return None
+
+
+def _before(program: Program, node: SOpNode, kind: type[Op]) -> int | None:
+    """A one-hot s-op of a kind that stands before a node."""
+    for number, other in program.sops.items():
+        if number == node.id:
+            return None
+        if isinstance(other.op, kind) and other.encoding is Encoding.CATEGORICAL:
+            return number
+    return None

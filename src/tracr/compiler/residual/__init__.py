@@ -1,0 +1,1 @@
+"""Which variable is in which dimension, and the weights: layout, slot reuse, assembly, size."""

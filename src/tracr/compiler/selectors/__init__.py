@@ -1,0 +1,1 @@
+"""How selectors become heads: conjunctions, head plans, splitting."""

@@ -1,0 +1,163 @@
+"""The smallest circuit that an ablation leaves of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.ground_truth.ablations import Ablation, Ablations
+from tracr.ground_truth.data import FINEST, Edge, Granularity, GroundTruth, dump, edge_json
+from tracr.threads import blas_threads
+from tracr.values import Value
+
+__all__ = ["Inert", "MinimalCircuit", "Reason", "ablate", "minimal"]
+
+Reason = Literal["constant", "bos_or_pad", "saturated", "absorbed", "redundant"]
+FORMAT, VERSION = "tracr minimal circuit", 1
+SAME = 1e-4  # how far two numbers may be apart and count as one, times max(1, |number|)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Inert:
+    """An edge whose ablation, alone, changes no output, and why. See docs/ground-truth.md for the reasons."""
+
+    edge: Edge
+    reason: Reason
+
+
+@dataclass(frozen=True, eq=False)
+class MinimalCircuit:
+    """What is left of a model when everything is ablated that can be without changing an output on the data.
+
+    Ablating any further edge of it changes some output. `inert` lists the edges, of the circuit and outside, that
+    change nothing when they alone are ablated. `skipped` counts the inputs on which the program raises.
+    """
+
+    truth: GroundTruth = field(repr=False)
+    ablation: Ablation
+    seed: int
+    inputs: int
+    skipped: int
+    inside: tuple[Edge, ...] = field(repr=False)
+    outside: tuple[Edge, ...] = field(repr=False)
+    inert: tuple[Inert, ...] = field(repr=False)
+
+    def __repr__(self) -> str:
+        total = len(self.inside) + len(self.outside)
+        return f"MinimalCircuit({len(self.inside)} of {total} edges, {self.ablation} ablation, {self.inputs} inputs)"
+
+    def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
+        """The edges of the circuit; a coarse edge is in it if some part of it is."""
+        return self.truth.coarsen(self.inside, granularity)
+
+    def show(self) -> str:
+        """One line per edge."""
+        reasons = {str(inert.edge): f"  (inert: {inert.reason})" for inert in self.inert}
+        lines = [f"{self!r}"]
+        lines += [f"  {edge}{reasons.get(str(edge), '')}" for edge in self.inside]
+        lines += ["outside:", *(f"  {edge}{reasons.get(str(edge), '')}" for edge in self.outside)]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The circuit, as documented in docs/ground-truth.md; the same for the same model, data and seed."""
+        return dump(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "ablation": self.ablation,
+                "seed": self.seed,
+                "inputs": self.inputs,
+                "skipped": self.skipped,
+                "inside": [edge_json(edge) for edge in self.inside],
+                "outside": [edge_json(edge) for edge in self.outside],
+                "inert": [{"edge": edge_json(inert.edge), "reason": inert.reason} for inert in self.inert],
+            }
+        )
+
+
+def minimal(truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> MinimalCircuit:
+    """Ablate edges one by one, from the output backwards, for as long as no output changes.
+
+    An edge that was needed may no longer be once others are gone, so this is repeated until nothing more can go.
+    """
+    with blas_threads(1):
+        runs = Ablations(truth, data, ablation, seed)
+        outside = _remove(runs)
+        found = {edge: _reason(runs, edge) for edge in range(len(runs.edges))}
+    inert = tuple(
+        Inert(runs.edges[edge], reason if edge in outside else "redundant")
+        for edge, reason in found.items()
+        if reason is not None
+    )
+    kept = tuple(edge for number, edge in enumerate(runs.edges) if number not in outside)
+    gone = tuple(edge for number, edge in enumerate(runs.edges) if number in outside)
+    return MinimalCircuit(truth, ablation, seed, len(runs.ids), len(data) - len(runs.ids), kept, gone, inert)
+
+
+def ablate(
+    truth: GroundTruth, edges: Iterable[Edge], data: Sequence[Sequence[Value]], ablation: Ablation, seed: int
+) -> list[Any]:
+    """The outputs with these edges ablated; `None` for inputs on which the program raises."""
+    with blas_threads(1):
+        runs = Ablations(truth, data, ablation, seed)
+        stream = runs.run(frozenset(truth.finest(edges)), runs.clean)
+    rows = truth.model.decode(runs.logits(stream), runs.given, runs.real)
+    result: list[Any] = [None] * len(data)
+    for place, row in zip(runs.kept, rows, strict=True):
+        result[place] = row
+    return result
+
+
+def _remove(runs: Ablations) -> frozenset[int]:
+    """The edges that can all be ablated."""
+    outside: frozenset[int] = frozenset()
+    stream = runs.clean
+    leaving = {node.id: 0 for node in runs.nodes.values()}
+    for edge in runs.edges:
+        leaving[edge.source] += 1
+    done = False
+    while not done:
+        done = True
+        for number in reversed(range(len(runs.edges))):
+            if number in outside:
+                continue
+            edge = runs.edges[number]
+            unheard = edge.target != "unembed" and leaving[edge.target] == 0
+            if not unheard and not np.array_equal(runs.carried(stream, number), runs.instead(number)):
+                trial = runs.run(outside | {number}, stream, runs.layer(edge))
+                if runs.changed(trial):
+                    continue
+                stream = trial
+            outside, done = outside | {number}, False
+            leaving[edge.source] -= 1
+    return outside
+
+
+def _reason(runs: Ablations, number: int) -> Reason | None:
+    """Why ablating one edge alone changes no output; `None` if it does change one."""
+    edge = runs.edges[number]
+    held, put = runs.carried(runs.clean, number), runs.instead(number)
+    if np.array_equal(held, put):
+        return "constant"
+    alone = runs.run(frozenset({number}), runs.clean, runs.layer(edge))
+    if runs.changed(alone):
+        return None
+    apart = _apart(held, put)
+    if not apart.any():
+        return "constant"
+    if not (apart & runs.token).any():
+        return "bos_or_pad"
+    reader = runs.nodes[edge.target]
+    written = _apart(runs.written(alone, reader), runs.written(runs.clean, reader))
+    return "absorbed" if (written & runs.token).any() else "saturated"
+
+
+def _apart(first: Array, second: Array) -> NDArray[np.bool_]:
+    """At which positions two activations [input, position, slot] differ."""
+    return np.asarray((np.abs(first - second) > SAME * np.maximum(1, np.abs(first))).any(axis=-1))

@@ -1,0 +1,341 @@
+"""The mechanism of a compiled model as data: its parts, and which variable flows from which part to which.
+
+Nodes are the embeddings, heads, groups of neurons and the unembedding; edges carry one variable from its writer into
+one input of a reader. Both are read off the weights (`wiring.py`). `docs/ground-truth.md` is the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from tracr.errors import TracrError
+from tracr.extras import need
+from tracr.values import Value
+
+if TYPE_CHECKING:
+    from tracr.ground_truth.ablations import Ablation
+    from tracr.ground_truth.circuits import MinimalCircuit
+    from tracr.model.compiled import CompiledModel
+
+__all__ = [
+    "GRANULARITIES",
+    "Attends",
+    "Edge",
+    "FoldedVariable",
+    "Granularity",
+    "GroundTruth",
+    "Node",
+    "Place",
+    "Written",
+]
+
+FORMAT, VERSION = "tracr ground truth", 1
+Granularity = Literal["component", "head", "qkv", "neuron_group"]
+GRANULARITIES: tuple[Granularity, ...] = get_args(Granularity)
+FINEST: Granularity = "neuron_group"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an activation is found: a TransformerLens hook, and which head or neurons of it (from, up to) are meant."""
+
+    hook: str
+    head: int | None = None
+    neurons: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """A variable that a node writes: the expression it belongs to, its source line, and the dimensions written."""
+
+    variable: str
+    expression: str
+    line: str
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Attends:
+    """The one key every query attends to: `offset` from itself, or at `position` (BOS is 0, the first token 1).
+
+    Where the input has no such key (or a causal mask hides it) the query attends to BOS.
+    """
+
+    offset: int | None = None
+    position: int | None = None
+
+    def key(self, query: int, length: int, *, causal: bool = False) -> int:
+        """The key a query attends to, in an input of so many tokens; BOS attends to itself."""
+        wanted = query + self.offset if self.offset is not None else self.position or 0
+        return wanted if query and 1 <= wanted <= (query if causal else length) else 0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp where several merge).
+
+    Neurons that clear (at level 2) take the variables they "write" out of the residual stream.
+    """
+
+    id: str
+    kind: str
+    layer: int | None
+    head: int | None
+    neurons: tuple[int, int] | None
+    writes: tuple[Written, ...]
+    computes: str
+    output: Place
+    inputs: tuple[tuple[str, Place], ...]
+    attends: Attends | None = None
+    clears: bool = False
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables the node writes."""
+        return tuple(written.variable for written in self.writes)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A variable that flows from the node that writes it into an input (q, k, v; else in) of a node that reads it.
+
+    `slots` are the dimensions that carry it. `positions` are the (source, target) positions of a head's values where
+    they are the same for every input of the longest length; else `None`. `cancelled`: the reader's slots held the
+    variable once, and were cleared since; what the writer wrote and what the clearing neurons took away add up to 0.
+    """
+
+    source: str
+    target: str
+    input: str
+    variable: str
+    slots: tuple[int, ...]
+    source_place: Place
+    target_place: Place
+    positions: tuple[tuple[int, int], ...] | None = None
+    cancelled: bool = False
+
+    def __str__(self) -> str:
+        name = self.target if self.input == "in" else f"{self.target}.{self.input}"
+        return f"{self.source} -> {name}: {self.variable}{' (cancelled)' if self.cancelled else ''}"
+
+
+@dataclass(frozen=True)
+class FoldedVariable:
+    """A variable of the program without dimensions (level 2): what is read in its place, and which inputs read it."""
+
+    variable: str
+    expression: str
+    line: str
+    made_of: tuple[str, ...]
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTruth:
+    """The nodes and edges of a compiled model, at four granularities, and what of them an ablation cannot miss."""
+
+    model: CompiledModel = field(repr=False)
+    _nodes: tuple[Node, ...] = field(repr=False)
+    _edges: tuple[Edge, ...] = field(repr=False)
+    folded: tuple[FoldedVariable, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"GroundTruth({len(self._nodes)} nodes, {len(self._edges)} edges)"
+
+    def nodes(self, granularity: Granularity = FINEST) -> tuple[Node, ...]:
+        """The parts of the model. Heads merge into attention at "component", groups of neurons but at the finest."""
+        check_granularity(granularity)
+        groups: dict[str, list[Node]] = {}
+        for node in self._nodes:
+            groups.setdefault(merged_id(node, granularity), []).append(node)
+        return tuple(_merged_node(name, group, granularity) for name, group in groups.items())
+
+    def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
+        """Which variable flows from which writer to which reader."""
+        return self.coarsen(self._edges, granularity)
+
+    def coarsen(self, edges: Iterable[Edge], granularity: Granularity) -> tuple[Edge, ...]:
+        """Edges of the finest granularity at another one."""
+        check_granularity(granularity)
+        target = {node.id: merged_id(node, granularity) for node in self._nodes}
+        coarse = {node.id: node for node in self.nodes(granularity)}
+        groups: dict[tuple[str, str, str, str], list[Edge]] = {}
+        for edge in edges:
+            reader = coarse[target[edge.target]]
+            into = edge.input if edge.input in dict(reader.inputs) else "in"
+            groups.setdefault((target[edge.source], reader.id, into, edge.variable), []).append(edge)
+        return tuple(
+            replace(
+                group[0],
+                source=source,
+                target=reader,
+                input=into,
+                slots=tuple(sorted({slot for edge in group for slot in edge.slots})),
+                source_place=coarse[source].output,
+                target_place=dict(coarse[reader].inputs)[into],
+                positions=group[0].positions if len({edge.positions for edge in group}) == 1 else None,
+                cancelled=all(edge.cancelled for edge in group),
+            )
+            for (source, reader, into, _), group in groups.items()
+        )
+
+    def show(self) -> str:
+        """What every node computes, then one line per edge, then what was folded or absorbed."""
+        nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
+        folded = [
+            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
+            for one in self.folded
+        ]
+        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.program.absorbed.items()]
+        return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        options = self.model.options
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "outputs": [output.name for output in self.model.outputs],
+            "level": options.level,
+            "causal": options.causal,
+            "n_layers": self.model.n_layers,
+            "max_seq_len": options.max_seq_len,
+            "dimensions": self.model.residual.labels,
+            "folded": [asdict(one) for one in self.folded],
+            "absorbed": dict(self.model.circuit.program.absorbed),
+            **self._directions(),
+            "granularities": {
+                granularity: {
+                    "nodes": [_node_json(node) for node in self.nodes(granularity)],
+                    "edges": [edge_json(edge) for edge in self.edges(granularity)],
+                }
+                for granularity in GRANULARITIES
+            },
+        }
+
+    def _directions(self) -> dict[str, Any]:
+        """Of a variant, how it was made and the direction [d_model] of each slot."""
+        variant = self.model.variant
+        return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant else {}
+
+    def to_json(self) -> str:
+        """Everything, as documented in docs/ground-truth.md; the same model gives the same text."""
+        return dump(self.to_dict())
+
+    def to_networkx(self, granularity: Granularity = FINEST) -> Any:
+        """A `networkx.MultiDiGraph`; the attributes of nodes and edges are the keys of the JSON."""
+        networkx = need("networkx", extra="graph")
+        graph = networkx.MultiDiGraph()
+        for node in self.nodes(granularity):
+            graph.add_node(node.id, **_node_json(node))
+        for edge in self.edges(granularity):
+            graph.add_edge(edge.source, edge.target, key=f"{edge.input}:{edge.variable}", **edge_json(edge))
+        return graph
+
+    def minimal(
+        self, *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
+    ) -> MinimalCircuit:
+        """The edges without which some output on `data` changes, once everything else is ablated.
+
+        Args:
+            data: inputs, as many as represent the distribution; together they are one padded batch.
+            ablation: what a reader sees of an ablated edge: "zero"; the "mean" over `data` at the position; or, for
+                "resample", what another input of the same length has there.
+            seed: chooses those other inputs.
+        """
+        from tracr.ground_truth.circuits import minimal  # only who ablates needs it
+
+        return minimal(self, data, ablation, seed)
+
+    def ablate(
+        self, edges: Iterable[Edge], *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
+    ) -> list[Any]:
+        """The model's outputs on `data` with these edges (of any granularity) ablated, `None` where it raises."""
+        from tracr.ground_truth.circuits import ablate
+
+        return ablate(self, edges, data, ablation, seed)
+
+    def finest(self, edges: Iterable[Edge]) -> set[int]:
+        """The numbers of the finest edges that the given edges, of any granularity, consist of."""
+        wanted = dict.fromkeys((edge.source, edge.target, edge.input, edge.variable) for edge in edges)
+        found: dict[tuple[str, str, str, str], list[int]] = {}
+        for granularity in GRANULARITIES:
+            names = {node.id: merged_id(node, granularity) for node in self._nodes}
+            split = granularity in ("qkv", FINEST)
+            for number, edge in enumerate(self._edges):
+                into = edge.input if split else "in"
+                found.setdefault((names[edge.source], names[edge.target], into, edge.variable), []).append(number)
+        for name in wanted:
+            if name not in found:
+                raise TracrError(f"the model has no edge {name}", hint="take edges from ground_truth.edges()")
+        return {number for name in wanted for number in found[name]}
+
+
+def check_granularity(granularity: str) -> None:
+    """Raise if there is no such granularity."""
+    if granularity not in GRANULARITIES:
+        raise TracrError(f"no granularity {granularity!r}", hint=f"there are {', '.join(GRANULARITIES)}")
+
+
+def places(node: Node, granularity: Granularity) -> tuple[Place, tuple[tuple[str, Place], ...]]:
+    """The hooks of a head's or MLP's output and inputs at a granularity."""
+    block = f"blocks.{node.layer}"
+    if node.kind == "neurons" and granularity == FINEST:
+        return Place(f"{block}.mlp.hook_post", neurons=node.neurons), (
+            ("in", Place(f"{block}.mlp.hook_pre", neurons=node.neurons)),
+        )
+    if node.kind == "neurons":
+        return Place(f"{block}.hook_mlp_out"), (("in", Place(f"{block}.hook_mlp_in")),)
+    if granularity == "component":
+        return Place(f"{block}.hook_attn_out"), (("in", Place(f"{block}.hook_attn_in")),)
+    result = Place(f"{block}.attn.hook_result", head=node.head)
+    if granularity == "head":
+        return result, (("in", Place(f"{block}.hook_attn_in", head=node.head)),)
+    return result, tuple((part, Place(f"{block}.hook_{part}_input", head=node.head)) for part in "qkv")
+
+
+def merged_id(node: Node, granularity: Granularity) -> str:
+    """The id of the node that `node` is part of at a granularity."""
+    if node.kind == "head" and granularity == "component":
+        return f"blocks.{node.layer}.attn"
+    if node.kind == "neurons" and granularity != FINEST:
+        return f"blocks.{node.layer}.mlp"
+    return node.id
+
+
+def _merged_node(name: str, group: list[Node], granularity: Granularity) -> Node:
+    first = group[0]
+    if first.kind not in ("head", "neurons"):
+        return first
+    output, inputs = places(first, granularity)
+    if name == first.id:
+        return replace(first, output=output, inputs=inputs)
+    return Node(
+        name,
+        "attention" if first.kind == "head" else "mlp",
+        first.layer,
+        None,
+        None,
+        tuple(written for node in group for written in node.writes),
+        " ".join(node.computes for node in group),
+        output,
+        inputs,
+    )
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    inputs: Mapping[str, Any] = {name: asdict(place) for name, place in node.inputs}
+    return {**asdict(node), "inputs": inputs}
+
+
+def edge_json(edge: Edge) -> dict[str, Any]:
+    """An edge under the keys of the schema."""
+    return asdict(edge)
+
+
+def dump(content: dict[str, Any]) -> str:
+    """JSON text, the same for the same content."""
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

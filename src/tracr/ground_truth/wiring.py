@@ -1,0 +1,328 @@
+"""The nodes and edges of a model, read off its weights.
+
+A node writes a slot (a dimension of the residual stream) if a weight of its output matrix there is not zero, and reads
+one if a weight of an input matrix is not. An edge is a variable some slots of which are written by an earlier node and
+read by a later one. Which head and which neurons belong together, and what slots mean, the construction says.
+
+Where slots are cleared and used again (level 2), a reader of the new variable also adds up what the old one's writer
+wrote and what the clearing neurons took away: edges too, which are marked as cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.craft.linear import BOS, ONE, PAD
+from tracr.craft.variables import Variable
+from tracr.errors import TracrError
+from tracr.ground_truth.data import (
+    FINEST,
+    Attends,
+    Edge,
+    FoldedVariable,
+    GroundTruth,
+    Node,
+    Place,
+    Written,
+    places,
+)
+from tracr.ir.graph import unique_labels
+from tracr.ir.layout import Direction
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["ground_truth_of"]
+
+SPECIAL = {
+    BOS: "1 at the BOS position, 0 elsewhere",
+    PAD: "1 at PAD positions, 0 elsewhere",
+    ONE: "1 at every position",
+}
+NEARLY_ALL = 1 - 1e-4  # of the attention, for a key to be the only one
+
+Array = NDArray[Any]
+Slots = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A node under construction: its time, the slots it writes (or clears), and those each of its inputs reads."""
+
+    node: Node
+    time: int
+    writes: Slots
+    reads: dict[str, Slots]
+    clears: bool = False
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """What a slot holds: part of a variable that was written (or taken away) by a part, perhaps cancelled since."""
+
+    writer: int
+    variable: Variable
+    cancelled: bool
+
+
+def ground_truth_of(model: CompiledModel) -> GroundTruth:
+    """Nodes and edges of a model; those of a variant are the compiled model's, along other directions."""
+    wiring = _Wiring(model.plain)
+    return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()), wiring.folded())
+
+
+class _Wiring:
+    def __init__(self, model: CompiledModel) -> None:
+        self.model = model
+        variables = list(model.layout.slots)
+        named = [_special_label(model, variable) or variable.label for variable in variables]
+        self.names = dict(zip(variables, unique_labels(named), strict=True))
+        self.turns: list[list[Direction]] = [[] for _ in range(model.layout.width)]
+        for direction in model.layout.directions:
+            self.turns[direction.slot].append(direction)
+
+    def held(self, slot: int, time: int) -> Direction:
+        """What a slot holds after a sub-layer."""
+        return next(direction for direction in self.turns[slot] if direction.held(time))
+
+    @cached_property
+    def parts(self) -> list[_Part]:
+        """All nodes, in the order in which they compute."""
+        bare = list(self._parts())
+        fixed = self._fixed_positions(bare)
+        return [replace(part, node=replace(part.node, attends=fixed.get(part.node.id))) for part in bare]
+
+    def _parts(self) -> Iterator[_Part]:
+        weights, layers = self.model.parameters, self.model.layout.layers
+        for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
+            slots = _written(matrix)
+            says = f"The {what} embedding writes {self._list(slots, -1)}."
+            yield self._part(name, "embedding", -1, slots, {}, says, output=Place(f"hook_{name}"))
+        for number, (layer, w) in enumerate(zip(layers, weights.layers, strict=True)):
+            for place, head in enumerate(layer.heads):
+                slots = _written(w.W_O[place])
+                reads = {"q": _read(w.W_Q[place]), "k": _read(w.W_K[place]), "v": _read(w.W_V[place])}
+                says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {head.what}."
+                name = f"blocks.{number}.attn.{place}"
+                yield self._part(name, "head", 2 * number, slots, reads, says, number, place)
+            start = 0
+            for place, group in enumerate(layer.mlps):
+                stop = start + group.read.width
+                slots, reads = _written(w.W_out[start:stop]), {"in": _read(w.W_in[:, start:stop])}
+                which = f"Neurons {start} to {stop - 1}" if stop - start > 1 else f"Neuron {start}"
+                verb, s = "clear" if group.clears else "write", "" if stop - start > 1 else "s"
+                listed = self._list(slots, 2 * number + (not group.clears))
+                says = f"{which} of layer {number} {verb}{s} {listed}{'' if group.clears else f': {group.what}'}."
+                name, clears = f"blocks.{number}.mlp.{place}", bool(group.clears)
+                span = (start, stop)
+                yield self._part(
+                    name, "neurons", 2 * number + 1, slots, reads, says, number, neurons=span, clears=clears
+                )
+                start = stop
+        slots = _read(weights.W_U)
+        outputs = ", ".join(output.name for output in self.model.outputs)
+        end = 2 * len(layers)
+        says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
+        source = Place(f"blocks.{len(layers) - 1}.hook_resid_post" if layers else "")
+        yield self._part(
+            "unembed", "unembedding", end, (), {"in": slots}, says, output=Place("logits"), inputs=(("in", source),)
+        )
+
+    def _part(
+        self,
+        name: str,
+        kind: str,
+        time: int,
+        slots: Slots,
+        reads: dict[str, Slots],
+        says: str,
+        layer: int | None = None,
+        head: int | None = None,
+        neurons: tuple[int, int] | None = None,
+        output: Place = Place(""),  # noqa: B008  a frozen value
+        inputs: tuple[tuple[str, Place], ...] = (),
+        clears: bool = False,
+    ) -> _Part:
+        writes = tuple(
+            Written(self.names[variable], *self._expression(variable), held)
+            for variable, held in self._by_variable(slots, time - clears).items()
+        )
+        node = Node(name, kind, layer, head, neurons, writes, says, output, inputs, clears=clears)
+        if layer is not None:
+            output, inputs = places(node, FINEST)
+            node = replace(node, output=output, inputs=inputs)
+        return _Part(node, time, slots, reads, clears)
+
+    def _expression(self, variable: Variable) -> tuple[str, str]:
+        """The expression a variable belongs to, and where that was written."""
+        if variable.node is None:
+            return SPECIAL.get(variable, variable.label), ""
+        node = self.model.program.sops[variable.node]
+        return node.source, node.origin
+
+    def _by_variable(self, slots: Slots, time: int) -> dict[Variable, Slots]:
+        found: dict[Variable, list[int]] = {}
+        for slot in slots:
+            found.setdefault(self.held(slot, time).variable, []).append(slot)
+        return {variable: tuple(held) for variable, held in found.items()}
+
+    def _list(self, slots: Slots, time: int) -> str:
+        return ", ".join(self.names[variable] for variable in self._by_variable(slots, time)) or "nothing"
+
+    def edges(self) -> Iterator[Edge]:
+        """Every variable that some slots carry from a writer to a later reader, in the order of the readers."""
+        writers: dict[int, list[_Carried]] = {}
+        waiting: list[tuple[int, _Part]] = []  # written in this sub-layer, seen from the next one on
+        stage = None
+        for number, part in enumerate(self.parts):
+            if (part.node.kind, part.node.layer) != stage:
+                stage = (part.node.kind, part.node.layer)
+                for earlier, writer in sorted(waiting, key=lambda item: not item[1].clears):
+                    self._write(writers, earlier, writer)
+                waiting = []
+            yield from self._edges_into(part, writers)
+            waiting.append((number, part))
+
+    def _write(self, writers: dict[int, list[_Carried]], number: int, part: _Part) -> None:
+        """Note what a part adds to slots; one that clears them cancels what was there."""
+        for slot in part.writes:
+            earlier = writers.setdefault(slot, [])
+            if part.clears:
+                earlier[:] = [replace(one, cancelled=True) for one in earlier]
+            elif not all(one.cancelled for one in earlier):
+                raise TracrError("two parts of the model write one dimension", hint="use the weights of the compiler")
+            variable = self.held(slot, part.time - part.clears).variable
+            earlier.append(_Carried(number, variable, part.clears))
+
+    def _edges_into(self, part: _Part, writers: dict[int, list[_Carried]]) -> Iterator[Edge]:
+        for into, place in part.node.inputs:
+            carried: dict[_Carried, list[int]] = {}
+            for slot in part.reads[into]:
+                for one in writers.get(slot, ()):
+                    carried.setdefault(one, []).append(slot)
+            for one, slots in sorted(carried.items(), key=lambda item: (item[0].writer, item[1])):
+                source = self.parts[one.writer].node
+                positions = self._positions(part.node.attends) if into == "v" else None
+                yield Edge(
+                    source.id,
+                    part.node.id,
+                    into,
+                    self.names[one.variable],
+                    tuple(slots),
+                    source.output,
+                    place,
+                    positions,
+                    one.cancelled,
+                )
+
+    def folded(self) -> tuple[FoldedVariable, ...]:
+        """The variables that are read from others, and by whom."""
+        circuit, schedule = self.model.circuit, self.model.layout.schedule
+        inputs = [
+            (f"{placed.name}.{name}", linear)
+            for placed in schedule.heads()
+            for name, linear in zip("qkv", placed.head.maps, strict=True)
+        ]
+        inputs += [(placed.name, placed.group.read) for placed in schedule.neurons()]
+        inputs += [("unembed", linear) for linear in circuit.unembedded]
+        return tuple(
+            FoldedVariable(
+                variable.label,
+                *self._expression(variable),
+                tuple(self.names[part] for part in linear.blocks if part in self.names and part not in SPECIAL),
+                tuple(dict.fromkeys(name for name, read in inputs if variable in read.through)),
+            )
+            for variable, linear in circuit.folded.items()
+        )
+
+    def _positions(self, attends: Attends | None) -> tuple[tuple[int, int], ...] | None:
+        """From which position to which a head with a fixed pattern moves values, on the longest input."""
+        if attends is None:
+            return None
+        longest, causal = self.model.program.lengths[1], self.model.options.causal
+        return tuple((attends.key(query, longest, causal=causal), query) for query in range(longest + 1))
+
+    def _fixed_positions(self, parts: list[_Part]) -> dict[str, Attends]:
+        """The heads whose queries and keys depend on the position only, and attend to one key each."""
+        heads = self._positional_heads(parts)
+        if not heads:
+            return {}
+        patterns = self._patterns()
+        found = {name: self._fixed(patterns[layer][:, head]) for name, (layer, head) in heads.items()}
+        return {name: attends for name, attends in found.items() if attends is not None}
+
+    def _positional_heads(self, parts: list[_Part]) -> dict[str, tuple[int, int]]:
+        """Layer and number of the heads whose queries and keys depend on the position only."""
+        known = {direction for turns in self.turns for direction in turns if direction.variable in SPECIAL}
+
+        def depends(part: _Part, *inputs: str) -> bool:
+            """Whether inputs read something else as well."""
+            slots = (slot for into in inputs for slot in part.reads[into])
+            return not known.issuperset(self.held(slot, part.time - 1) for slot in slots)
+
+        heads: dict[str, tuple[int, int]] = {}
+        for part in parts:
+            elementwise = part.node.kind == "neurons" and not depends(part, "in")
+            if (elementwise and not part.clears) or part.node.id == "pos_embed":
+                known.update(self.held(slot, part.time) for slot in part.writes)
+            elif part.node.kind == "head" and not depends(part, "q", "k"):
+                assert part.node.layer is not None and part.node.head is not None
+                heads[part.node.id] = part.node.layer, part.node.head
+        return heads
+
+    def _patterns(self) -> dict[int, Array]:
+        """The attention patterns [length, head, query, key] of each layer, on one input of each length."""
+        vocabulary = self.model.vocabulary
+        lengths = range(vocabulary.shortest, vocabulary.longest + 1)
+        ids = np.full((len(lengths), vocabulary.longest + 1), vocabulary.pad_id)
+        ids[:, 0] = vocabulary.bos_id
+        for row, length in enumerate(lengths):
+            ids[row, 1 : length + 1] = 0
+        patterns: dict[int, Array] = {}
+
+        def keep(name: str, tensor: Array) -> None:
+            if name.endswith("hook_pattern"):
+                patterns[int(name.split(".")[1])] = tensor
+
+        self.model.logits(ids, hook=keep)
+        return patterns
+
+    def _fixed(self, patterns: Array) -> Attends | None:
+        """What patterns [length, query, key] have in common, if every query attends to one key."""
+        shortest, longest = self.model.program.lengths
+        causal = self.model.options.causal
+        seen: dict[tuple[int, int], int] = {}
+        for pattern, length in zip(patterns, range(shortest, longest + 1), strict=True):
+            for query in range(1, length + 1):
+                key = int(pattern[query].argmax())
+                if pattern[query, key] < NEARLY_ALL:
+                    return None
+                seen[query, length] = key
+        offsets = sorted(range(1 - longest, longest), key=lambda offset: (abs(offset), offset))
+        candidates = [Attends(offset=offset) for offset in offsets]
+        candidates += [Attends(position=position) for position in range(longest + 1)]
+        for attends in candidates:
+            if all(attends.key(query, length, causal=causal) == key for (query, length), key in seen.items()):
+                return attends
+        return None
+
+
+def _special_label(model: CompiledModel, variable: Variable) -> str:
+    """The label of BOS, PAD and one as the residual stream has it."""
+    if variable not in SPECIAL:
+        return ""
+    return next(one.label for one in model.layout.directions if one.variable is variable)
+
+
+def _written(matrix: Array) -> Slots:
+    return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
+
+
+def _read(matrix: Array) -> Slots:
+    return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())

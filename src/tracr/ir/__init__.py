@@ -1,0 +1,1 @@
+"""The values between the steps of the compiler: graph, program, circuit, schedule, layout, parameters. No passes."""

@@ -1,0 +1,29 @@
+"""A whole compilation: the program, the weights, and every value between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracr.ir.circuit import Circuit
+from tracr.ir.graph import Graph
+from tracr.ir.layout import Layout
+from tracr.ir.options import Options
+from tracr.ir.parameters import Parameters
+from tracr.ir.program import Program
+from tracr.ir.saved_graph import SavedGraph
+from tracr.ir.schedule import Schedule
+
+__all__ = ["Compilation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """What each step of the compiler made."""
+
+    options: Options
+    graph: Graph | SavedGraph
+    program: Program
+    circuit: Circuit
+    schedule: Schedule
+    layout: Layout
+    parameters: Parameters

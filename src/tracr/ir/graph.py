@@ -1,0 +1,68 @@
+"""The program as a graph of operations, as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tracr.errors import InternalError
+from tracr.rasp.expressions import RASPExpr, SOp
+
+__all__ = ["Graph", "Node", "unique_labels"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation of the program."""
+
+    id: int
+    label: str
+    expr: RASPExpr
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The program as a graph: nodes in topological order, and which of them are outputs."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    def verify(self) -> None:
+        """Raise if an invariant is broken: ids are positions, edges go forward, labels are unique."""
+        for position, node in enumerate(self.nodes):
+            if node.id != position or any(child >= position for child in node.children):
+                raise InternalError(f"graph node {node.label} stands before something it reads")
+        if len({node.label for node in self.nodes}) != len(self.nodes):
+            raise InternalError("two graph nodes share a label")
+        for name, output in self.outputs:
+            if not isinstance(self.nodes[output].expr, SOp):
+                raise InternalError(f"output {name} is not an s-op")
+
+    def show(self) -> str:
+        """One line per node."""
+        lines = []
+        for node in self.nodes:
+            inputs = ", ".join(self.nodes[child].label for child in node.children)
+            lines.append(f"{node.label} = {type(node.expr).__name__}({inputs})")
+        lines += [f"output {name}: {self.nodes[output].label}" for name, output in self.outputs]
+        return "\n".join(lines)
+
+
+def unique_labels(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """The names, with `_2`, `_3`, ... added to those that occur again.
+
+    >>> unique_labels(["map", "x", "map"])
+    ['map', 'x', 'map_2']
+    """
+    used = set(taken)
+    counts: dict[str, int] = {}
+    labels = []
+    for name in names:
+        label = name
+        while label in used:
+            counts[name] = counts.get(name, 1) + 1
+            label = f"{name}_{counts[name]}"
+        used.add(label)
+        labels.append(label)
+    return labels

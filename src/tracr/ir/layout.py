@@ -1,0 +1,87 @@
+"""The residual stream: which variable is in which dimension, from when to when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.craft.variables import Bit, Feature, Number, Variable
+from tracr.errors import InternalError
+from tracr.ir.schedule import Layer, Schedule
+from tracr.values import Value
+
+__all__ = ["ALWAYS", "Direction", "Layout"]
+
+ALWAYS = 2**31
+"""The end of a direction that stays to the last layer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Direction:
+    """One direction of the residual stream: the variable it belongs to, and the value it stands for.
+
+    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`reuse.py` numbers
+    them).
+    """
+
+    label: str
+    variable: Variable
+    value: Value | Number | Bit | Feature
+    place: int
+    slot: int
+    since: int = -1
+    until: int = ALWAYS
+
+    def held(self, time: int) -> bool:
+        """Whether it is there after a sub-layer."""
+        return self.since <= time < self.until
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The stacked layers and the labelled directions they read and write."""
+
+    schedule: Schedule
+    directions: tuple[Direction, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The blocks of the transformer."""
+        return self.schedule.layers
+
+    @cached_property
+    def width(self) -> int:
+        """How many dimensions the residual stream has."""
+        return max((direction.slot for direction in self.directions), default=-1) + 1
+
+    @cached_property
+    def slots(self) -> dict[Variable, NDArray[np.intp]]:
+        """For each variable, the dimension of each of its directions (-1 where it was dropped)."""
+        found: dict[Variable, NDArray[np.intp]] = {}
+        for direction in self.directions:
+            if direction.variable not in found:
+                found[direction.variable] = np.full(direction.variable.size, -1)
+            found[direction.variable][direction.place] = direction.slot
+        return found
+
+    def verify(self) -> None:
+        """Raise if two directions share a label or a place, or a dimension at the same time."""
+        labels = [direction.label for direction in self.directions]
+        if len(set(labels)) != len(labels):
+            double = sorted({label for label in labels if labels.count(label) > 1})
+            raise InternalError(f"several directions of the residual stream are called {double}")
+        places = {(direction.variable, direction.place) for direction in self.directions}
+        if len(places) != len(labels):
+            raise InternalError("one direction of a variable stands at two places")
+        ends: dict[int, int] = {}
+        for direction in sorted(self.directions, key=lambda one: one.since):
+            if ends.get(direction.slot, -1) > direction.since:
+                raise InternalError(f"{direction.label} is written where another direction still is")
+            ends[direction.slot] = direction.until
+
+    def show(self) -> str:
+        """The labels of the residual stream, then the layers."""
+        return "residual stream: " + ", ".join(d.label for d in self.directions) + "\n" + self.schedule.show()

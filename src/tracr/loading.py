@@ -1,0 +1,65 @@
+"""Read any saved model: a compiled, compressed or trained one, a folder for Hugging Face or an .onnx file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracr.adapters import adapter
+from tracr.arguments import flag, path, whole
+from tracr.errors import FormatError
+from tracr.extras import need
+from tracr.model.compiled import CompiledModel
+
+if TYPE_CHECKING:
+    from tracr.natural import TwinModel
+
+__all__ = ["load"]
+
+
+def load(
+    folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
+) -> CompiledModel | TwinModel:
+    """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
+
+    Args:
+        folder: where it is: a folder, or an .onnx file.
+        recompile: compile the saved tabulated program anew instead of taking the saved weights: for a folder that
+            another version of the compiler wrote.
+        max_parameters: the largest model to load.
+
+    A compressed model comes back as one, and so does a twin (`tracr.natural`).
+
+    Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
+    """
+    folder = path("folder", folder, error=FormatError)
+    flag("recompile", recompile, error=FormatError)
+    max_parameters = whole("max_parameters", max_parameters, 1, error=FormatError)
+    need("safetensors")
+    if os.path.isfile(folder / "compression.json"):
+        from tracr.compress import saving
+
+        return saving.load(folder, max_parameters=max_parameters)
+    if os.path.isfile(folder / "twin.json"):
+        from tracr.natural import saving as twins
+
+        return twins.load(folder, max_parameters=max_parameters)
+    return _compiled(folder, recompile, max_parameters)
+
+
+def _compiled(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+    """A compiled model, in a folder of its own, beside a GPT-2 checkpoint or in an .onnx file."""
+    from tracr.adapters.huggingface import checkpoint  # loading needs safetensors, and nothing else does
+    from tracr.saving.models import naming, read_folder
+
+    if not os.path.isdir(path) and path.suffix != ".onnx":
+        raise FormatError(f"there is no folder {path}", hint="pass the folder that model.save wrote, or an .onnx file")
+    with naming(path):
+        if path.suffix == ".onnx":
+            return adapter("onnx").from_onnx(path, recompile, max_parameters)  # type: ignore[no-any-return]
+        if checkpoint.is_checkpoint(path):
+            model = read_folder(path / checkpoint.FOLDER, recompile, max_parameters)
+            return model if recompile or checkpoint.is_unchanged(path) else checkpoint.as_changed(model, path)
+        checkpoint.refuse_stranger(path)
+        return read_folder(path, recompile, max_parameters)

@@ -1,0 +1,1 @@
+"""The forward pass in C, for calls that need no activations; optional."""

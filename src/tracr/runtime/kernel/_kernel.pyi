@@ -1,0 +1,24 @@
+"""What the pass in C offers; `kernel.py` calls it."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+def load(words: NDArray[Any], numbers: NDArray[Any], ids: dict[Any, int], threads: int) -> object:
+    """A network from its integers and numbers, and the ids of its tokens; it runs at most so many threads.
+
+    Integers and numbers that are no network are refused with a `ValueError`.
+    """
+
+def run(network: object, readings: NDArray[Any], ids: NDArray[Any], length: int, out: NDArray[Any]) -> int:
+    """Fill `out`; how often some logit was not a number."""
+
+def answer(
+    network: object,
+    readings: NDArray[Any],
+    bos: int,
+    values: tuple[Any, ...] | None,
+    middles: NDArray[Any] | None,
+    tokens: Any,
+) -> list[Any] | None:
+    """The output for a string or a list of tokens, or for lists of one length, if all have ids; else `None`."""

@@ -1,0 +1,189 @@
+"""The tables of a program in the form the vectorised interpreter reads fastest, each made once.
+
+Codes of what is not there (PAD, errors) are -1, and numpy's indices may be negative: a table that ends with cells for
+-1 needs no case of its own.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.ir.domains import Codes, Finite
+from tracr.ir.program import (
+    ERROR,
+    UNREACHED,
+    Aggregation,
+    Constant,
+    IndicesOp,
+    LengthOp,
+    Linear,
+    Lookup,
+    PairLookup,
+    Positions,
+    Program,
+    SelectorNode,
+    SOpNode,
+    SumLookup,
+    TokensOp,
+    Width,
+)
+from tracr.rational import fraction_of
+from tracr.values import is_number
+
+__all__ = ["Floats", "Prepared", "prepared", "snap"]
+
+Floats = NDArray[np.float64]
+MEAN_CELLS = 1_000_000
+LARGEST_SCALE = 2**20
+
+
+class Prepared:
+    """What is made of a program's tables when they are first needed."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._tables: dict[int, Codes] = {}
+        self._matrices: dict[int, Floats] = {}
+        self._chosen: dict[int, NDArray[np.bool_]] = {}
+        self._moved: dict[int, tuple[Floats, NDArray[np.bool_]]] = {}
+        self._means: dict[int, MeanTable | None] = {}
+        self._numbers: dict[int, Floats] = {}
+
+    @cached_property
+    def may_fail(self) -> frozenset[int]:
+        """The s-ops that may be negative where all their inputs are not, so that results have to be looked at."""
+        return frozenset(number for number, node in self.program.sops.items() if _may_fail(node))
+
+    @cached_property
+    def silent_at_pad(self) -> frozenset[int]:
+        """The s-ops that are -1 wherever there is no token."""
+        found: set[int] = set()
+        for number, node in self.program.sops.items():
+            match node.op:
+                case TokensOp():
+                    found.add(number)
+                case Lookup() | PairLookup():
+                    if found.intersection(node.inputs):
+                        found.add(number)
+                case Linear(terms=terms) | SumLookup(terms=terms):
+                    if isinstance(node.domain, Finite) and any(term in found for term, _ in terms):
+                        found.add(number)
+        return frozenset(found)
+
+    def table(self, node: SOpNode, op: Lookup | PairLookup) -> Codes:
+        """The table, flat, with two more places on each side for negative codes: they stay errors."""
+        if node.id not in self._tables:
+            self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
+        return self._tables[node.id]
+
+    def matrix(self, selector: SelectorNode) -> Floats:
+        """[key, query]: 1 where selected; the first row, for keys that are not there, is zero."""
+        if selector.id not in self._matrices:
+            self._matrices[selector.id] = np.pad((selector.table == 1).T.astype(np.float64), ((1, 0), (0, 0)))
+        return self._matrices[selector.id]
+
+    def chosen(self, selector: SelectorNode) -> NDArray[np.bool_]:
+        """[query, key], flat, with a column and a row for what is not there and never selected."""
+        if selector.id not in self._chosen:
+            self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
+        return self._chosen[selector.id]
+
+    def moved(self, node: SOpNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
+        """For each code of the value that is aggregated: the result's code, and whether it is a number."""
+        if node.id not in self._moved:
+            source = self.program.sops[op.value].domain
+            assert isinstance(source, Finite) and isinstance(node.domain, Finite)
+            target = node.domain.index
+            codes = np.array([*(target[value] for value in source.values), 0.0])
+            self._moved[node.id] = codes, np.array([*(is_number(value) for value in source.values), False])
+        return self._moved[node.id]
+
+    def widths(self, node: SOpNode) -> Codes:
+        """The code of every number of keys."""
+        if node.id not in self._tables:
+            assert isinstance(node.domain, Finite)
+            self._tables[node.id] = snap(node.domain, np.arange(self.program.lengths[1] + 1, dtype=np.float64))
+        return self._tables[node.id]
+
+    def numbers(self, number: int) -> Floats:
+        """The value of each code, NaN for `None`, 0 for what is not there."""
+        if number not in self._numbers:
+            domain = self.program.sops[number].domain
+            assert isinstance(domain, Finite)
+            table = np.append(domain.numbers, 0.0)
+            if domain.maybe_none:
+                table[domain.index[None]] = np.nan
+            self._numbers[number] = table
+        return self._numbers[number]
+
+    def means(self, node: SOpNode, op: Aggregation) -> MeanTable | None:
+        """The code of every mean by (number of keys, sum), where the values are multiples of one number."""
+        if node.id not in self._means:
+            self._means[node.id] = _mean_table(self.program, node, op)
+        return self._means[node.id]
+
+
+_PREPARED: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+
+
+def prepared(program: Program) -> Prepared:
+    """The prepared tables of a program."""
+    found = _PREPARED.get(program)
+    if found is None:
+        found = _PREPARED[program] = Prepared(program)
+    return found
+
+
+def _may_fail(node: SOpNode) -> bool:
+    match node.op:
+        case TokensOp() | IndicesOp() | LengthOp() | Constant():
+            return False
+        case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
+            return bool(table.min(initial=0) < 0)
+        case Linear() | SumLookup() | Width() | Aggregation():
+            return isinstance(node.domain, Finite)
+
+
+def snap(domain: Finite, numbers: Floats) -> Codes:
+    """The code of the nearest value for each number (NaN is `None`); UNREACHED if it is not that value."""
+    ordered, middles = domain.ascending
+    place = np.searchsorted(middles, numbers)  # NaN sorts last
+    codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
+    wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
+    if wrong.any():
+        codes = np.where(wrong, UNREACHED, codes)
+    missing = np.isnan(numbers)
+    return np.where(missing, domain.index.get(None, ERROR), codes) if missing.any() else codes
+
+
+class MeanTable:
+    """`codes[count * width + sum of units]`: value i is (offset + units[i]) / scale, and -1 counts for nothing."""
+
+    def __init__(self, units: Floats, codes: Codes, width: int) -> None:
+        self.units, self.codes, self.width = units, codes, width
+
+
+def _mean_table(program: Program, node: SOpNode, op: Aggregation) -> MeanTable | None:
+    source, longest = program.sops[op.value].domain, program.lengths[1]
+    if not (isinstance(node.domain, Finite) and isinstance(source, Finite) and source.numeric):
+        return None
+    if source.maybe_none or not (op.default is None or is_number(op.default)):
+        return None
+    fractions = [fraction_of(number) for number in source.numbers.tolist()]
+    scale = int(np.lcm.reduce([min(f.denominator, 2 * LARGEST_SCALE) for f in fractions], dtype=object))
+    if scale > LARGEST_SCALE:
+        return None
+    lowest = min(fractions)
+    units = [int((fraction - lowest) * scale) for fraction in fractions]
+    width = max(units) * longest + 1
+    if width * (longest + 1) > MEAN_CELLS:
+        return None
+    counts = np.arange(longest + 1)[:, None]
+    sums = (np.arange(width) + counts * int(lowest * scale)) / scale
+    means = sums / np.maximum(counts, 1)
+    means[0] = np.nan if op.default is None else float(op.default)
+    return MeanTable(np.array([*units, 0.0]), snap(node.domain, means).ravel(), width)

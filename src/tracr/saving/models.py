@@ -1,0 +1,330 @@
+"""Saving a model as a folder of safetensors and JSON, and loading it back. `docs/format.md` is the schema.
+
+What is saved is the weights and the tabulated program. Loading runs the compiler's later steps, which are pure, on the
+tabulated program: that restores every stage, and shows that the weights are the program's. No code is ever loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from tracr.arguments import flag
+from tracr.arguments import path as as_path
+from tracr.compiler.lower.bits import many_valued
+from tracr.compiler.pipeline import compile_tabulated
+from tracr.errors import FormatError, MissingExtra, TracrError
+from tracr.ir.domains import Finite
+from tracr.ir.options import Options
+from tracr.ir.parameters import Parameters
+from tracr.ir.program import Program
+from tracr.ir.saved_graph import saved_graph
+from tracr.model.compiled import CompiledModel
+from tracr.model.variants.variant import Variant, in_basis
+from tracr.model.weights import with_weights
+from tracr.rasp.annotations import Encoding
+from tracr.saving.folders import read_file, write_folder
+from tracr.saving.json_reader import Reader, parse
+from tracr.saving.program_json import (
+    graph_json,
+    options_json,
+    program_json,
+    program_tables,
+    read_graph,
+    read_options,
+    read_program,
+)
+from tracr.saving.schedule_json import read_schedule, schedule_json
+from tracr.saving.values_json import encode_value
+from tracr.saving.variant_json import basis_tensors, read_variant, variant_json
+from tracr.version import __version__
+from tracr.writing import written_to
+
+__all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
+
+FORMAT, VERSION = "tracr model", 1
+MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
+CONTENT = (MODEL, WEIGHTS, TABLES)
+SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tables
+HEADER = 2**26  # bytes of names and shapes in a safetensors file
+PARAMETERS = 250_000_000
+CLOSE = 1e-9  # machines may differ in the last digits of a product
+SIGMAS = 8.0  # noise is never farther out, and a new direction may add up that of all dimensions
+
+
+def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
+    """Write the model into `folder`, all or nothing.
+
+    A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
+    replaced only with `overwrite`.
+    """
+    flag("overwrite", overwrite, error=FormatError)
+    path = as_path("folder", folder, error=FormatError).resolve()
+    with written_to(path):
+        held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
+    write_folder(path, files_of(model))
+
+
+def files_of(model: CompiledModel) -> dict[str, bytes]:
+    """The files of a saved model."""
+    weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
+    program, tables = program_files(model)
+    content = {MODEL: program, WEIGHTS: safetensors.numpy.save(weights), TABLES: tables}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "tracr": __version__,
+        "files": {name: {"bytes": len(data), "sha256": _digest(data)} for name, data in content.items()},
+    }
+    return {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"}
+
+
+def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
+    """All that is saved of a model but its weights: JSON, and tables as safetensors."""
+    basis = basis_tensors(model.variant) if model.variant else {}
+    return _dump(_model_json(model)), safetensors.numpy.save({**program_tables(model.program), **basis})
+
+
+def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
+    """The model that `save` wrote; `tracr.load` reads other kinds of saved models too.
+
+    Args:
+        folder: where it is.
+        recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
+        max_parameters: the largest model to load.
+
+    A folder that is damaged, of another version, or whose weights are not what its program compiles to, is refused
+    with a `FormatError`.
+    """
+    with naming(Path(folder)):
+        return read_folder(Path(folder), recompile, max_parameters)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors say which model cannot be loaded."""
+    try:
+        yield
+    except FormatError as error:
+        hint = error.diagnostic.hint or "save the model anew"
+        raise FormatError(f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint=hint) from None
+
+
+def is_saved_model(folder: str | Path) -> bool:
+    """Whether `folder` says that it is a saved model."""
+    try:
+        _manifest(Path(folder))
+    except FormatError:
+        return False
+    return True
+
+
+# Writing
+
+
+def check_target(path: Path, overwrite: bool, ours: bool) -> None:
+    """Refuse to replace what is not `ours`."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise FormatError(f"{path} is a file, not a folder a model could be saved in", hint="choose another name")
+    here = Path.cwd()
+    if path in (here, Path.home(), *here.parents):
+        raise FormatError(f"a model takes the place of a whole folder, and {path} is in use", hint="name a new folder")
+    held = {entry.name for entry in path.iterdir()}
+    if held and not ours and not overwrite:
+        raise FormatError(
+            f"{path} has something else in it than a saved model ({', '.join(sorted(held)[:3])})",
+            hint="choose another name, or overwrite=True (--overwrite) to lose what is there",
+        )
+
+
+def _model_json(model: CompiledModel) -> dict[str, Any]:
+    content = {
+        "options": options_json(model.options),
+        "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
+        "residual": [encode_value(dimension.label) for dimension in model.residual],
+        "program": program_json(model.program),
+        "graph": graph_json(saved_graph(model.graph)),
+        "source": encode_value(model.source),
+        **({"schedule": schedule_json(model.schedule)} if model.options.on("solve") else {}),
+        **({"variant": variant_json(model.variant)} if model.variant else {}),
+    }
+    return content if model.certified else {**content, "certified": False}
+
+
+def _dump(data: object) -> bytes:
+    return json.dumps(data, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# Reading
+
+
+def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+    """The model in a folder."""
+    content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
+    weights = tensors(content[WEIGHTS], WEIGHTS)
+    model, certified = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    if recompile:
+        return model
+    return with_saved_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+
+
+def read_model(
+    model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
+) -> tuple[CompiledModel, bool]:
+    """What the saved program compiles to, in the saved variant's basis, and whether the weights are said to be that."""
+    keys = ("options", "outputs", "residual", "program", "graph", "source")
+    given = parse(model_json, MODEL).object(keys, optional=("certified", "schedule", "variant"))
+    certified = "certified" not in given or given["certified"].boolean()
+    try:
+        options = read_options(given["options"])
+        if options.on("solve") != ("schedule" in given):
+            raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the other way round")
+        _check_sizes(options, weights)
+        arrays = tensors(tables, TABLES)
+        variant = read_variant(given["variant"], arrays) if "variant" in given else None
+        program = read_program(given["program"], arrays, options)
+        _check_budget(program, max_parameters)
+        schedule_of = read_schedule(given["schedule"]) if "schedule" in given and not recompile else None
+        compilation = compile_tabulated(read_graph(given["graph"]), program, schedule_of)
+        model = CompiledModel.of(compilation, given["source"].text())
+    except (FormatError, MissingExtra):
+        raise
+    except TracrError as error:
+        raise FormatError(f"its program is not one the compiler makes: {error}") from None
+    except Exception as error:  # whatever a program no compiler made leads to: a bad index, no memory
+        raise FormatError(
+            f"its program is not one the compiler makes: {type(error).__name__}: {error}",
+            hint="load it with the version of tracr that saved it",
+        ) from error
+    if recompile:
+        return model, certified
+    _check_labels(model, given["residual"], given["outputs"])
+    return as_variant(model, variant) if variant else model, certified
+
+
+def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+    """The model in a variant's basis; its noise is not known."""
+    if len(variant.basis.write) != model.d_model:
+        raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
+    parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
+    return replace(model, parameters=parameters, variant=variant)
+
+
+def _manifest(path: Path) -> dict[str, Reader]:
+    """The files' sizes and digests, from a manifest of this format and version."""
+    reader = parse(read_file(path / MANIFEST, SMALL), MANIFEST)
+    if not isinstance(reader.data, dict) or reader.data.get("format") != FORMAT:
+        reader.fail(f"does not say that this is a {FORMAT}")
+    if reader.data.get("version") != VERSION:
+        raise FormatError(
+            f"it has format version {reader.data.get('version')!r:.40}, this tracr reads version {VERSION}",
+            hint="load it with the version of tracr that saved it",
+        )
+    given = reader.object(("format", "version", "tracr", "files"))
+    given["tracr"].text()
+    return given["files"].object(CONTENT)
+
+
+def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
+    """The files the manifest names, whole and unchanged."""
+    content = {}
+    for name, place in _manifest(path).items():
+        entry = place.object(("bytes", "sha256"))
+        data = read_file(path / name, most[name])
+        if len(data) != entry["bytes"].integer():
+            raise FormatError(f"{name} has {len(data):,} bytes, {entry['bytes'].integer():,} were saved: it is damaged")
+        if _digest(data) != entry["sha256"].text():
+            raise FormatError(f"{name} was changed after it was saved")
+        content[name] = data
+    return content
+
+
+def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file."""
+    try:
+        return safetensors.numpy.load(data)
+    except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
+        raise FormatError(f"{name} is not a safetensors file: {error}") from None
+
+
+def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
+    """That the weights are for this vocabulary and length, before anything of that size is made."""
+    for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
+        if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
+            raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
+    every_position = options.level == 0 and not options.on("prune")  # has a dimension of its own
+    if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
+        raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
+
+
+def _check_budget(program: Program, max_parameters: int) -> None:
+    """That no one-hot code needs a table far beyond what is to be loaded."""
+    longest = program.options.max_seq_len
+    if program.options.level == 0 and longest**2 > max_parameters:
+        raise FormatError(f"it has {longest:,} positions one by one", hint="raise max_parameters to load it")
+    in_bits = many_valued(program)
+    for node in program.sops.values():
+        listed = isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL and node.id not in in_bits
+        many = node.domain.size if listed else 0
+        if many**2 > max_parameters:
+            raise FormatError(f"{node.label} has {many:,} values one by one", hint="raise max_parameters to load it")
+
+
+def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> None:
+    """That dimensions and logits mean what was saved."""
+    found = [(output.name, output.start, output.stop) for output in model.outputs]
+    given = [(name.text(), start.integer(), stop.integer()) for name, start, stop in _triples(outputs)]
+    labels, directions = [place.text() for place in residual.items()], model.residual.dimensions
+    wrong = [
+        label for label, d in zip(labels, directions, strict=False) if label != d.label and not _unordered(d.value)
+    ]
+    if given != found or len(labels) != len(directions) or wrong:
+        raise FormatError("its labels are not those of its program", hint=OTHER_COMPILER)
+
+
+def _unordered(value: object) -> bool:
+    """Whether a value's text differs from run to run, as a set's does."""
+    return isinstance(value, frozenset) or (isinstance(value, tuple) and any(map(_unordered, value)))
+
+
+def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
+    return [(a, b, c) for a, b, c in (place.items(count=3) for place in reader.items())]
+
+
+OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
+
+
+def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+    """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
+    allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
+    expected = dict(model.parameters.named())
+    strange = sorted(set(weights) ^ set(expected))
+    if strange:
+        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(strange[:5])}", hint=OTHER_COMPILER)
+    for name, array in expected.items():
+        saved = weights[name]
+        if saved.shape != array.shape:
+            raise FormatError(f"{name} has the shape {saved.shape}, not {array.shape}", hint=OTHER_COMPILER)
+        if saved.dtype != np.float64:
+            raise FormatError(f"{name} is of type {saved.dtype}, not float64")
+        if not np.isfinite(saved).all():
+            raise FormatError(f"{name} has weights that are not finite")
+        if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
+            raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
+    return replace(model, parameters=Parameters.of(weights))

@@ -1,0 +1,78 @@
+"""Models in pickles: the tabulated program and the weights, no expressions and none of the user's functions.
+
+Unpickling runs the compiler's later steps on the program, as loading a folder does, and checks that the pickled labels
+and weights are what this version of the compiler makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracr.compiler.pipeline import compile_tabulated
+from tracr.errors import FormatError
+from tracr.ir.circuit import Circuit
+from tracr.ir.parameters import Parameters
+from tracr.ir.program import Program
+from tracr.ir.saved_graph import SavedGraph, saved_graph
+from tracr.ir.schedule import Schedule
+from tracr.model.compiled import CompiledModel
+from tracr.model.variants.variant import Variant
+from tracr.saving.json_reader import Reader
+from tracr.saving.models import as_variant, with_saved_weights
+from tracr.saving.schedule_json import read_schedule, schedule_json
+
+__all__ = ["pickled"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pickled:
+    """All that a model is made from."""
+
+    program: Program
+    graph: SavedGraph
+    source: str
+    schedule: dict[str, Any] | None
+    parameters: Parameters
+    variant: Variant | None
+    certified: bool
+    labels: tuple[str, ...]
+
+    def restored(self) -> CompiledModel:
+        """The model."""
+        model = CompiledModel.of(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
+        if tuple(model.residual.labels) != self.labels:
+            raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
+        if self.variant is not None:
+            model = as_variant(model, self.variant)
+        if not self.certified:
+            return replace(model, parameters=self.parameters, certified=False)
+        try:
+            return with_saved_weights(model, dict(self.parameters.named()))
+        except FormatError as error:
+            raise FormatError(
+                f"the pickled model cannot be restored: {error.diagnostic.what}", hint=OTHER_VERSION
+            ) from None
+
+    def _schedule_of(self) -> Callable[[Circuit], Schedule] | None:
+        return None if self.schedule is None else read_schedule(Reader(self.schedule, "the pickled schedule"))
+
+
+OTHER_VERSION = "another version of tracr pickled it: keep models with model.save, which any version can compile anew"
+
+
+def pickled(model: CompiledModel) -> tuple[Any, ...]:
+    """What `pickle` is to make of a model."""
+    schedule = schedule_json(model.schedule) if model.options.on("solve") else None
+    parts = Pickled(
+        model.program,
+        saved_graph(model.graph),
+        model.source,
+        schedule,
+        model.parameters,
+        model.variant,
+        model.certified,
+        tuple(model.residual.labels),
+    )
+    return Pickled.restored, (parts,)

@@ -1,0 +1,398 @@
+"""The tabulated program, its options and its graph as JSON; the tables apart, as integer arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from types import MappingProxyType
+from typing import Any, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr.compiler.program.linear_tables import sum_of
+from tracr.craft.numerics import NEARLY_EQUAL
+from tracr.errors import Diagnostic, FormatError
+from tracr.ir.domains import Domain, Finite, Interval
+from tracr.ir.options import Options, as_vocabulary
+from tracr.ir.program import (
+    ERROR,
+    UNREACHED,
+    Aggregation,
+    CompositeNode,
+    Constant,
+    IndicesOp,
+    Kind,
+    LengthOp,
+    Linear,
+    Lookup,
+    Op,
+    PairLookup,
+    Positions,
+    Program,
+    Selector,
+    SelectorNode,
+    SOpNode,
+    Stored,
+    TokensOp,
+    Width,
+)
+from tracr.ir.saved_graph import SavedGraph, SavedNode
+from tracr.rasp.annotations import Encoding
+from tracr.saving.json_reader import Reader
+from tracr.saving.values_json import encode_value
+from tracr.values import Value, is_number
+
+__all__ = ["graph_json", "options_json", "program_json", "program_tables", "read_graph", "read_options", "read_program"]
+
+Tables = dict[str, NDArray[Any]]
+KINDS: dict[str, Any] = {
+    "tokens": TokensOp,
+    "indices": IndicesOp,
+    "length": LengthOp,
+    "constant": Constant,
+    "positions": Positions,
+    "lookup": Lookup,
+    "pair_lookup": PairLookup,
+    "linear": Linear,
+    "aggregation": Aggregation,
+    "width": Width,
+}
+NAMES = {op: kind for kind, op in KINDS.items()}
+ENCODINGS = {encoding.value: encoding for encoding in Encoding}
+
+
+# Options
+
+
+NEWER = ("output_first", "max_memory")  # options that older folders lack; written only where they are not the default
+
+
+def options_json(options: Options) -> dict[str, Any]:
+    """Every option under its name."""
+    found = {field.name: getattr(options, field.name) for field in fields(Options)}
+    found = {name: value for name, value in found.items() if name not in NEWER or value != getattr(Options, name)}
+    vocab = [encode_value(token) for token in found.pop("vocab")]
+    passes = list(found.pop("passes"))
+    return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
+
+
+def read_options(reader: Reader) -> Options:
+    """The options `options_json` wrote."""
+    given = reader.object({field.name for field in fields(Options)} - set(NEWER), NEWER)
+    vocab = given["vocab"].values()
+    if as_vocabulary(vocab) != vocab:
+        given["vocab"].fail("has a token twice")
+    passes = tuple(place.text() for place in given["passes"].items())
+    others = {
+        field.name: _read_option(given[field.name], field.default)
+        for field in fields(Options)
+        if field.name in given and field.name not in ("vocab", "passes")
+    }
+    options = Options(vocab, **others, passes=passes)
+    if options.passes != passes:
+        given["passes"].fail("is not in the order of the passes")
+    return options
+
+
+def _read_option(reader: Reader, default: object) -> Any:
+    """An option of the type its default has; those without are integers."""
+    if isinstance(default, bool):
+        return reader.boolean()
+    if isinstance(default, float):
+        return reader.number()
+    return reader.value() if isinstance(default, str) else reader.integer()
+
+
+# The graph
+
+
+def graph_json(graph: SavedGraph) -> dict[str, Any]:
+    """Nodes as [label, kind, children], and the outputs."""
+    nodes = [[encode_value(node.label), node.kind, list(node.children)] for node in graph.nodes]
+    return {"nodes": nodes, "outputs": [[encode_value(name), output] for name, output in graph.outputs]}
+
+
+def read_graph(reader: Reader) -> SavedGraph:
+    """The graph `graph_json` wrote."""
+    given = reader.object(("nodes", "outputs"))
+    nodes = []
+    for place in given["nodes"].items():
+        label, kind, children = place.items(count=3)
+        nodes.append(SavedNode(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
+    graph = SavedGraph(tuple(nodes), _read_outputs(given["outputs"]))
+    graph.verify()
+    return graph
+
+
+def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
+    outputs = []
+    for place in reader.items():
+        name, output = place.items(count=2)
+        outputs.append((name.text(), output.integer()))
+    return tuple(outputs)
+
+
+# The tabulated program
+
+
+def program_json(program: Program) -> dict[str, Any]:
+    """Everything but the options and the tables."""
+    chosen = program.stored
+    stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
+    return {
+        **({"stored": stored} if chosen != Stored() else {}),
+        **({"shared": [list(map(encode_value, pair)) for pair in program.shared.items()]} if program.shared else {}),
+        "lengths": list(program.lengths),
+        "outputs": [[encode_value(name), output] for name, output in program.outputs],
+        "sops": [_sop_json(node) for node in program.sops.values()],
+        "selectors": [_selector_json(node) for node in program.selectors.values()],
+        "warnings": _diagnostics(program.warnings),
+        **({"assumptions": _diagnostics(program.assumptions)} if program.assumptions else {}),
+    }
+
+
+def program_tables(program: Program) -> Tables:
+    """The tables, by the name `read_program` looks for."""
+    tables: Tables = {}
+    for node in program.sops.values():
+        if isinstance(node.op, Positions | Lookup | PairLookup):
+            tables[f"sops.{node.id}"] = np.ascontiguousarray(node.op.table, dtype=np.int32)
+    for selector in program.selectors.values():
+        if isinstance(selector, SelectorNode):
+            tables[f"selectors.{selector.id}"] = np.ascontiguousarray(selector.table, dtype=np.int8)
+    return tables
+
+
+def _sop_json(node: SOpNode) -> dict[str, Any]:
+    op = {field.name: getattr(node.op, field.name) for field in fields(node.op) if field.name != "table"}
+    if "terms" in op:
+        op["terms"] = [[number, _number(factor)] for number, factor in op["terms"]]
+        op["constant"] = _number(op["constant"])
+    else:
+        op = {name: encode_value(value) for name, value in op.items()}
+    return {
+        "id": node.id,
+        "label": encode_value(node.label),
+        "source": encode_value(node.source),
+        "origin": encode_value(str(node.origin)),
+        "op": {"kind": NAMES[type(node.op)], **op},
+        "domain": _domain_json(node.domain),
+        "wish": None if node.wish is None else node.wish.value,
+        "encoding": node.encoding.value,
+    }
+
+
+def _selector_json(node: Selector) -> dict[str, Any]:
+    own: dict[str, Any] = (
+        {"keys": node.keys, "queries": node.queries}
+        if isinstance(node, SelectorNode)
+        else {"kind": node.kind, "parts": list(node.parts)}
+    )
+    return {
+        "id": node.id,
+        "label": encode_value(node.label),
+        "source": encode_value(node.source),
+        "origin": encode_value(str(node.origin)),
+        **own,
+        "counts": [int(count) for count in node.counts],
+    }
+
+
+def _domain_json(domain: Domain) -> dict[str, Any]:
+    if isinstance(domain, Finite):
+        twins = [[code, [encode_value(twin) for twin in twins]] for code, twins in sorted(domain.twins.items())]
+        return {"kind": "finite", "values": [encode_value(value) for value in domain.values], "twins": twins}
+    return {
+        "kind": "interval",
+        "low": _number(domain.low),
+        "high": _number(domain.high),
+        "maybe_none": domain.maybe_none,
+        "reason": encode_value(domain.reason),
+    }
+
+
+def _number(number: float) -> float:
+    """A number without numpy's type."""
+    return number if type(number) is int else float(number)
+
+
+def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Program:
+    """The program `typed_json` and `typed_tables` wrote."""
+    optional = ("stored", "shared", "assumptions")
+    given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional)
+    left = dict(tables)
+    sops: dict[int, SOpNode] = {}
+    selectors: dict[int, Selector] = {}
+    for place in given["sops"].items():
+        node = _read_sop(place, left)
+        if node.id in sops:
+            place.fail(f"has the number of another s-op, {node.id}")
+        sops[node.id] = node
+    for place in given["selectors"].items():
+        selector = _read_selector(place, left, selectors)
+        if selector.id in selectors:
+            place.fail(f"has the number of another selector, {selector.id}")
+        selectors[selector.id] = selector
+    if left:
+        raise FormatError(f"there are tables of nothing: {', '.join(map(repr, sorted(left)[:5]))}")
+    low, high = given["lengths"].items(count=2)
+    longest = high.integer(1, options.max_seq_len)
+    warnings = _read_diagnostics(given["warnings"])
+    assumptions = _read_diagnostics(given["assumptions"]) if "assumptions" in given else ()
+    outputs = _read_outputs(given["outputs"])
+    pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
+    shared = {label.text(): first.text() for label, first in pairs}
+    lengths = low.integer(1, longest), longest
+    program = Program(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
+    _check(program, given["sops"])
+    return replace(program, stored=_read_stored(given["stored"], program)) if "stored" in given else program
+
+
+def _diagnostics(found: Sequence[Diagnostic]) -> list[list[Any]]:
+    return [[encode_value(part) for part in (one.expression, one.what, one.hint)] for one in found]
+
+
+def _read_diagnostics(reader: Reader) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(*(part.text() for part in place.items(count=3))) for place in reader.items())
+
+
+def _read_stored(reader: Reader, program: Program) -> Stored:
+    given = reader.object(("split", "sums", "few_bits"))
+    split, sums = (tuple(place.integer() for place in given[name].items()) for name in ("split", "sums"))
+    if any(number not in program.selectors for number in split):
+        given["split"].fail("names a selector that is not there")
+    if any(number not in program.sops or sum_of(program, program.sops[number]) is None for number in sums):
+        given["sums"].fail("names a table that is no sum")
+    return Stored(split, sums, given["few_bits"].boolean())
+
+
+def _check(program: Program, reader: Reader) -> None:
+    """That every number stands for a node, and the inputs' domains are those of the options."""
+    names = [name for name, _ in program.outputs]
+    if not names or len(set(names)) < len(names) or any(output not in program.sops for _, output in program.outputs):
+        reader.fail("and the outputs do not fit together")
+    shortest, longest = program.lengths
+    sources: dict[type, Sequence[Value]] = {
+        TokensOp: program.options.vocab,
+        IndicesOp: range(program.options.max_seq_len),
+        LengthOp: range(shortest, longest + 1),
+    }
+    for node in program.sops.values():
+        if isinstance(node.op, Aggregation | Width) and node.op.selector not in program.selectors:
+            reader.fail(f"has {node.label} read a selector that is not there")
+        if any(child not in program.sops for child in program.children(node)):
+            reader.fail(f"has {node.label} read an s-op that is not there")
+        _check_values(node, sources.get(type(node.op)), reader)
+    program.verify()
+
+
+def _check_values(node: SOpNode, expected: Sequence[Value] | None, reader: Reader) -> None:
+    """That an input takes the values it must, and a constant one value."""
+    values = node.domain.values if isinstance(node.domain, Finite) else None
+    if expected is not None and (values is None or len(values) != len(expected) or values != tuple(expected)):
+        reader.fail(f"gives {node.label} values that are not those of the input")
+    if isinstance(node.op, Constant) and (values is None or len(values) != 1):
+        reader.fail(f"gives the constant {node.label} not exactly one value")
+
+
+def _read_sop(reader: Reader, tables: Tables) -> SOpNode:
+    given = reader.object(("id", "label", "source", "origin", "op", "domain", "wish", "encoding"))
+    number = given["id"].integer()
+    wish = given["wish"]
+    return SOpNode(
+        number,
+        given["label"].text(),
+        given["source"].text(),
+        given["origin"].text(),
+        _read_op(given["op"], f"sops.{number}", tables),
+        _read_domain(given["domain"]),
+        None if wish.data is None else ENCODINGS[wish.choice(ENCODINGS)],
+        ENCODINGS[given["encoding"].choice(ENCODINGS)],
+    )
+
+
+def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
+    kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
+    make = KINDS[Reader(kind, f"{reader.where}.kind").choice(KINDS)]
+    wanted = [field.name for field in fields(make)]
+    given = reader.object({"kind", *wanted} - {"table"})
+    found: dict[str, Any] = {}
+    for field in wanted:
+        match field:
+            case "table":
+                found[field] = _take(tables, name, np.int32)
+            case "function":
+                found[field] = given[field].text()
+            case "terms":
+                pairs = [term.items(count=2) for term in given[field].items()]
+                found[field] = tuple((number.integer(), factor.number()) for number, factor in pairs)
+            case "constant":
+                found[field] = given[field].number()
+            case "default":
+                found[field] = given[field].value()
+            case "copies" | "assumed":
+                found[field] = given[field].boolean()
+            case _:
+                found[field] = given[field].integer()
+    op: Op = make(**found)
+    return op
+
+
+def _read_selector(reader: Reader, tables: Tables, known: Mapping[int, Selector]) -> Selector:
+    composite = isinstance(reader.data, dict) and "kind" in reader.data
+    own = ("kind", "parts") if composite else ("keys", "queries")
+    given = reader.object(("id", "label", "source", "origin", *own, "counts"))
+    number = given["id"].integer()
+    counts = tuple(count.integer() for count in given["counts"].items())
+    if list(counts) != sorted(set(counts)):
+        given["counts"].fail("is not in ascending order")
+    label, source, origin = (given[name].text() for name in ("label", "source", "origin"))
+    if composite:
+        kind = given["kind"].choice(get_args(Kind))
+        parts = tuple(part.integer() for part in given["parts"].items(count=1 if kind == "not" else 2))
+        if not known.keys() >= set(parts):  # so that none is part of itself
+            given["parts"].fail("names a selector that does not stand before it")
+        return CompositeNode(number, label, source, origin, counts, cast(Kind, kind), parts)
+    table = _take(tables, f"selectors.{number}", np.int8)
+    if table.max(initial=0) > 1:
+        reader.fail("has a table with cells that are neither 0 nor 1")
+    keys, queries = given["keys"].integer(), given["queries"].integer()
+    return SelectorNode(number, label, source, origin, counts, keys, queries, table)
+
+
+def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    if name not in tables:
+        raise FormatError(f"there is no table {name}")
+    table = tables.pop(name)
+    if table.dtype != dtype:
+        raise FormatError(f"table {name} is of type {table.dtype}, not {np.dtype(dtype)}")
+    if table.min(initial=ERROR) < UNREACHED:
+        raise FormatError(f"table {name} has cells that mean nothing")
+    return table
+
+
+def _stands_for(value: Value, twin: Value) -> bool:
+    """Whether a twin is equal to its value, or differs by rounding only."""
+    return twin == value or (is_number(value) and is_number(twin) and math.isclose(value, twin, rel_tol=NEARLY_EQUAL))
+
+
+def _read_domain(reader: Reader) -> Domain:
+    kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
+    if Reader(kind, f"{reader.where}.kind").choice(("finite", "interval")) == "interval":
+        given = reader.object(("kind", "low", "high", "maybe_none", "reason"))
+        low, high = (given[name].number() for name in ("low", "high"))
+        return Interval(low, high, given["maybe_none"].boolean(), given["reason"].text())
+    given = reader.object(("kind", "values", "twins"))
+    values, twins = given["values"].values(), {}
+    for place in given["twins"].items():
+        code, others = place.items(count=2)
+        place_of = code.integer(0, len(values) - 1)
+        twins[place_of] = others.values()
+        if not all(_stands_for(values[place_of], twin) for twin in twins[place_of]):
+            others.fail("differ from the value they stand for")
+    domain = Finite(values, MappingProxyType(twins))
+    if len(set(values)) != len(values):
+        given["values"].fail("has a value twice")
+    return domain

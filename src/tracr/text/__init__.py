@@ -1,0 +1,18 @@
+"""The textual RASP language: .rasp files, read, run, printed and formatted.
+
+places.py      file:line:column, and the line with a caret
+syntax.py      the syntax tree; grammar.lark and parser.py make it from text, walk.py visits it
+traps.py       warnings about precedence
+values.py      lists, dictionaries and how large they may be
+operators.py   what operators and built-ins do; operations.py their functions at one position
+scope.py       names in sight, functions, and how much a program may do
+evaluator.py   runs expressions and functions
+library.py     the language's own names; library.rasp the library
+runner.py      runs the statements of a text; module.py what it ends with
+printer.py     expressions back to text; tables.py Python functions as tables
+layout.py      `tracr fmt`
+"""
+
+from tracr.text.module import Module, parse, parse_file
+
+__all__ = ["Module", "parse", "parse_file"]

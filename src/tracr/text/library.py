@@ -1,0 +1,58 @@
+"""What every program starts with: the language's own names, and the library."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from tracr.rasp.annotations import TYPED
+from tracr.rasp.elementwise import Map, Tokens, indices, length, tokens
+from tracr.rasp.functions import UnaryOperator
+from tracr.text import operators
+from tracr.text.evaluator import Evaluator
+from tracr.text.parser import read
+from tracr.text.places import Source
+from tracr.text.scope import Budget, Native, Scope
+
+__all__ = ["CONSTANTS", "library", "tokens_str"]
+
+tokens_asis = Tokens().annotated(**{TYPED: True})
+
+
+def _tokens_as(kind: str) -> Map:
+    """The tokens converted; those of one input may differ in kind before that, not after."""
+    return Map(UnaryOperator(kind), tokens).annotated(name=f"tokens_{kind}", **{TYPED: True})
+
+
+tokens_str = _tokens_as("str")
+CONSTANTS: Mapping[str, Any] = {
+    "tokens_asis": tokens_asis,
+    "tokens_str": tokens_str,
+    "tokens_int": _tokens_as("int"),
+    "tokens_float": _tokens_as("float"),
+    "tokens_bool": _tokens_as("bool"),
+    "indices": indices,
+    "True": True,
+    "False": False,
+    "out": None,  # `Scope` has its value
+}
+OPERATIONS = {
+    "selector_width": Native("selector_width", ("selector",), operators.width),
+    "has_focus": Native("has_focus", ("selector",), operators.has_focus),
+    "count": Native("count", ("seq", "value"), operators.count),
+    "contains": Native("contains", ("seq", "value"), operators.contains),
+}
+
+
+@functools.cache
+def library() -> Mapping[str, Any]:
+    """The library's names: `tokens`, `length`, the operations of the compiler, and what library.rasp defines."""
+    text = resources.files("tracr.text").joinpath("library.rasp").read_text(encoding="utf-8")
+    source = Source(text, "library", hidden=True)
+    scope = Scope({"tokens": tokens_str, "length": length, **OPERATIONS})
+    evaluator = Evaluator(source, scope, CONSTANTS, {}, Budget())
+    for statement in read(source):
+        evaluator.run(statement)
+    return {**scope.own, "full_s": scope.own["full_s"].named("full_s")}

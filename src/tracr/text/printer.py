@@ -1,0 +1,479 @@
+"""Expressions back to text: those that were read from text, and those built in Python as far as it can be said."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tracr.arguments import as_list, whole
+from tracr.errors import ExpressionError, SourceError
+from tracr.ir.graph import unique_labels
+from tracr.rasp.annotations import NAME, TYPED
+from tracr.rasp.expressions import (
+    Aggregate,
+    ConstantSelector,
+    ConstantSOp,
+    Full,
+    Indices,
+    Length,
+    LinearSequenceMap,
+    Map,
+    RASPExpr,
+    Select,
+    SelectorAnd,
+    SelectorNot,
+    SelectorOr,
+    SelectorWidth,
+    SequenceMap,
+    Tokens,
+)
+from tracr.rasp.functions import BinaryOperator, Comparison, Composition, ConstantOperator, Function, UnaryOperator
+from tracr.rasp.traversal import topological
+from tracr.text.library import CONSTANTS, library
+from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, Item, Kept, Lookup, Member, Otherwise
+from tracr.text.parser import RESERVED
+from tracr.text.places import Source
+from tracr.text.runner import Runner, Settings
+from tracr.text.tables import Tables, tables_of
+from tracr.values import Value, as_value, short_repr
+
+__all__ = ["texts_of", "to_rasp"]
+
+IN, CHOICE, LOGIC, COMPARE, SUM, MODULO, PRODUCT, POWER, UNARY, CLOSED = range(10)
+INFIX = {
+    "**": ("^", POWER),
+    "*": ("*", PRODUCT),
+    "/": ("/", PRODUCT),
+    "//": ("//", PRODUCT),
+    "%": ("%", MODULO),
+    "+": ("+", SUM),
+    "-": ("-", SUM),
+    "both": ("and", LOGIC),
+    "either": ("or", LOGIC),
+    **{symbol: (symbol, COMPARE) for symbol in ("==", "!=", "<", ">", "<=", ">=")},
+}
+PREFIX = {"neg": "-", "pos": "+", "not": "not ", "round": "round ", "indicator": "indicator "}
+OFF = "examples off\n"
+LONGEST_TEXT = 300  # of an unnamed expression where it is shown
+INLINE_WIDTH = 88  # an unnamed expression longer than this gets a line of its own
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A text and how tightly it holds together."""
+
+    text: str
+    level: int = CLOSED
+    sign: str = ""
+
+    def beside(self, level: int) -> str:
+        """As an operand of an operator of that level: chains of one operator go without parentheses on the left."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
+    """Every expression as its reader writes it: by its name if it has one; a Python function by what it is called."""
+    printer = _Printer(program, None, None)
+    for expr in printer.exprs:
+        own = expr.annotations.explicit.get(NAME)
+        try:
+            phrase = Phrase(_bare(expr.fill, expr)) if isinstance(expr, Full) else printer.phrase(expr)
+        except ExpressionError:
+            phrase = Phrase(repr(expr))
+        named = own is not None and expr not in OWN
+        printer.texts[expr] = Phrase(expr.name) if named or len(phrase.text) > LONGEST_TEXT else phrase
+    return {expr: phrase.text for expr, phrase in printer.texts.items()}
+
+
+def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> str:
+    """A program that defines `expr`, its last line `name = ...;`.
+
+    It begins with `set example` where the text that `expr` was read from did, or where the program has no meaning on
+    the usual example; with `examples off` where no example is known.
+
+    Args:
+        expr: an s-op or a selector, read from text or built in Python.
+        vocab: the tokens, and
+        max_seq_len: the longest input, which are needed where a Python function has to be written as a table.
+
+    What the language cannot say (`None`, values that are no numbers, strings or booleans, functions that cannot be
+    tabulated) is refused with an `ExpressionError`.
+
+    >>> from tracr.rasp import rasp
+    >>> hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist")
+    >>> print(to_rasp(hist > 1, vocab="ab"))
+    hist = selector_width(select(tokens, tokens, ==));
+    y = hist > 1;
+    >>> print(to_rasp(rasp.Map(lambda x: x.upper(), rasp.tokens), vocab="ab", max_seq_len=3))
+    set example "ab"
+    y = {"a": "A", "b": "B"}[tokens];
+    """
+    if not isinstance(expr, RASPExpr):
+        raise ExpressionError(
+            f"only an s-op or a selector is printed, not {short_repr(expr)}",
+            hint="of a function, print what it returns: assign f(tokens) to a name",
+        )
+    given = None if vocab is None else as_list("vocab", vocab, error=ExpressionError)
+    tokens = None if given is None else list(dict.fromkeys(map(as_value, given)))
+    max_seq_len = None if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=ExpressionError)
+    text = _Printer(expr, tokens, max_seq_len).program()
+    return _settings(expr, tokens, max_seq_len, text) + text
+
+
+def _settings(expr: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None, text: str) -> str:
+    """The statements before a program that let it be read: the example its definitions are checked on."""
+    own = getattr(expr.origin, "example", "")
+    made = Settings.of(vocab, max_seq_len).statements if vocab else ""
+    tries = (own, f"{own}{OFF}") if own else ("", made, OFF)
+    return next((settings for settings in tries if _can_be_read(settings + text)), own)
+
+
+def _can_be_read(text: str) -> bool:
+    runner = Runner(notify=lambda trap: None)
+    try:
+        return all(True for _ in runner.run(Source(text)))
+    except SourceError:
+        return False
+
+
+class _Printer:
+    """Gives names to what was named, is read twice or is long; writes the rest where it is read."""
+
+    def __init__(self, program: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None) -> None:
+        self.root = program
+        self.vocab, self.max_seq_len = vocab, max_seq_len
+        self.exprs = topological([program])
+        self.texts: dict[RASPExpr, Phrase] = {}
+        self.booleans: set[RASPExpr] = set()  # s-ops that may hold some
+        self._tables: Tables | None = None
+
+    def program(self) -> str:
+        readers = Counter(child for expr in self.exprs for child in expr.children)
+        taken = {*CONSTANTS, *library(), *RESERVED, "tokens"}
+        lines: list[str] = []
+        for expr in self.exprs:
+            phrase = self.phrase(expr)
+            self.booleans |= {expr} if self.may_hold_booleans(expr) else set()
+            if expr is self.root or self.has_a_line(expr, phrase, readers[expr]):
+                own = expr.annotations.explicit.get(NAME)
+                (name,) = unique_labels([_identifier(own) if own else "y" if expr is self.root else "part"], taken)
+                taken.add(name)
+                lines.append(f"{name} = {phrase.text};")
+                phrase = Phrase(name)
+            self.texts[expr] = phrase
+        return "\n".join(lines)
+
+    def has_a_line(self, expr: RASPExpr, phrase: Phrase, readers: int) -> bool:
+        """Whether an expression is assigned to a name, rather than written where it is read."""
+        if isinstance(expr, Tokens | Indices | Length | Full) or expr in OWN or _is_half(expr):
+            return False
+        return NAME in expr.annotations.explicit or readers > 1 or len(phrase.text) > INLINE_WIDTH
+
+    @property
+    def tables(self) -> Tables:
+        """What Python functions do, as tables over the values that occur."""
+        if self._tables is None:
+            if self.vocab is None or self.max_seq_len is None:
+                raise ExpressionError(
+                    "a Python function is written as a table, for which the values it gets must be known",
+                    hint='pass vocab and max_seq_len: to_rasp(program, vocab="ab", max_seq_len=5)',
+                )
+            self._tables = tables_of(self.root, self.vocab, self.max_seq_len)
+        return self._tables
+
+    def phrase(self, expr: RASPExpr) -> Phrase:
+        """An expression whose children have texts."""
+        if expr in OWN:
+            return Phrase(OWN[expr])
+        children = [self.texts[child] for child in expr.children]
+        match expr:
+            case Tokens():
+                strings = self.vocab is not None and all(isinstance(token, str) for token in self.vocab)
+                return Phrase("tokens" if strings else "tokens_asis")
+            case Indices() | Length():
+                return Phrase(expr.default_name)
+            case Full():
+                value = _value(expr.fill, expr)
+                return Phrase(f"{value} if indices >= 0 else {value}", CHOICE)
+            case ConstantSOp():
+                return Phrase(f"[{', '.join(_value(value, expr) for value in expr.value)}][indices]")
+            case Map():
+                return self.mapped(expr, children[0])
+            case LinearSequenceMap():
+                sign = "-" if expr.snd_fac < 0 else "+"
+                return Phrase(
+                    f"{_product(expr.fst_fac, children[0])} {sign} {_product(abs(expr.snd_fac), children[1])}", SUM
+                )
+            case SequenceMap():
+                return self.paired(expr, *children)
+            case Select():
+                return self.selected(expr)
+            case SelectorNot():
+                return Phrase(f"not {children[0].beside(CLOSED)}", UNARY)
+            case SelectorAnd() | SelectorOr():
+                return _logic("and" if isinstance(expr, SelectorAnd) else "or", *children)
+            case Aggregate():
+                return self.aggregated(expr)
+            case SelectorWidth():
+                return Phrase(f"selector_width({children[0].text})")
+            case ConstantSelector():
+                return _by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
+        raise ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
+
+    def argument(self, expr: RASPExpr) -> str:
+        """An s-op as an argument of select and aggregate, where a constant stands for itself."""
+        return _bare(expr.fill, expr) if isinstance(expr, Full) else self.texts[expr].text
+
+    def mapped(self, expr: Map, phrase: Phrase) -> Phrase:
+        """A function of one s-op, or several in a row."""
+        functions = expr.f.functions() if isinstance(expr.f, Composition) else [expr.f]
+        boolean = _is_boolean(expr.inner)
+        for function in functions:
+            written = _applied(function, phrase, boolean, expr)
+            if written is None:
+                return self.tabulated(expr, self.texts[expr.inner])
+            phrase, boolean = written, _gives_boolean(function, boolean)
+        return phrase
+
+    def tabulated(self, expr: Map, operand: Phrase) -> Phrase:
+        """A Python function as a dictionary of the values it gets."""
+        entries = self.tables.maps[expr]
+        text = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
+        return Phrase(f"{{{text}}}[{operand.text}]")
+
+    def paired(self, expr: SequenceMap, fst: Phrase, snd: Phrase) -> Phrase:
+        """A function of two s-ops."""
+        match expr.f:
+            case BinaryOperator(symbol="and" | "or" as symbol) if _is_boolean(expr.fst) and _is_boolean(expr.snd):
+                return _logic(symbol, fst, snd)
+            case BinaryOperator(symbol="and"):
+                return _choice(snd.text, fst.text, fst.text, (snd, fst, fst))
+            case BinaryOperator(symbol="or"):
+                return _choice(fst.text, fst.text, snd.text, (fst, fst, snd))
+            case BinaryOperator(symbol=symbol) if symbol in INFIX:
+                return _infix(symbol, fst, snd)
+            case ChoiceThen(otherwise=value):
+                return _choice(snd.text, fst.text, _value(value, expr), (snd, fst, Phrase("")))
+            case ChoiceElse(then=value):
+                return _choice(_value(value, expr), fst.text, snd.text, (Phrase(""), fst, snd))
+            case Kept():  # the first half: `fst if snd`, which its reader completes
+                return Phrase(f"{snd.beside(LOGIC)} if {fst.beside(LOGIC)}", CHOICE)
+            case Otherwise():
+                return Phrase(f"{fst.text} else {snd.beside(LOGIC)}", CHOICE)
+        return _by_pairs(self.tables.pairs[expr], fst, snd, expr)
+
+    def selected(self, expr: Select) -> Phrase:
+        """A selector."""
+        if expr.predicate is Comparison.TRUE:
+            return Phrase("full_s")
+        if expr.predicate is Comparison.FALSE:
+            return Phrase("select(1, 2, ==)")
+        keys, queries = self.argument(expr.keys), self.argument(expr.queries)
+        if isinstance(expr.predicate, Comparison):
+            return Phrase(f"select({keys}, {queries}, {expr.predicate.value})")
+        table = self.tables.selectors[expr]
+        comparison = table.comparison()
+        if comparison is not None:
+            return Phrase(f"select({keys}, {queries}, {comparison.value})")
+        return _by_table(table.columns(), self.texts[expr.keys], self.texts[expr.queries], expr)
+
+    def aggregated(self, expr: Aggregate) -> Phrase:
+        """An aggregate; 0 need not be said."""
+        default = expr.default
+        if default is None:
+            if not self.tables.always(expr.selector):
+                raise ExpressionError(
+                    "gives None where nothing is selected, which the textual language does not have",
+                    expression=expr,
+                    hint="give Aggregate a default",
+                )
+            default = 0
+        third = "" if type(default) is int and default == 0 else f", {_bare(default, expr)}"
+        return Phrase(f"aggregate({self.texts[expr.selector].text}, {self.averaged(expr)}{third})")
+
+    def averaged(self, expr: Aggregate) -> str:
+        """What an aggregate reads; booleans, which have a mean in Python only, as numbers."""
+        if expr.sop not in self.booleans or expr.annotation(TYPED) is not None:
+            return self.argument(expr.sop)
+        text = self.texts[expr.sop].text
+        return f"indicator({text})" if _is_boolean(expr.sop) else f"({text}) + 0"
+
+    def may_hold_booleans(self, expr: RASPExpr) -> bool:
+        """Whether an s-op may hold a boolean, as far as it is known here."""
+        match expr:
+            case Tokens():
+                values: Iterable[Value] = self.vocab or ()
+            case Full():
+                values = [expr.fill]
+            case ConstantSOp():
+                values = expr.value
+            case Aggregate():
+                return expr.sop in self.booleans or isinstance(expr.default, bool)
+            case Map() if self._tables is not None and expr in self._tables.maps:
+                values = [value for _, value in self._tables.maps[expr]]
+            case SequenceMap() if self._tables is not None and expr in self._tables.pairs:
+                values = [value for row in self._tables.pairs[expr].values() for value in row.values()]
+            case SequenceMap(f=BinaryOperator(symbol="and" | "or")):
+                return not self.booleans.isdisjoint(expr.children)
+            case _:
+                return _is_boolean(expr)
+        return any(isinstance(value, bool) for value in values)
+
+
+OWN: dict[RASPExpr, str] = {
+    value: "tokens" if name == "tokens_str" else name
+    for name, value in {**CONSTANTS, **library()}.items()
+    if isinstance(value, RASPExpr)
+}
+
+
+def _is_half(expr: RASPExpr) -> bool:
+    """Whether an s-op is the first half of a choice, which its reader completes."""
+    return isinstance(getattr(expr, "f", None), Kept)
+
+
+def _identifier(name: str) -> str:
+    """A name of the language like this one."""
+    text = re.sub(r"\W+", "_", str(name))
+    return text if text and not text[0].isdigit() else f"x{text}"
+
+
+def _value(value: Any, expr: RASPExpr) -> str:
+    """A constant as it is written."""
+    if isinstance(value, str) and '"' not in value and "\n" not in value:
+        return f'"{value}"'
+    if isinstance(value, bool | int | float):
+        return f"({value!r})" if value < 0 and not isinstance(value, bool) else repr(value)
+    raise ExpressionError(
+        f"has the value {value!r}, which cannot be written in the textual language",
+        expression=expr,
+        hint='it has numbers, booleans, and strings without " and line ends',
+    )
+
+
+def _bare(value: Any, expr: RASPExpr) -> str:
+    """A constant where nothing stands beside it: a negative number needs no parentheses."""
+    text = _value(value, expr)
+    return text[1:-1] if text.startswith("(") else text
+
+
+def _product(factor: Any, phrase: Phrase) -> str:
+    if factor == 1:
+        return phrase.beside(PRODUCT)
+    return f"{factor!r} * {phrase.beside(POWER)}" if factor >= 0 else f"({factor!r}) * {phrase.beside(POWER)}"
+
+
+def _infix(symbol: str, fst: Phrase, snd: Phrase) -> Phrase:
+    """An operator between two texts, parentheses wherever a reader could go wrong."""
+    sign, level = INFIX[symbol]
+    if sign in ("and", "or"):
+        return _logic(sign, fst, snd)
+    if level in (COMPARE, POWER, MODULO):
+        return Phrase(f"{fst.beside(level + 1)} {sign} {snd.beside(CLOSED if level != COMPARE else level + 1)}", level)
+    return Phrase(f"{fst.beside(level)} {sign} {snd.beside(level + 1)}", level)
+
+
+def _logic(sign: str, fst: Phrase, snd: Phrase) -> Phrase:
+    left = fst.text if fst.level > COMPARE or fst.sign == sign else f"({fst.text})"
+    right = snd.text if snd.level > COMPARE else f"({snd.text})"
+    return Phrase(f"{left} {sign} {right}", LOGIC, sign)
+
+
+def _choice(then: str, condition: str, otherwise: str, phrases: Sequence[Phrase]) -> Phrase:
+    parts = [
+        f"({text})" if phrase.level <= CHOICE else text
+        for text, phrase in zip((then, condition, otherwise), phrases, strict=True)
+    ]
+    return Phrase(f"{parts[0]} if {parts[1]} else {parts[2]}", CHOICE)
+
+
+def _applied(function: Function, operand: Phrase, boolean: bool, expr: RASPExpr) -> Phrase | None:
+    """A function of one value, if the language has it."""
+    match function:
+        case UnaryOperator(symbol=symbol) if symbol in PREFIX:
+            tight = PREFIX[symbol] in ("-", "+")
+            text = operand.beside(CLOSED) if tight or symbol == "not" else f"({operand.text})"
+            return Phrase(f"{PREFIX[symbol] if tight or symbol == 'not' else PREFIX[symbol].strip()}{text}", UNARY)
+        case ConstantOperator(symbol="and" | "or" as symbol, constant=constant) if boolean and constant in (
+            True,
+            False,
+        ):
+            return _logic(symbol, *_sides(operand, Phrase(_value(constant, expr)), function.reflected))
+        case ConstantOperator(symbol=symbol, constant=constant) if symbol in INFIX:
+            return _infix(symbol, *_sides(operand, Phrase(_value(constant, expr)), function.reflected))
+        case Choice(then=then, otherwise=otherwise):
+            return _choice(_value(then, expr), operand.text, _value(otherwise, expr), (Phrase(""), operand, Phrase("")))
+        case Lookup(entries=entries):
+            inside = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
+            return Phrase(f"{{{inside}}}[{operand.text}]")
+        case Item(items=items):
+            return Phrase(f"[{', '.join(_value(item, expr) for item in items)}][{operand.text}]")
+        case Member(items=items):
+            inside = ", ".join(_value(item, expr) for item in items)
+            return Phrase(f"{operand.beside(CLOSED)} in [{inside}]", IN)
+    return None
+
+
+def _sides(operand: Phrase, constant: Phrase, reflected: bool) -> tuple[Phrase, Phrase]:
+    return (constant, operand) if reflected else (operand, constant)
+
+
+def _gives_boolean(function: Function, boolean: bool) -> bool:
+    match function:
+        case UnaryOperator(symbol="not") | Member():
+            return True
+        case ConstantOperator(symbol="and" | "or", constant=bool()):
+            return boolean
+        case ConstantOperator(symbol=symbol) | BinaryOperator(symbol=symbol):
+            return symbol in ("both", "either") or INFIX.get(symbol, ("", -1))[1] == COMPARE
+    return False
+
+
+def _is_boolean(expr: RASPExpr) -> bool:
+    """Whether an s-op surely holds booleans; chains are followed without recursion."""
+    functions: list[Function] = []
+    while isinstance(expr, Map):
+        functions += reversed(expr.f.functions() if isinstance(expr.f, Composition) else [expr.f])
+        expr = expr.inner
+    boolean = isinstance(expr, SequenceMap) and _gives_boolean(expr.f, False)
+    for function in reversed(functions):
+        boolean = _gives_boolean(function, boolean)
+    return boolean
+
+
+# Python functions as tables
+
+
+def _by_pairs(table: dict[Value, dict[Value, Value]], fst: Phrase, snd: Phrase, expr: RASPExpr) -> Phrase:
+    """A function of two values: for each value of the first a dictionary of the second."""
+    rows = {
+        key: ", ".join(f"{_value(k, expr)}: {_value(v, expr)}" for k, v in row.items()) for key, row in table.items()
+    }
+    groups: dict[str, list[Value]] = {}
+    for key, row in rows.items():
+        groups.setdefault(row, []).append(key)
+    *others, (last, _) = groups.items()
+    text = f"{{{last}}}[{snd.text}]"
+    for row, keys in reversed(others):
+        first = f"{fst.beside(SUM)} == {_value(keys[0], expr)}"
+        condition = first if len(keys) == 1 else f"({fst.text} in [{', '.join(_value(k, expr) for k in keys)}])"
+        text = f"{{{row}}}[{snd.text}] if {condition} else ({text})"
+    return Phrase(text, CHOICE if others else CLOSED)
+
+
+def _by_table(columns: dict[Value, tuple[Value, ...]], keys: Phrase, queries: Phrase, expr: RASPExpr) -> Phrase:
+    """A predicate: for the keys that are selected by the same queries, both as lists."""
+    groups: dict[tuple[Value, ...], list[Value]] = {}
+    for key, chosen in columns.items():
+        groups.setdefault(chosen, []).append(key)
+    parts = []
+    for chosen, members in groups.items():
+        if chosen:
+            side = f"select({keys.beside(CLOSED)} in [{', '.join(_bare(key, expr) for key in members)}], True, ==)"
+            rows = f"select(True, {queries.beside(CLOSED)} in [{', '.join(_bare(q, expr) for q in chosen)}], ==)"
+            parts.append(rows if len(members) == len(columns) else f"({side} and {rows})")
+    text = " or ".join(parts) if parts else "select(1, 2, ==)"
+    return Phrase(text, LOGIC if len(parts) > 1 else CLOSED)
