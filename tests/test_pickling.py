@@ -34,7 +34,7 @@ VARIANTS = {
     "noisy": lambda model: model.with_noise(1e-9),
     "with layer norms": lambda model: model.with_layer_norm(),
     "rotated with layer norms": lambda model: model.with_layer_norm().rotated(2),
-    "not certified": lambda model: replace(model, parameters=model.parameters.map(lambda w: 2 * w), certified=False),
+    "not certified": lambda model: replace(model, changed=model.parameters.map(lambda w: 2 * w), certified=False),
 }
 
 
@@ -103,7 +103,7 @@ def test_whatever_models_give_can_be_pickled() -> None:
     assert through_pickle(model.verify()) == model.verify()
     assert through_pickle(model.ground_truth).to_json() == model.ground_truth.to_json()
     assert through_pickle(model.residual) == model.residual
-    wrong = replace(model, parameters=model.parameters.map(np.zeros_like), certified=False)
+    wrong = replace(model, changed=model.parameters.map(np.zeros_like), certified=False)
     assert str(through_pickle(wrong.verify())) == str(wrong.verify())
     assert copy.deepcopy(model.run("ab")).decoded == ["A", "B"]
 

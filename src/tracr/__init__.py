@@ -32,8 +32,9 @@ from tracr.errors import (
 )
 from tracr.ir.switches import PASSES
 from tracr.loading import load
-from tracr.model.compiled import CompiledModel, Run
+from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile
+from tracr.model.run import Run
 from tracr.rasp import rasp
 from tracr.version import __version__ as __version__
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tracr.compiler.lower.classes import runs
 from tracr.ir.domains import finite
-from tracr.ir.program import UNREACHED
+from tracr.ir.ops import UNREACHED
 
 
 @given(

@@ -21,8 +21,9 @@ from tracr.compiler.frontend.rules.means import means_by_count
 from tracr.compiler.frontend.trace import trace
 from tracr.compiler.pipeline import tabulated
 from tracr.ir.domains import Finite, Interval, finite
+from tracr.ir.ops import Aggregation, Width
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Program, Width
+from tracr.ir.program import Program
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 from tracr.rational import fraction_of

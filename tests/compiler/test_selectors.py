@@ -15,8 +15,9 @@ import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly
 from tracr.compiler.selectors.conjunctions import Conjunction, cover
 from tracr.compiler.selectors.head_plans import choose_plan
+from tracr.ir.ops import PairLookup
 from tracr.ir.options import LEVELS
-from tracr.ir.program import CompositeNode, PairLookup, Selector, SelectorNode
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp
 

@@ -12,7 +12,9 @@ from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compiling
 from tracr.compiler.program.share import drop_unused, share
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, CompositeNode, Lookup, Program
+from tracr.ir.ops import Aggregation, Lookup
+from tracr.ir.program import Program
+from tracr.ir.selectors import CompositeNode
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.rasp import Comparison, SOp

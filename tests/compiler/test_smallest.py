@@ -26,7 +26,7 @@ from tracr.compiler.program.matching import numbered_keys, tolerances
 from tracr.craft.variables import Feature, Number
 from tracr.ir.domains import Finite
 from tracr.ir.options import Options
-from tracr.ir.program import SelectorNode
+from tracr.ir.selectors import SelectorNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding

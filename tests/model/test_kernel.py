@@ -324,7 +324,7 @@ def test_logits_that_are_not_numbers_are_told_of() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
     (layer,) = model.parameters.layers
     huge = replace(layer, W_in=1e30 * layer.W_in, W_out=1e30 * layer.W_out)
-    broken = replace(model, parameters=replace(model.parameters, layers=(huge,)))
+    broken = replace(model, changed=replace(model.parameters, layers=(huge,)))
     assert broken._kernel(np.float32) is not None
     with pytest.warns(RuntimeWarning, match="not numbers"):
         broken(list("abc"))
@@ -338,7 +338,7 @@ def test_what_the_kernel_is_not_for() -> None:
     assert Kernel.of(infinite, model.vocabulary, model.outputs, causal=False) is None
     huge = replace(model.parameters, W_U=model.parameters.W_U * 1e38, W_E=np.full_like(model.parameters.W_E, 1e38))
     assert Kernel.of(huge, model.vocabulary, model.outputs, causal=False) is None
-    large = replace(model.parameters, W_U=np.ones((kernel.FEW + 1, 1)))
+    large = replace(model.parameters, W_U=np.ones((kernel.FEW_WEIGHTS + 1, 1)))
     assert Kernel.of(large, model.vocabulary, model.outputs, causal=False) is None
 
 

@@ -457,7 +457,7 @@ def test_weights_that_are_not_the_variants_are_refused(tmp_path: Path) -> None:
     rotated = compiled("hist").rotated(1)
     other = compiled("hist").rotated(2)
     with pytest.raises(tracr.FormatError, match="not what its program compiles to"):
-        load_compiled(resaved(tmp_path / "a", replace(rotated, parameters=other.parameters)))
+        load_compiled(resaved(tmp_path / "a", replace(rotated, changed=other.parameters)))
     noisy = compiled("hist").with_noise(1e-2)
     assert noisy.variant is not None
     with pytest.raises(tracr.FormatError, match="not what its program compiles to"):

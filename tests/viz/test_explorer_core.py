@@ -18,7 +18,7 @@ from tests.tally import Tally, compile_case
 from tracr import InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import CompositeNode
+from tracr.ir.selectors import CompositeNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES

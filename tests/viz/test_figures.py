@@ -226,7 +226,8 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
         layers = model.layout.layers
         head = replace(layers[1].heads[0], selector=selector)
         schedule = replace(model.schedule, layers=(layers[0], replace(layers[1], heads=(head,))))
-        return replace(model, layout=replace(model.layout, schedule=schedule))
+        compilation = replace(model.compilation, layout=replace(model.layout, schedule=schedule))
+        return replace(model, compilation=compilation)
 
     only = ["blocks.1.attn.0"]
     assert "differs from the selector by 1.00" in words(renamed("smaller").figure("attention", [3, 1, 2], only=only))

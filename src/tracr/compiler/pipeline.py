@@ -57,14 +57,16 @@ from tracr.compiler.selectors.splitting import split
 from tracr.errors import CompileError, FunctionError
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import TWINS, finite
+from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
 from tracr.ir.layout import Layout
+from tracr.ir.ops import Attention, LengthOp
 from tracr.ir.options import Options
-from tracr.ir.program import Attention, LengthOp, Program
+from tracr.ir.program import Program
 from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
 from tracr.ir.size import Size, size_of
+from tracr.nearness import TWINS
 
 __all__ = ["compile_program", "compile_tabulated", "tabulated"]
 

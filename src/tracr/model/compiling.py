@@ -21,7 +21,7 @@ __all__ = ["compile", "compile_model"]
 
 def compile_model(outputs: Mapping[str, SOp], options: Options) -> CompiledModel:
     """The model of some outputs."""
-    return CompiledModel.of(compile_program(outputs, options))
+    return CompiledModel(compile_program(outputs, options))
 
 
 @comparing_values()

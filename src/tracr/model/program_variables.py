@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tracr.errors import UnknownName
 from tracr.ir.graph import Graph, Node
-from tracr.ir.program import Attention, IndicesOp, TokensOp
+from tracr.ir.ops import Attention, IndicesOp, TokensOp
 from tracr.ir.saved_graph import SavedGraph
 from tracr.model.interventions import folded, locations
 

@@ -16,19 +16,9 @@ from numpy.typing import NDArray
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Finite, Interval
-from tracr.ir.program import (
-    ERROR,
-    Aggregation,
-    Attention,
-    CompositeNode,
-    Constant,
-    Linear,
-    Lookup,
-    PairLookup,
-    Program,
-    SOpNode,
-    Table,
-)
+from tracr.ir.ops import ERROR, Aggregation, Attention, Constant, Linear, Lookup, PairLookup
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.values import Value, is_number, short_repr
@@ -61,10 +51,10 @@ def _looked_up(program: Program) -> set[int]:
     """What tables and selectors read, and what is no sum or mean."""
     found = {node.id for node in program.sops.values() if not isinstance(node.op, Linear | Aggregation)}
     for node in program.sops.values():
-        if isinstance(node.op, Table):
+        if not isinstance(node.op, Linear):
             found.update(node.inputs)
-        elif isinstance(node.op, Attention):
-            found.update(side for part in program.literals(node.op.selector) for side in (part.keys, part.queries))
+        literals = (part for selector in node.op.selectors for part in program.literals(selector))
+        found.update(side for part in literals for side in (part.keys, part.queries))
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
@@ -24,13 +24,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
     SumLookup,
     TokensOp,
-    Width,
 )
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
+from tracr.nearness import nearly_equal
 from tracr.rational import fraction_of
 from tracr.values import is_number
 
@@ -60,7 +59,7 @@ class Prepared:
 
     @cached_property
     def silent_at_pad(self) -> frozenset[int]:
-        """The s-ops that are -1 wherever there is no token."""
+        """S-ops that are -1 wherever there is no token; for others positions without a token are left out first."""
         found: set[int] = set()
         for number, node in self.program.sops.items():
             match node.op:
@@ -144,7 +143,7 @@ def _may_fail(node: SOpNode) -> bool:
             return False
         case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
             return bool(table.min(initial=0) < 0)
-        case Linear() | SumLookup() | Width() | Aggregation():
+        case _:  # for any operation it is safe to look
             return isinstance(node.domain, Finite)
 
 
@@ -153,7 +152,7 @@ def snap(domain: Finite, numbers: Floats) -> Codes:
     ordered, middles = domain.ascending
     place = np.searchsorted(middles, numbers)  # NaN sorts last
     codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
-    wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
+    wrong = ~nearly_equal(numbers, domain.numbers[codes])
     if wrong.any():
         codes = np.where(wrong, UNREACHED, codes)
     missing = np.isnan(numbers)

@@ -10,18 +10,17 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, TracrError
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -29,12 +28,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
 )
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode
 from tracr.runtime.prepared_tables import Floats, prepared, snap
 from tracr.threads import blas_threads
 from tracr.values import Value, is_number
@@ -208,6 +207,8 @@ class _Run:
                 return np.take(self.prepared.widths(node), self.counts(selector).astype(np.intp), mode="clip")
             case Aggregation():
                 return self.aggregate(node, node.op)
+            case _:
+                assert_never(node.op)
 
     def numbers(self, number: int) -> Floats:
         """An s-op as numbers, NaN for `None`."""

@@ -41,13 +41,13 @@ class Pickled:
 
     def restored(self) -> CompiledModel:
         """The model."""
-        model = CompiledModel.of(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
+        model = CompiledModel(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
         if tuple(model.residual.labels) != self.labels:
             raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
         if self.variant is not None:
             model = as_variant(model, self.variant)
         if not self.certified:
-            return replace(model, parameters=self.parameters, certified=False)
+            return replace(model, changed=self.parameters, certified=False)
         try:
             return with_saved_weights(model, dict(self.parameters.named()))
         except FormatError as error:

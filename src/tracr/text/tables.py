@@ -13,8 +13,10 @@ from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.trace import trace
 from tracr.errors import ExpressionError, TracrWarning
 from tracr.ir.domains import Finite
+from tracr.ir.ops import ERROR, Lookup, PairLookup
 from tracr.ir.options import Options, as_vocabulary
-from tracr.ir.program import ERROR, Lookup, PairLookup, Program, SelectorNode
+from tracr.ir.program import Program
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp.expressions import Map, RASPExpr, Selector, SelectorWidth, SequenceMap, SOp
 from tracr.rasp.functions import Comparison
 from tracr.values import Value

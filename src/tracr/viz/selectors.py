@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.graph import Graph
-from tracr.ir.program import Program, SelectorNode, parts_of
+from tracr.ir.program import Program
+from tracr.ir.selectors import SelectorNode, parts_of
 from tracr.rasp.expressions import Selector
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.runtime.table_interpreter import evaluate_batch

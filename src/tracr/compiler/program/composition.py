@@ -10,7 +10,8 @@ import numpy as np
 
 from tracr.craft.grouping import group_rows
 from tracr.ir.domains import Codes
-from tracr.ir.program import Lookup, Op, PairLookup, Program
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program
 
 __all__ = ["Composed", "Tabulated", "compose", "pairs_of_classes", "tabulated"]
 

@@ -12,12 +12,13 @@ from collections import Counter
 import numpy as np
 
 from tracr.compiler.program.composition import Tabulated, compose, pairs_of_classes, tabulated
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SOpNode
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]
 
-MOST_CELLS = 65_536  # of a fused table
+MOST_CELLS_FUSED = 65_536  # of a fused table
 
 
 def fuse_maps(program: Program) -> dict[int, Op | int]:
@@ -43,7 +44,7 @@ class _Fusion:
             return
         nested = [source for source in outer.sources if isinstance(self.ops[source], Tabulated)]
         for inline in [nested, *([source] for source in nested if len(nested) > 1)]:
-            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS)
+            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS_FUSED)
             fused = composed.op() if composed is not None else None
             if fused is not None and self.worthwhile(node, op, fused, inline):
                 self.ops[node.id] = self.found[node.id] = fused

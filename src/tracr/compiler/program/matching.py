@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 from tracr.craft.numerics import dyadic_grid
 from tracr.craft.variables import Array
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    Positions,
-    Program,
-    SelectorNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Linear, Lookup, Positions, TokensOp
+from tracr.ir.program import Program
+from tracr.ir.selectors import SelectorNode
 
 __all__ = ["finds_by_number", "numbered_keys", "tolerances"]
 

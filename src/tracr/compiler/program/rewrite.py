@@ -17,7 +17,8 @@ from tracr.compiler.program.functions_of_sums import sums
 from tracr.compiler.program.fuse_tables import fuse_maps
 from tracr.compiler.program.share import drop_unused, share
 from tracr.compiler.program.simplify import simplify
-from tracr.ir.program import Linear, Op, Program, SOpNode, Table
+from tracr.ir.ops import Linear, Op, Table
+from tracr.ir.program import Program, SOpNode
 from tracr.ir.size import Measure, Size
 
 __all__ = ["rewritten"]

@@ -18,7 +18,9 @@ import numpy as np
 from tracr.compiler.selectors.head_plans import Reader, choose_plan
 from tracr.craft.heads import LEGIBLE
 from tracr.ir.budget import COMPARED, Budget
-from tracr.ir.program import Attention, CompositeNode, Program, Stored, Width
+from tracr.ir.ops import Attention, Width
+from tracr.ir.program import Program, Stored
+from tracr.ir.selectors import CompositeNode
 from tracr.ir.size import Measure
 from tracr.ir.switches import PASSES
 

@@ -6,27 +6,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from tracr.ir.domains import Finite
 from tracr.ir.graph import Graph
-from tracr.ir.program import (
-    Aggregation,
-    CompositeNode,
-    Constant,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    Selector,
-    SOpNode,
-    SumLookup,
-    TokensOp,
-    Width,
-)
+from tracr.ir.program import Program
 from tracr.ir.saved_graph import SavedGraph
-from tracr.values import value_text
+from tracr.ir.selectors import CompositeNode, Selector
 from tracr.viz.explorer.lambdas import written
 
 __all__ = ["Line", "listing"]
@@ -65,13 +48,13 @@ def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
     lines: list[Line] = []
     done: set[int] = set()
     for node in program.sops.values():
-        if isinstance(node.op, Aggregation | Width):
-            for selector in program.parts(node.op.selector):
-                if selector.id not in done:
-                    done.add(selector.id)
-                    text = _selector_text(program, selector, graph)
-                    lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        lines.append(Line("sop", node.id, node.label, _sop_text(program, node, graph), _row(node.origin, file)))
+        for selector in (part for number in node.op.selectors for part in program.parts(number)):
+            if selector.id not in done:
+                done.add(selector.id)
+                text = _selector_text(program, selector, graph)
+                lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
+        text = node.op.text(_Written(program, graph, node.id), node.domain)
+        lines.append(Line("sop", node.id, node.label, text, _row(node.origin, file)))
     return lines
 
 
@@ -80,35 +63,22 @@ def _row(origin: str, file: str) -> int | None:
     return int(row) if name == file and row.isdigit() else None
 
 
-def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str:
-    def label(number: int) -> str:
-        return program.sops[number].label
+@dataclass(frozen=True)
+class _Written:
+    """How an operation names what it reads, in a line of the listing."""
 
-    match node.op:
-        case TokensOp():
-            return "the input"
-        case IndicesOp():
-            return "the positions"
-        case LengthOp():
-            return "the number of tokens"
-        case Constant():
-            assert isinstance(node.domain, Finite)
-            return repr(node.domain.values[0])
-        case Positions():
-            return "one value for each position"
-        case Lookup(inner=inner, function=function):
-            return f"Map({_function(function, graph, node.id)}, {label(inner)})"
-        case PairLookup(fst=fst, snd=snd, function=function):
-            return f"SequenceMap({_function(function, graph, node.id)}, {label(fst)}, {label(snd)})"
-        case SumLookup(terms=terms, function=function):
-            return f"Map({function}, {_sum([(factor, label(term)) for term, factor in terms], 0)})"
-        case Linear(terms=terms, constant=constant):
-            return _sum([(factor, label(term)) for term, factor in terms], constant)
-        case Aggregation(selector=selector, value=value, default=default):
-            rest = "" if default is None else f", default={value_text(default)}"
-            return f"Aggregate({program.selectors[selector].label}, {label(value)}{rest})"
-        case Width(selector=selector):
-            return f"SelectorWidth({program.selectors[selector].label})"
+    program: Program
+    graph: Graph | SavedGraph
+    number: int
+
+    def sop(self, number: int) -> str:
+        return self.program.sops[number].label
+
+    def selector(self, number: int) -> str:
+        return self.program.selectors[number].label
+
+    def function(self, text: str) -> str:
+        return _function(text, self.graph, self.number)
 
 
 def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
@@ -118,18 +88,6 @@ def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
     expr = graph.nodes[number].expr
     function = getattr(expr, "f", None) or getattr(expr, "predicate", None)
     return text if function is None else written(function)
-
-
-def _sum(terms: list[tuple[float, str]], constant: float) -> str:
-    """A weighted sum as one writes it.
-
-    >>> _sum([(1, "a"), (-1, "b"), (0.5, "c")], -2)
-    'a - b + 0.5 * c - 2'
-    """
-    parts = [(factor < 0, label if abs(factor) == 1 else f"{abs(factor):g} * {label}") for factor, label in terms]
-    parts += [(constant < 0, f"{abs(constant):g}")] if constant or not terms else []
-    text = " ".join(f"{'-' if minus else '+'} {part}" for minus, part in parts)
-    return text.removeprefix("+ ").replace("- ", "-", 1) if text.startswith("- ") else text.removeprefix("+ ")
 
 
 def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGraph) -> str:

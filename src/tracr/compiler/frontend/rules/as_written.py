@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.ir.graph import Graph, Node
-from tracr.ir.program import Attention, CompositeNode, Kind, Program, Selector, SelectorNode, SOpNode
+from tracr.ir.ops import Attention
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.rasp.expressions import Select, SelectorAnd, SelectorNot, SelectorOr
 
 __all__ = ["as_written"]

@@ -8,7 +8,7 @@ from tracr.compiler.frontend.rules.counts import Table, masks, widths, widths_by
 from tracr.compiler.frontend.rules.facts import Facts
 from tracr.compiler.frontend.rules.state import Cells, Inference
 from tracr.ir.graph import Node
-from tracr.ir.program import SelectorNode
+from tracr.ir.selectors import SelectorNode
 
 __all__ = ["add_literal"]
 

@@ -22,7 +22,8 @@ from tracr.errors import LimitError
 from tracr.ir.budget import COMPARED
 from tracr.ir.domains import Codes
 from tracr.ir.graph import Node
-from tracr.ir.program import PAIR, CompositeNode, Kind, SelectorNode, parts_of
+from tracr.ir.ops import PAIR
+from tracr.ir.selectors import CompositeNode, Kind, SelectorNode, parts_of
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["for_reader", "join_literals"]

@@ -9,7 +9,7 @@ from tracr.compiler.frontend.rules.state import Inference, infer_node
 from tracr.errors import CompileError
 from tracr.ir.domains import finite
 from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
+from tracr.ir.ops import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
 from tracr.rasp.expressions import ConstantSOp, Full, Indices, Length, Tokens
 
 __all__: list[str] = []

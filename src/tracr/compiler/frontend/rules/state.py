@@ -14,11 +14,13 @@ from tracr.compiler.frontend.rules.counts import Widths
 from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
 from tracr.errors import ExpressionError, LimitError
-from tracr.ir.budget import MEAN, VALUE, Budget, Sizes, size_text
+from tracr.ir.budget import MEAN, VALUE, Budget, ValueSizes, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.graph import Node
+from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Linear, Op, Selector, SOpNode, table_bytes
+from tracr.ir.program import SOpNode
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
 
@@ -61,7 +63,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
-        self._sizes = Sizes()
+        self._sizes = ValueSizes()
         self.sops: dict[int, SOpNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
@@ -109,7 +111,7 @@ class Inference:
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
         large = self._sizes.beyond(domain.values) if isinstance(domain, Finite) else 0
-        self.budget.hold(VALUE * domain.size + large + table_bytes(op), f"has {domain.size:,} values", expr)
+        self.budget.hold(VALUE * domain.size + large + op.nbytes, f"has {domain.size:,} values", expr)
         if joint is not None and not self._keeps_joint(leaves):
             leaves, joint = (), None
         wish = expr.annotation(ENCODING)
