@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,5 +54,5 @@ def random_circuit(seed: int, components: int, program: Program) -> Circuit:
     sources = (Embedded(tokens, by_token=np.eye(tokens.size)), Embedded(indices, by_position=np.eye(indices.size)))
     outputs = tuple((variable.label, variable) for variable in found[-2:])
     read = all_read(sources, found[2:])
-    around = (program.options, sources, tuple(found[2:]), outputs, read, {}, program.nbytes)
+    around: tuple[Any, ...] = (program.options, sources, tuple(found[2:]), outputs, read, {}, program.nbytes)
     return Circuit(*around, tuple(parts), rewriting_of(program), frozenset())
