@@ -16,7 +16,7 @@ from tracr.rasp.annotations import ENCODING, NAME
 from tracr.rasp.functions import BinaryOperator, ConstantOperator, UnaryOperator
 from tracr.rasp.generate import random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
-from tracr.rasp.random_functions import Kind, Steps, Sum, Table, When
+from tracr.rasp.random_functions import Steps, Sum, Table, ValueKind, When
 from tracr.rasp.traversal import topological
 from tracr.values import is_number
 
@@ -197,7 +197,7 @@ def test_inputs_cover_all_lengths():
 
 def test_kinds_order_only_what_compares():
     """`ordered_with` is about `<` in Python."""
-    example = {Kind.NUMBER: 0.5, Kind.BOOLEAN: True, Kind.STRING: "a"}
+    example = {ValueKind.NUMBER: 0.5, ValueKind.BOOLEAN: True, ValueKind.STRING: "a"}
     for fst, x in example.items():
         for snd, y in example.items():
             if fst.ordered_with(snd):

@@ -17,7 +17,7 @@ import pytest
 import tracr
 from tests.primitives import LONGEST, SAMPLES, VOCAB
 from tracr.compiler.frontend.rules.state import infer_node
-from tracr.compiler.lower.lower import _translate
+from tracr.compiler.lower.lower import _lower
 from tracr.datasets.meaning import meaning
 from tracr.datasets.printing import run_python, to_python
 from tracr.datasets.structure import same_structure
@@ -91,7 +91,7 @@ class TestOperation:
 
     def test_is_lowered(self, kind: Any) -> None:
         """There is a lowering for it."""
-        assert _translate.dispatch(kind) is not _translate.dispatch(object), f"no lowering of {kind.__name__}"
+        assert _lower.dispatch(kind) is not _lower.dispatch(object), f"no lowering of {kind.__name__}"
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

@@ -247,7 +247,7 @@ def test_saving(tmp_path: Path, in_bits: None) -> None:
 
 def test_the_threshold() -> None:
     """1024 values are one-hot, 1025 in bits; both compute the same."""
-    for size, dimensions in ((bits.MANY, bits.MANY), (bits.MANY + 1, 11)):
+    for size, dimensions in ((bits.IN_BITS_ABOVE, bits.IN_BITS_ABOVE), (bits.IN_BITS_ABOVE + 1, 11)):
         vocab = [f"t{place}" for place in range(size)]
         model = compile_quietly(programs.make_hist(), vocab, 8)
         assert len(compact(model)) == (dimensions == 11)

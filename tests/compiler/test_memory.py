@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import tracr
-from tracr.ir.budget import BASE, Sizes, as_bytes
+from tracr.ir.budget import BASE, ValueSizes, as_bytes
 from tracr.ir.options import as_vocabulary
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
@@ -164,11 +164,11 @@ def test_a_large_value_that_many_share_is_counted_once() -> None:
     text = "z" * 90_000
     shared = Map(lambda x: text, tokens)
     assert tracr.compile(shared, range(60_000), 3, max_memory="64MB")([5]) == [text]
-    sizes = Sizes()
+    sizes = ValueSizes()
     assert sizes.beyond([1, "a", None, 2.5, (1, "a")]) == 0
     assert sizes.beyond([(text, 1), (text, 2)]) < 2 * len(text)
     assert sizes.beyond([text]) == 0
-    assert Sizes().beyond([2**4000, 1]) > 300
+    assert ValueSizes().beyond([2**4000, 1]) > 300
 
 
 def test_the_message_has_the_estimate_and_what_to_do() -> None:

@@ -123,7 +123,7 @@ def test_large_batches_are_run_in_parts(reverse: tracr.CompiledModel, monkeypatc
     """Memory stays bounded, results do not change."""
     inputs = some_inputs("abc", 5, 100)
     expected = reverse(inputs)
-    monkeypatch.setattr("tracr.model.compiled.CHUNK", 2000)
+    monkeypatch.setattr("tracr.model.running.CHUNK", 2000)
     assert reverse(inputs) == expected
 
 

@@ -336,7 +336,7 @@ def test_what_the_kernel_is_not_for() -> None:
     assert Kernel.of(infinite, model.vocabulary, model.outputs, causal=False) is None
     huge = replace(model.parameters, W_U=model.parameters.W_U * 1e38, W_E=np.full_like(model.parameters.W_E, 1e38))
     assert Kernel.of(huge, model.vocabulary, model.outputs, causal=False) is None
-    large = replace(model.parameters, W_U=np.ones((kernel.FEW + 1, 1)))
+    large = replace(model.parameters, W_U=np.ones((kernel.FEW_WEIGHTS + 1, 1)))
     assert Kernel.of(large, model.vocabulary, model.outputs, causal=False) is None
 
 

@@ -25,7 +25,7 @@ from tracr import natural
 from tracr.errors import FormatError, TracrError
 from tracr.natural.architecture import architecture_of
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Network, Patch
+from tracr.natural.network import Patch, TwinNetwork
 from tracr.natural.sites import Sites
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
 from tracr.natural.training import start
@@ -96,7 +96,9 @@ def test_interventions_are_what_they_are_called(twin: natural.TwinModel) -> None
     """The pass with interventions computes what an independent one in numpy does, for every edge."""
     architecture = twin.architecture
     jax = pytest.importorskip("jax")
-    network = Network(architecture.sites, False, HIST.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn))
+    network = TwinNetwork(
+        architecture.sites, False, HIST.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
+    )
     weights = {name: np.asarray(array) for name, array in twin.parameters.named()}
     sites = architecture.sites
     rng = np.random.default_rng(0)

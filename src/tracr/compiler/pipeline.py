@@ -57,7 +57,7 @@ from tracr.compiler.selectors.splitting import split
 from tracr.errors import CompileError, FunctionError
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import TWINS, finite
+from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
 from tracr.ir.layout import Layout
 from tracr.ir.ops import Attention, LengthOp
@@ -66,6 +66,7 @@ from tracr.ir.program import Program
 from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
 from tracr.ir.size import Size, size_of
+from tracr.nearness import TWINS
 
 __all__ = ["compile_program", "compile_tabulated", "tabulated"]
 

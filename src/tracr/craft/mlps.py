@@ -16,6 +16,7 @@ from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
+from tracr.nearness import CANCELLED
 from tracr.values import Value
 
 __all__ = [
@@ -293,7 +294,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     """
     slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
     turns = np.diff(slopes, prepend=0.0)
-    kept = np.abs(turns) > 1e-12 * max(1.0, float(np.abs(slopes).max(initial=0.0)))
+    kept = np.abs(turns) > CANCELLED * max(1.0, float(np.abs(slopes).max(initial=0.0)))
     turns, places = turns[kept], points[:-1][kept]
     write = np.zeros((len(turns), width))
     write[:, 0] = turns

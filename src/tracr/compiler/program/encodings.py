@@ -7,15 +7,18 @@ those that find keys by number do, and lengths and widths may be numbers, too.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
-from tracr.ir.domains import TWINS, Interval
+from tracr.ir.domains import Interval
 from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
 from tracr.ir.program import Program, SOpNode
+from tracr.nearness import TWINS, apart
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["check_one_hot", "choose_encodings"]
@@ -74,16 +77,13 @@ def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum:
     if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
         may_be_number = match and isinstance(node.op, LengthOp | Width)
         return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
-    as_number = every_reader or (
-        not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain.numbers.tolist()))
-    )
+    as_number = every_reader or (not must_list and (len(node.domain) > MANY_VALUES or _have_twins(node.domain.numbers)))
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _nearly_equal(numbers: list[float]) -> bool:
+def _have_twins(numbers: NDArray[np.float64]) -> bool:
     """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
-    close = TWINS * max(map(abs, numbers), default=0.0)
-    return any(0 < above - below <= close for below, above in itertools.pairwise(sorted(numbers)))
+    return not apart(np.unique(numbers), TWINS, scale=float(np.abs(numbers).max(initial=0.0))).all()
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:

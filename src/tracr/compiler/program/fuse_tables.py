@@ -18,7 +18,7 @@ from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]
 
-MOST_CELLS = 65_536  # of a fused table
+MOST_CELLS_FUSED = 65_536  # of a fused table
 
 
 def fuse_maps(program: Program) -> dict[int, Op | int]:
@@ -44,7 +44,7 @@ class _Fusion:
             return
         nested = [source for source in outer.sources if isinstance(self.ops[source], Tabulated)]
         for inline in [nested, *([source] for source in nested if len(nested) > 1)]:
-            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS)
+            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS_FUSED)
             fused = composed.op() if composed is not None else None
             if fused is not None and self.worthwhile(node, op, fused, inline):
                 self.ops[node.id] = self.found[node.id] = fused

@@ -12,6 +12,7 @@ from __future__ import annotations
 from tracr.compiler.residual.slot_reuse import Place, Slots, always, reuse
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
+from tracr.ir.circuit import Circuit
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction, Layout
 from tracr.ir.options import Options
@@ -35,19 +36,23 @@ def lay_out(schedule: Schedule, options: Options) -> Layout:
 def placed(schedule: Schedule, options: Options) -> tuple[Schedule, list[Place], Slots]:
     """The schedule with what clears directions, all directions in order, and where they are."""
     circuit = schedule.circuit
-    embedded = [source.variable for source in circuit.embedded]
-    tokens = [variable for variable in embedded if variable.label == "tokens"]
-    indices = [variable for variable in embedded if variable.label == "indices"]
-    rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
-    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
-    if options.output_first:
-        order = list(dict.fromkeys([*(variable for _, variable in circuit.outputs if variable in order), *order]))
-    places = [(variable, place) for variable in order for place in circuit.kept(variable)]
+    places = [(variable, place) for variable in _order(circuit, options) for place in circuit.kept(variable)]
     places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
     if not options.on("reuse"):
         return schedule, places, always(schedule, places)
     schedule, slots = reuse(schedule, places)
     return schedule, places, slots
+
+
+def _order(circuit: Circuit, options: Options) -> list[Variable]:
+    """All variables in the order of their directions."""
+    embedded = [source.variable for source in circuit.embedded]
+    tokens = [variable for variable in embedded if variable.label == "tokens"]
+    indices = [variable for variable in embedded if variable.label == "indices"]
+    rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
+    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
+    first = [variable for _, variable in circuit.outputs if variable in order] if options.output_first else []
+    return list(dict.fromkeys([*first, *order]))
 
 
 def _label(variable: Variable, place: int, options: Options) -> str:

@@ -14,7 +14,7 @@ from tracr.compiler.frontend.rules.counts import Widths
 from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
 from tracr.errors import ExpressionError, LimitError
-from tracr.ir.budget import MEAN, VALUE, Budget, Sizes, size_text
+from tracr.ir.budget import MEAN, VALUE, Budget, ValueSizes, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.graph import Node
 from tracr.ir.ops import Aggregation, Linear, Op
@@ -63,7 +63,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
-        self._sizes = Sizes()
+        self._sizes = ValueSizes()
         self.sops: dict[int, SOpNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}

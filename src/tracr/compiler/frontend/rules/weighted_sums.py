@@ -9,7 +9,7 @@ from tracr.values import is_number
 __all__ = ["linear_form"]
 
 Form = tuple[tuple[float, ...], float]
-LARGEST = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
+LARGEST_CONSTANT = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
 
 
 def linear_form(expr: RASPExpr) -> Form | None:
@@ -40,7 +40,7 @@ def _form(expr: RASPExpr) -> Form | None:
                 if step is None:
                     return None
                 factor, constant = step[0] * factor, step[0] * constant + step[1]
-                if abs(constant) > LARGEST or not 1 / LARGEST <= abs(factor) <= LARGEST:
+                if abs(constant) > LARGEST_CONSTANT or not 1 / LARGEST_CONSTANT <= abs(factor) <= LARGEST_CONSTANT:
                     return None
             return (factor,), constant
         case _:
