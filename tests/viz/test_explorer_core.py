@@ -183,8 +183,8 @@ def test_values_in_bits(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     many = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, EQ), rasp.Map(lambda x: x // 100, rasp.tokens))
     large = compile_quietly(many, range(1100), 4, level=level)
     jobs: list[Job] = [(large, [[7, 1099, 7], [512, 0, 1023, 1024]], [])]
-    monkeypatch.setattr(bits, "MANY", 2)
-    monkeypatch.setattr(bits, "FEW", 1000)
+    monkeypatch.setattr(bits, "IN_BITS_ABOVE", 2)
+    monkeypatch.setattr(bits, "FEW_CLASSES", 1000)
     for name in ("reverse", "sort", "hist2", "induction"):
         example = EXAMPLES[name]
         model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
