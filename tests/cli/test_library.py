@@ -248,7 +248,7 @@ def test_causal_attention_is_told() -> None:
 def test_what_the_command_line_makes_is_written_nowhere() -> None:
     """No line of the command line's own libraries stands in messages and in the ground truth."""
     found = find("sort", choice=GivenOptions("1,2", 3))
-    assert {node.expr.origin for node in compiled(found, GivenOptions("1,2", 3)).graph.nodes} == {""}
+    assert {expr.origin for expr in compiled(found, GivenOptions("1,2", 3)).expressions} == {""}
 
 
 def test_max_memory_is_passed_on() -> None:

@@ -27,7 +27,9 @@ from tracr.cli.options import (
     one_of,
 )
 from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
+from tracr.cli.watching import PassPrinter
 from tracr.errors import TracrError
+from tracr.ir.switches import PassName
 from tracr.nearness import ANSWER, same_value
 
 __all__ = ["app"]
@@ -104,14 +106,26 @@ def list_programs(as_json: Json = False) -> None:
 
 @app.command("passes")
 def list_passes(as_json: Json = False) -> None:
-    """List the passes of the optimiser, which --with and --without switch on and off."""
-    from tracr.cli.screen import show_passes
-    from tracr.ir.switches import PASSES
+    """List the passes of the compiler in the order they run, then the options that change how passes work.
 
+    --with and --without switch options, and passes that are not always on; `compile --print-after` takes any pass.
+    """
+    from tracr.cli.screen import show_passes
+    from tracr.compiler.pipeline import PIPELINE
+    from tracr.ir.switches import OPTIONS
+
+    rows: list[dict[str, object]] = [
+        {"name": one.name, "kind": "pass", "level": one.level, "switches": [*one.switches], "does": one.does}
+        for one in PIPELINE
+    ]
+    rows += [
+        {"name": name, "kind": "option", "level": one.level, "switches": [name], "does": one.does}
+        for name, one in OPTIONS.items()
+    ]
     if as_json:
-        _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
+        _print_json(rows)
     else:
-        show_passes([(name, one.level, one.does) for name, one in PASSES.items()])
+        show_passes(rows)
 
 
 @app.command("compile")
@@ -146,9 +160,26 @@ def compile_program(
         float | None,
         typer.Option(metavar="SECONDS", help="Let a solver look for the best schedule so long.", show_default=False),
     ] = None,
+    print_after: Annotated[
+        list[PassName] | None,
+        typer.Option(
+            "--print-after",
+            parser=one_of(PassName),
+            metavar="PASS",
+            help="Print the program as it is after a pass (`tracr passes`); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    print_changed: Annotated[
+        bool, typer.Option("--print-changed", help="Print what each pass changed, as a diff.")
+    ] = False,
+    check_each: Annotated[
+        bool, typer.Option("--check-each", help="Check after every pass that the program computes the same as before.")
+    ] = False,
+    search: Annotated[bool, typer.Option("--search", help="Print what was tried to make the model smaller.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile PROGRAM, save it, print its stages.
+    """Compile PROGRAM, save it, print its stages, or the program between any two passes.
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
@@ -159,8 +190,17 @@ def compile_program(
         vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
     )
     found = find(program, name, choice)
+    printer = PassPrinter(print_after or (), print_changed)
+    watched = bool(print_after or print_changed or check_each)
+    if found.model is not None and (watched or search):
+        raise typer.BadParameter(f"{found.name} is compiled already: there are no passes to look at")
+    try:
+        with waiting(f"compiling {found.name}"):
+            model = compiled(found, choice, watch=printer if watched else None, check_each=check_each)
+    finally:
+        if not as_json:
+            _print_passes(printer)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, choice)
         limits = model.bounds() if bounds else None
         if output is not None:
             model.save(output, overwrite=overwrite)
@@ -168,16 +208,28 @@ def compile_program(
         stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
         proven = {"bounds": limits.as_json()} if limits else {}
         saved = {"saved": str(output)} if output else {}
-        _print_json({**summary(model, found.name), **stage, **proven, **saved})
+        passes = {"passes": [{"title": title, "text": text} for title, text in printer.report()]} if watched else {}
+        tried = {"search": model.search.as_json()} if search and model.search else {}
+        _print_json({**summary(model, found.name), **stage, **proven, **saved, **passes, **tried})
         return
     if show:
         typer.echo(model.show(show.value))
     else:
         typer.echo(f"{found.name}: {in_short(model)}")
+    if check_each:
+        typer.echo("checked after every pass: its invariants, and what it computes on a sample of inputs")
+    if search and model.search:
+        typer.echo(model.search.show())
     if limits:
         typer.echo(limits)
     if output is not None:
         typer.echo(f"saved in {output}", err=show is not None)
+
+
+def _print_passes(printer: PassPrinter) -> None:
+    """What was to be printed of the passes, also if one of them failed."""
+    for title, text in printer.report():
+        typer.echo(f"== {title}\n{text}\n")
 
 
 @app.command(context_settings=TOKENS)

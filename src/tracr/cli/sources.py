@@ -18,6 +18,7 @@ from tracr.spelling import did_you_mean
 from tracr.values import Value
 
 if TYPE_CHECKING:
+    from tracr.ir.passes import Watch
     from tracr.model.compiled import CompiledModel
     from tracr.rasp.programs import Example
 
@@ -172,8 +173,10 @@ def _fitted(found: Found, choice: GivenOptions) -> Found:
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
-def compiled(found: Found, choice: GivenOptions) -> CompiledModel:
-    """The model of what was found, compiled as chosen, else as is usual for it."""
+def compiled(
+    found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
+) -> CompiledModel:
+    """The model of what was found, compiled as chosen, else as is usual for it; `watch` sees every pass."""
     import tracr
     from tracr.ir.budget import DEFAULT
 
@@ -195,6 +198,8 @@ def compiled(found: Found, choice: GivenOptions) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        watch=watch,
+        check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
     )
     return replace(model, source=found.source)

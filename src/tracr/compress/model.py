@@ -20,9 +20,9 @@ from tracr.ir.graph import Graph
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.model.compiled import CompiledModel
 from tracr.model.running import RunnableModel
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook
 from tracr.runtime.outputs import Output
 from tracr.runtime.tensors import as_tensor, like, stream_of
@@ -82,9 +82,14 @@ class CompressedModel(RunnableModel):
         return self.compiled.options
 
     @property
-    def graph(self) -> Graph | SavedGraph:
+    def graph(self) -> Graph:
         """The traced program."""
         return self.compiled.graph
+
+    @property
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
+        return self.compiled.expressions
 
     @property
     def program(self) -> Program:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tracr.errors import InternalError
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.ops import Constant, IndicesOp, LengthOp, Linear, PairLookup, Role, SumLookup, TokensOp
-from tracr.ir.program import Program, SOpNode
+from tracr.ir.program import InferredNode, Tables
 from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.saving.values_json import encode_value
 from tracr.values import Value, is_number
@@ -30,7 +30,7 @@ Part = str | bytes
 DIGEST = 16  # bytes
 
 
-def meaning(program: Program) -> str:
+def meaning(program: Tables) -> str:
     """The key of a tabulated program: 32 hexadecimal digits, the same in every process.
 
     >>> import tracr
@@ -58,7 +58,7 @@ def _digest(*parts: Part) -> str:
     return state.hexdigest()
 
 
-def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
+def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp():
             return _digest(type(node.op).__name__)
@@ -82,7 +82,7 @@ def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
             return _digest(op.kind, *parts)
 
 
-def _field_parts(program: Program, node: SOpNode, name: str, keys: dict[int, str]) -> Sequence[Part]:
+def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int, str]) -> Sequence[Part]:
     """What a field says about the meaning; the text of a function says nothing, its table does."""
     role, content = node.op.roles()[name], getattr(node.op, name)
     match role:
@@ -106,7 +106,7 @@ def _field_parts(program: Program, node: SOpNode, name: str, keys: dict[int, str
             assert_never(role)
 
 
-def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
+def _selector_key(program: Tables, number: int, keys: dict[int, str]) -> str:
     """Combinations of selectors are compared as they are written."""
     found: dict[int, str] = {}
     for part in program.parts(number):
@@ -117,7 +117,7 @@ def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
     return found[number]
 
 
-def _literal_key(program: Program, node: SelectorNode, keys: dict[int, str]) -> str:
+def _literal_key(program: Tables, node: SelectorNode, keys: dict[int, str]) -> str:
     rows, order = _axis(program.sops[node.queries].domain)
     columns, across = _axis(program.sops[node.keys].domain)
     table = np.ascontiguousarray(node.table[order][:, across])

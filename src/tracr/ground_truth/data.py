@@ -189,7 +189,7 @@ class GroundTruth:
             f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
             for one in self.folded
         ]
-        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.program.absorbed.items()]
+        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.rewriting.absorbed.items()]
         return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class GroundTruth:
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
             "folded": [asdict(one) for one in self.folded],
-            "absorbed": dict(self.model.circuit.program.absorbed),
+            "absorbed": dict(self.model.circuit.rewriting.absorbed),
             **self._directions(),
             "granularities": {
                 granularity: {

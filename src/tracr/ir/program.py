@@ -1,15 +1,17 @@
-"""The program as data: every s-op with its domain, its encoding and its table. No user function is called from here on.
+"""The program as data: every s-op with its domain and its table. No user function is called from here on.
 
-A `Typed` program is what the later steps translate, what the vectorised interpreter runs, and what a model is checked
-against. Values are integer codes (places in a node's domain); `ERROR` marks a cell where the user's function raises,
-`UNREACHED` a cell that no input leads to.
+`Tabulation` is what every stage of the program has. `Inferred` (`inferred.py`) is what the frontend makes: it knows
+which s-ops compute the same, and nothing of encodings. `Program` has an encoding for every s-op: later steps lower it,
+the vectorised interpreter runs it, and models are checked against it. Values are integer codes (places in a node's
+domain); `ERROR` marks a cell where the user's function raises, `UNREACHED` a cell that no input leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Generic, Self, TypeVar
 
 from tracr.errors import Diagnostic, InternalError
 from tracr.ir.budget import VALUE
@@ -20,15 +22,18 @@ from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 from tracr.rasp.annotations import Encoding
 
 __all__ = [
+    "InferredNode",
     "Program",
     "SOpNode",
     "Stored",
+    "Tables",
+    "Tabulation",
 ]
 
 
 @dataclass(frozen=True, eq=False)
-class SOpNode:
-    """An s-op: what it computes, the values it can take and how it is to be stored.
+class InferredNode:
+    """An s-op: what it computes, the values it can take and the encoding that was asked for, if any.
 
     `source` is the expression as text, `origin` where it was written (`file.py:12`).
     """
@@ -40,7 +45,6 @@ class SOpNode:
     op: Op
     domain: Domain
     wish: Encoding | None
-    encoding: Encoding
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
@@ -48,42 +52,25 @@ class SOpNode:
         return self.op.inputs
 
 
-@dataclass(frozen=True)
-class Stored:
-    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`smallest.py`).
+@dataclass(frozen=True, eq=False)
+class SOpNode(InferredNode):
+    """An s-op of a program whose encodings are chosen: how it is to be stored, too."""
 
-    `split` are the selectors that more and narrower heads read (`split.py`); `sums` the tables that are computed as
-    weighted sums; with `few_bits`, bits are not for very many values only.
-    """
+    encoding: Encoding
 
-    split: tuple[int, ...] = ()
-    sums: tuple[int, ...] = ()
-    few_bits: bool = False
+
+N = TypeVar("N", bound=InferredNode, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class Tabulation(Generic[N]):
     """All s-ops and selectors the outputs need, in topological order."""
 
     options: Options
-    sops: dict[int, SOpNode]
+    sops: dict[int, N]
     selectors: dict[int, Selector]
     outputs: tuple[tuple[str, int], ...]
     lengths: tuple[int, int]
-    warnings: tuple[Diagnostic, ...] = ()
-    same: Mapping[int, int] = field(default_factory=dict)
-    """For each node of a program that is not yet shared, the first that computes the same."""
-    shared: Mapping[str, str] = field(default_factory=dict)
-    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
-    bypassed: Mapping[str, str] = field(default_factory=dict)
-    """S-ops whose parts a selector compares in their place (`splitting.py`), and that selector."""
-    written: Program | None = None
-    """The same before sharing, with selectors as they were written; a loaded program has none (`as_written.py`)."""
-    absorbed: Mapping[str, str] = field(default_factory=dict)
-    """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
-    stored: Stored = Stored()
-    assumptions: tuple[Diagnostic, ...] = ()
-    """What had to be assumed of the inputs for the program to be compiled."""
 
     @property
     def nbytes(self) -> int:
@@ -92,7 +79,7 @@ class Program:
         tabulated = (*(node.op for node in self.sops.values()), *self.selectors.values())
         return VALUE * sum(domains.values()) + sum(one.nbytes for one in tabulated)
 
-    def children(self, node: SOpNode) -> tuple[int, ...]:
+    def children(self, node: InferredNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
         if not node.op.selectors:
             return node.inputs
@@ -108,21 +95,28 @@ class Program:
         """The selectors that are not combinations which a selector is made of."""
         return [part for part in self.parts(number) if isinstance(part, SelectorNode)]
 
+    def only(self, sops: Container[int], selectors: Container[int]) -> Self:
+        """Without the others."""
+        return replace(
+            self,
+            sops={number: node for number, node in self.sops.items() if number in sops},
+            selectors={number: selector for number, selector in self.selectors.items() if number in selectors},
+        )
+
     def verify(self) -> None:
-        """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        """Raise if an invariant is broken: order, table shapes, codes inside the domain."""
         self._verify_selectors()
         seen: set[int] = set()
-        for node in self.sops.values():
-            if any(child not in seen for child in self.children(node)):
+        for number, node in self.sops.items():
+            if number != node.id or any(child not in seen for child in self.children(node)):
                 raise InternalError(f"program node {node.label} stands before something it reads")
             seen.add(node.id)
-            if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
-                raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
-            if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
-                raise InternalError(f"{node.label} is categorical but its values are not listed")
             self._verify_table(node)
+        for name, output in self.outputs:
+            if output not in seen:
+                raise InternalError(f"there is no s-op for output {name}")
 
-    def _verify_table(self, node: SOpNode) -> None:
+    def _verify_table(self, node: InferredNode) -> None:
         cells = node.op.cells
         if cells is None:
             return
@@ -147,22 +141,76 @@ class Program:
             known.add(selector.id)
 
     def show(self) -> str:
-        """One line per s-op: what it is, its values and its encoding."""
-        lines = []
-        for node in self.sops.values():
-            what = describe(self, node)
-            lines.append(f"{node.label} = {what} : {node.encoding.value} {node.domain}")
+        """One line per s-op: what it is, and its values."""
+        lines = [f"{node.label} = {describe(self, node)} : {self._held(node)}" for node in self.sops.values()]
         combined = [s for s in self.selectors.values() if isinstance(s, CompositeNode)]
         for part in dict.fromkeys(part for composite in combined for part in (*composite.parts, composite.id)):
             lines.append(f"selector {describe_selector(self, part)}")
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
-        lines += [f"warning {warning}" for warning in self.warnings]
-        lines += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join(lines)
 
+    def _held(self, node: N) -> str:  # type: ignore[misc]  # read only
+        return f"{node.domain}"
 
-def describe(program: Program, node: SOpNode) -> str:
+
+Tables = Tabulation[InferredNode]
+"""Any of them, for readers of tables alone."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`search/`).
+
+    `split` are the selectors that more and narrower heads read (`splitting.py`); `sums` the tables that are computed as
+    weighted sums; with `few_bits`, bits are not for very many values only.
+    """
+
+    split: tuple[int, ...] = ()
+    sums: tuple[int, ...] = ()
+    few_bits: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Program(Tabulation[SOpNode]):
+    """A tabulated program whose encodings are chosen."""
+
+    stored: Stored
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[Diagnostic, ...] = ()
+    """What had to be assumed of the inputs for the program to be compiled."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
+    bypassed: Mapping[str, str] = field(default_factory=dict)
+    """S-ops whose parts a selector compares in their place, and that selector; unknown of a loaded program."""
+    written: Tables | None = None
+    """The program as it was written, before sharing (`as_written.py`); a loaded program has none."""
+
+    def verify(self) -> None:
+        """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        super().verify()
+        for node in self.sops.values():
+            if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
+                raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
+            if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
+                raise InternalError(f"{node.label} is categorical but its values are not listed")
+        if not self.sops.keys() >= set(self.stored.sums) or not self.selectors.keys() >= set(self.stored.split):
+            raise InternalError("what is stored in another way is no part of the program")
+
+    def show(self) -> str:
+        """One line per s-op: what it is, its values and its encoding."""
+        notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
+        notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
+        notes += ["bits for what is copied and compared"] * self.stored.few_bits
+        notes += [f"warning {warning}" for warning in self.warnings]
+        notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
+        return "\n".join([super().show(), *notes])
+
+    def _held(self, node: SOpNode) -> str:
+        return f"{node.encoding.value} {node.domain}"
+
+
+def describe(program: Tables, node: InferredNode) -> str:
     """What an s-op computes, in one phrase."""
 
     return node.op.phrase(_Described(program))
@@ -172,7 +220,7 @@ def describe(program: Program, node: SOpNode) -> str:
 class _Described:
     """How an operation names what it reads, in a phrase."""
 
-    program: Program
+    program: Tables
 
     def sop(self, number: int) -> str:
         return self.program.sops[number].label
@@ -184,14 +232,14 @@ class _Described:
         return text
 
 
-def describe_selector(program: Program, number: int) -> str:
+def describe_selector(program: Tables, number: int) -> str:
     """A selector in one phrase: keys, queries, and how many keys a query may select."""
     selector = program.selectors[number]
     low, high = (selector.counts[0], selector.counts[-1]) if selector.counts else (0, 0)
     return f"{selector.label}({_compared(program, selector)}, selects {low}..{high})"
 
 
-def _compared(program: Program, selector: Selector) -> str:
+def _compared(program: Tables, selector: Selector) -> str:
     if isinstance(selector, SelectorNode):
         return f"keys {program.sops[selector.keys].label}, queries {program.sops[selector.queries].label}"
     labels = [program.selectors[part].label for part in selector.parts]

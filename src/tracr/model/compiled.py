@@ -19,8 +19,8 @@ from tracr.ir.ops import Aggregation
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
+from tracr.ir.search import Search
 from tracr.model.methods import ModelMethods, call
 from tracr.model.program_variables import Variables, variables_of
 from tracr.model.residual import Residual, residual_of
@@ -28,6 +28,7 @@ from tracr.model.running import RunnableModel
 from tracr.model.setting import Intervention
 from tracr.model.variants.basis import Axes, Basis
 from tracr.model.variants.variant import Variant, in_basis
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.outputs import Output
 from tracr.runtime.tensors import as_tensor, namespace_of, stream_of
 
@@ -62,9 +63,14 @@ class CompiledModel(ModelMethods, RunnableModel):
         return self.compilation.options
 
     @property
-    def graph(self) -> Graph | SavedGraph:
+    def graph(self) -> Graph:
         """The traced program."""
         return self.compilation.graph
+
+    @property
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
+        return self.compilation.expressions
 
     @property
     def program(self) -> Program:
@@ -85,6 +91,11 @@ class CompiledModel(ModelMethods, RunnableModel):
     def layout(self) -> Layout:
         """The dimensions that the variables are in."""
         return self.compilation.layout
+
+    @property
+    def search(self) -> Search | None:
+        """What the compiler tried to make the model smaller; a loaded model does not know."""
+        return self.compilation.search
 
     @property
     def parameters(self) -> Parameters:

@@ -20,11 +20,11 @@ from tracr.ir.graph import Graph
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
 from tracr.model.number_formats import format_of
 from tracr.model.run import Decoded, Run
 from tracr.model.verification import Verification, verify
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook, forward
 from tracr.runtime.kernel.kernel import Kernel
 from tracr.runtime.outputs import Output
@@ -53,8 +53,13 @@ class RunnableModel(ABC):
 
     @property
     @abstractmethod
-    def graph(self) -> Graph | SavedGraph:
+    def graph(self) -> Graph:
         """The traced program."""
+
+    @property
+    @abstractmethod
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
 
     @property
     @abstractmethod

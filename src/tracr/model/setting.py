@@ -55,8 +55,8 @@ class Intervention:
         lengths = [(len(tokens), length) for tokens, length in zip(inputs, padded, strict=True)]
         self.model, self.width = model, max(padded, default=0)
         self.replaced = replace_variables(model, given_rows(model, changes, lengths, single), inputs)
-        known = {_node(location.variable): location for location in locations(model.layout).values()}
-        without = {_node(one.variable): one for one in folded(model.layout).values()}
+        known = {_node(location.variable): location for location in locations(model.program, model.layout).values()}
+        without = {_node(one.variable): one for one in folded(model.program, model.layout).values()}
         given = self.replaced.given
         writes = [
             (known[number], self._coordinates(known[number].variable, given[number]))

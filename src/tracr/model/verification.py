@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.extras import need
 from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
 from tracr.model.methods import call
 from tracr.nearness import ANSWER, margin, nearly_equal, same_value
@@ -138,8 +137,8 @@ class _Assumed:
 
     def look_at(self, codes: Codes) -> None:
         """Interpret some of the inputs, if there is a program to interpret: a saved model has its tables only."""
-        graph = self.model.graph
-        if not self.assumptions or not isinstance(graph, Graph):
+        expressions = self.model.expressions
+        if not self.assumptions or not expressions:
             return
         rows = codes[:: 1 + len(codes) // INTERPRETED]
         evaluation = evaluate_batch(self.model.program, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
@@ -152,11 +151,11 @@ class _Assumed:
                     not all(
                         map(
                             same_value,
-                            evaluate(graph.nodes[n].expr, tokens, causal=self.model.options.causal),
+                            evaluate(expressions[n], tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
                     )
-                    for name, n in graph.outputs
+                    for name, n in self.model.graph.outputs
                 )
 
 
@@ -322,7 +321,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
     model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         variable, live = location.variable, location.slots >= 0
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]

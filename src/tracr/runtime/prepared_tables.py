@@ -27,7 +27,7 @@ from tracr.ir.ops import (
     SumLookup,
     TokensOp,
 )
-from tracr.ir.program import Program, SOpNode
+from tracr.ir.program import InferredNode, Tables
 from tracr.ir.selectors import SelectorNode
 from tracr.nearness import nearly_equal
 from tracr.rational import fraction_of
@@ -43,7 +43,7 @@ LARGEST_SCALE = 2**20
 class Prepared:
     """What is made of a program's tables when they are first needed."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Tables) -> None:
         self.program = program
         self._tables: dict[int, Codes] = {}
         self._matrices: dict[int, Floats] = {}
@@ -73,7 +73,7 @@ class Prepared:
                         found.add(number)
         return frozenset(found)
 
-    def table(self, node: SOpNode, op: Lookup | PairLookup) -> Codes:
+    def table(self, node: InferredNode, op: Lookup | PairLookup) -> Codes:
         """The table, flat, with two more places on each side for negative codes: they stay errors."""
         if node.id not in self._tables:
             self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
@@ -91,7 +91,7 @@ class Prepared:
             self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
         return self._chosen[selector.id]
 
-    def moved(self, node: SOpNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
+    def moved(self, node: InferredNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
         """For each code of the value that is aggregated: the result's code, and whether it is a number."""
         if node.id not in self._moved:
             source = self.program.sops[op.value].domain
@@ -101,7 +101,7 @@ class Prepared:
             self._moved[node.id] = codes, np.array([*(is_number(value) for value in source.values), False])
         return self._moved[node.id]
 
-    def widths(self, node: SOpNode) -> Codes:
+    def widths(self, node: InferredNode) -> Codes:
         """The code of every number of keys."""
         if node.id not in self._tables:
             assert isinstance(node.domain, Finite)
@@ -119,17 +119,17 @@ class Prepared:
             self._numbers[number] = table
         return self._numbers[number]
 
-    def means(self, node: SOpNode, op: Aggregation) -> MeanTable | None:
+    def means(self, node: InferredNode, op: Aggregation) -> MeanTable | None:
         """The code of every mean by (number of keys, sum), where the values are multiples of one number."""
         if node.id not in self._means:
             self._means[node.id] = _mean_table(self.program, node, op)
         return self._means[node.id]
 
 
-_PREPARED: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[Tables, Prepared] = WeakKeyDictionary()
 
 
-def prepared(program: Program) -> Prepared:
+def prepared(program: Tables) -> Prepared:
     """The prepared tables of a program."""
     found = _PREPARED.get(program)
     if found is None:
@@ -137,7 +137,7 @@ def prepared(program: Program) -> Prepared:
     return found
 
 
-def _may_fail(node: SOpNode) -> bool:
+def _may_fail(node: InferredNode) -> bool:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp() | Constant():
             return False
@@ -166,7 +166,7 @@ class MeanTable:
         self.units, self.codes, self.width = units, codes, width
 
 
-def _mean_table(program: Program, node: SOpNode, op: Aggregation) -> MeanTable | None:
+def _mean_table(program: Tables, node: InferredNode, op: Aggregation) -> MeanTable | None:
     source, longest = program.sops[op.value].domain, program.lengths[1]
     if not (isinstance(node.domain, Finite) and isinstance(source, Finite) and source.numeric):
         return None

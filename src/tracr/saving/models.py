@@ -27,7 +27,7 @@ from tracr.ir.domains import Finite
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import saved_graph
+from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
@@ -155,9 +155,9 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(dimension.label) for dimension in model.residual],
         "program": program_json(model.program),
-        "graph": graph_json(saved_graph(model.graph)),
+        "graph": graph_json(model.graph),
         "source": encode_value(model.source),
-        **({"schedule": schedule_json(model.schedule)} if model.options.on("solve") else {}),
+        **({"schedule": schedule_json(model.schedule)} if model.options.on(PassName.SOLVE) else {}),
         **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
     return content if model.certified else {**content, "certified": False}
@@ -193,7 +193,7 @@ def read_model(
     certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
-        if options.on("solve") != ("schedule" in given):
+        if options.on(PassName.SOLVE) != ("schedule" in given):
             raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the other way round")
         _check_sizes(options, weights)
         arrays = tensors(tables, TABLES)
@@ -268,7 +268,7 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
-    every_position = options.level == 0 and not options.on("prune")  # has a dimension of its own
+    every_position = options.level == 0 and not options.on(PassName.PRUNE)  # has a dimension of its own
     if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
         raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 

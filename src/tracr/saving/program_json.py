@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 from tracr.compiler.program.linear_tables import sum_of
 from tracr.errors import Diagnostic, FormatError, InternalError
 from tracr.ir.domains import Domain, Finite, Interval
-from tracr.ir.ops import ERROR, KINDS, UNREACHED, Constant, IndicesOp, LengthOp, Op, Role, TokensOp
+from tracr.ir.graph import Graph, Node
+from tracr.ir.ops import (
+    ERROR,
+    KINDS,
+    UNREACHED,
+    Constant,
+    IndicesOp,
+    LengthOp,
+    Op,
+    Role,
+    TokensOp,
+)
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.program import Program, SOpNode, Stored
-from tracr.ir.saved_graph import SavedGraph, SavedNode
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.nearness import same_value
 from tracr.rasp.annotations import Encoding
@@ -75,21 +85,24 @@ def _read_option(reader: Reader, default: object) -> Any:
 # The graph
 
 
-def graph_json(graph: SavedGraph) -> dict[str, Any]:
+def graph_json(graph: Graph) -> dict[str, Any]:
     """Nodes as [label, kind, children], and the outputs."""
     nodes = [[encode_value(node.label), node.kind, list(node.children)] for node in graph.nodes]
     return {"nodes": nodes, "outputs": [[encode_value(name), output] for name, output in graph.outputs]}
 
 
-def read_graph(reader: Reader) -> SavedGraph:
+def read_graph(reader: Reader) -> Graph:
     """The graph `graph_json` wrote."""
     given = reader.object(("nodes", "outputs"))
     nodes = []
     for place in given["nodes"].items():
         label, kind, children = place.items(count=3)
-        nodes.append(SavedNode(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
-    graph = SavedGraph(tuple(nodes), _read_outputs(given["outputs"]))
-    graph.verify()
+        nodes.append(Node(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
+    graph = Graph(tuple(nodes), _read_outputs(given["outputs"]))
+    try:
+        graph.verify()
+    except InternalError as error:
+        raise FormatError(error.diagnostic.what) from None
     return graph
 
 
@@ -225,7 +238,7 @@ def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Op
     pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
     shared = {label.text(): first.text() for label, first in pairs}
     lengths = low.integer(1, longest), longest
-    program = Program(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
+    program = Program(options, sops, selectors, outputs, lengths, Stored(), warnings, assumptions, shared)
     _check(program, given["sops"])
     return replace(program, stored=_read_stored(given["stored"], program)) if "stored" in given else program
 

@@ -61,7 +61,7 @@ def model_html(model: CompiledModel) -> str:
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
-        for name, one in folded(model.layout).items()
+        for name, one in folded(model.program, model.layout).items()
     ]
     return _page(
         f"<b>{escape(repr(model))}</b>",

@@ -11,7 +11,7 @@ variable it is, where that takes no more directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -25,7 +25,6 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.ir.circuit import Circuit, Component, Embedded
-from tracr.ir.domains import Finite
 from tracr.nearness import nearly_equal
 
 __all__ = ["embed_functions", "factor", "factored_kinds"]
@@ -40,8 +39,7 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
     embedded = list(circuit.embedded)
     for component in circuit.components:
         source = _function(component, sources)
-        node = None if source is None or source.variable.node is None else circuit.program.sops[source.variable.node]
-        if source is not None and node is not None and isinstance(node.domain, Finite) and _kind(source) in kinds:
+        if source is not None and source.variable.node in circuit.listed and _kind(source) in kinds:
             sources[source.variable] = source
             embedded.append(source)
         else:
@@ -76,8 +74,12 @@ def _function(component: Component, sources: dict[Variable, Embedded]) -> Embedd
     return None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def factor(circuit: Circuit) -> Circuit:
-    """The circuit with embedded variables stored as they are read, where that takes fewer directions."""
+    """The circuit with embedded variables stored as they are read, where that takes fewer directions.
+
+    A quotient of columns that is too large for a float is infinite; multiplied again, it does not give the column.
+    """
     outputs = {variable for _, variable in circuit.outputs}
     for source in circuit.embedded:
         variable = source.variable
@@ -103,14 +105,14 @@ class _Readers:
             np.concatenate([linear.blocks[self.old].T[self.groups[linear][0]] for linear, _ in maps])
         )
 
-    def stored_as_read(self, read: Mapping[Variable, NDArray[np.bool_]] | None) -> _Stored | None:
+    def stored_as_read(self, read: Collection[Variable]) -> _Stored | None:
         """The variable with a direction for what is read of it, if these are fewer than its values that are read.
 
         A constant is read from the directions of BOS and PAD too: they count where nothing `read` them before.
         """
         used = int(np.count_nonzero(self.columns.rows.any(axis=0)))
         present = _presence(self.source)
-        unread = [one for one in (BOS, PAD) if one in present and read is not None and one not in read]
+        unread = [one for one in (BOS, PAD) if one in present and one not in read]
         may_shift = self._may_shift()
         never = [False] * len(may_shift)
         for shifts in (may_shift, never) if any(may_shift) else (never,):
@@ -194,12 +196,10 @@ def _rewritten(circuit: Circuit, stored: _Stored) -> Circuit:
     )
     components = tuple(part.with_maps([stored.through(linear) for linear in part.maps]) for part in circuit.components)
     folded = {variable: stored.explained(linear) for variable, linear in circuit.folded.items()}
-    read = None
-    if circuit.read is not None:
-        read = {variable: rows for variable, rows in circuit.read.items() if variable is not stored.source.variable}
-        read[stored.new] = np.ones(stored.new.size, dtype=bool)
-        for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
-            read[special] = np.ones(1, dtype=bool)
+    read = {variable: rows for variable, rows in circuit.read.items() if variable is not stored.source.variable}
+    read[stored.new] = np.ones(stored.new.size, dtype=bool)
+    for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
+        read[special] = np.ones(1, dtype=bool)
     return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
 
 

@@ -12,6 +12,7 @@ from tracr.compiler.layers.assign import earliest, pattern
 from tracr.craft.heads import Head
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Flows, flows_of, most_pairs
+from tracr.ir.switches import PassName
 
 __all__ = ["Cost", "Placing", "placing_of"]
 
@@ -119,7 +120,7 @@ def placing_of(circuit: Circuit) -> Placing:
         tuple(_latest(first, after, depth)),
         before,
         after,
-        flows_of(circuit),
+        flows_of(circuit, circuit.components),
         _patterns(circuit),
         tuple(query for query, _ in widths),
         tuple(value for _, value in widths),
@@ -154,7 +155,7 @@ def _latest(first: Sequence[int], after: Neighbours, depth: int) -> list[int]:
 
 def _patterns(circuit: Circuit) -> tuple[tuple[int, ...], ...]:
     """The heads in groups of one pattern; each by itself without the pass `merge_heads`."""
-    merge = circuit.program.options.on("merge_heads")
+    merge = circuit.options.on(PassName.MERGE_HEADS)
     groups: dict[object, list[int]] = {}
     for number, part in enumerate(circuit.components):
         if isinstance(part, Head):

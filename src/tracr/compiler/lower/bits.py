@@ -19,6 +19,7 @@ from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation, IndicesOp, Lookup, Positions, SumLookup, TokensOp
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import SelectorNode
+from tracr.ir.switches import OptionName, PassName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -37,7 +38,7 @@ def many_valued(program: Program) -> dict[int, Finite]:
     stays one-hot.
     """
     above = COPIED_IN_BITS_ABOVE if program.stored.few_bits else IN_BITS_ABOVE
-    if not program.options.on("bits"):
+    if not program.options.on(OptionName.BITS):
         return {}
     found = {
         number: node.domain
@@ -90,14 +91,14 @@ def _read_by_tables(program: Program) -> set[int]:
     read: set[int] = set()
     for node in program.sops.values():
         match node.op:
-            case Lookup(inner=inner) if program.options.on("factor") and _embedded(program.sops[inner]):
+            case Lookup(inner=inner) if program.options.on(PassName.FACTOR) and _embedded(program.sops[inner]):
                 pass
             case SumLookup():
                 pass  # reads numbers
             case Aggregation() if _copies(program, node):
                 pass
             case _:
-                read.update((*node.inputs, *node.op.attended))
+                read.update(node.inputs, node.op.attended)
     return read
 
 

@@ -20,11 +20,13 @@ from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
-from tracr.ir.circuit import Circuit, Component, Embedded
+from tracr.ir.circuit import Circuit, Component, Embedded, all_read
 from tracr.ir.domains import Codes, Finite, Interval
 from tracr.ir.ops import PAIR, UNREACHED, PairLookup
 from tracr.ir.program import Program, SOpNode
+from tracr.ir.rewriting import rewriting_of
 from tracr.ir.selectors import CompositeNode, SelectorNode
+from tracr.ir.switches import OptionName, SwitchName
 from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
@@ -56,8 +58,19 @@ class CircuitBuilder:
         """The circuit of everything that was added."""
         written = dict.fromkeys(variable for part in self._components for variable, _ in part.writes)
         outputs = tuple((name, self._variables[output]) for name, output in self.program.outputs)
-        embedded, components = tuple(self._embedded), tuple(self._components)
-        return Circuit(self.program, embedded, tuple(written), components, outputs, choices=tuple(self._choices))
+        return Circuit(
+            self.program.options,
+            tuple(self._embedded),
+            tuple(written),
+            outputs,
+            all_read(self._embedded, written),
+            {},
+            self.program.nbytes,
+            tuple(self._components),
+            rewriting_of(self.program),
+            frozenset(number for number, node in self.program.sops.items() if isinstance(node.domain, Finite)),
+            tuple(self._choices),
+        )
 
     def variable(self, number: int) -> Variable:
         """The variable that holds an s-op."""
@@ -94,10 +107,10 @@ class CircuitBuilder:
     @cached_property
     def tolerances(self) -> dict[int, float]:
         """How far off s-ops may be stored, where that is more than usual."""
-        return tolerances(self.program, self.sums) if self.on("match") else {}
+        return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) else {}
 
-    def on(self, name: str) -> bool:
-        """Whether a pass of the optimiser is on."""
+    def on(self, name: SwitchName) -> bool:
+        """Whether a pass or an option that has a switch is on."""
         return self.program.options.on(name)
 
     @property
@@ -112,7 +125,7 @@ class CircuitBuilder:
             longest = self.program.options.max_seq_len
             split = selector in self.program.stored.split
             self._plans[key] = choose_plan(
-                self.program.selectors, selector, reader, longest, width, compact=self.on("rank"), split=split
+                self.program.selectors, selector, reader, longest, width, compact=self.on(OptionName.RANK), split=split
             )
         plan = self._plans[key]
         if plan is None:

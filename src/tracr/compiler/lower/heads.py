@@ -21,6 +21,7 @@ from tracr.craft.variables import Array, Variable
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation
 from tracr.ir.selectors import Selector
+from tracr.ir.switches import OptionName
 from tracr.values import is_number
 
 __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
@@ -100,7 +101,7 @@ def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | N
 
 def _may_match(builder: CircuitBuilder) -> bool:
     """Whether keys may be found by their numbers, whose logits are made for the usual gap."""
-    return builder.on("match") and builder.program.options.gap == GAP
+    return builder.on(OptionName.MATCH) and builder.program.options.gap == GAP
 
 
 def _is_exact_code(builder: CircuitBuilder, keys: Variable) -> bool:
@@ -213,7 +214,7 @@ def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance:
     selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(builder, literal, (queries, keys)) if exact else None
-    compact = builder.on("rank") and exact
+    compact = builder.on(OptionName.RANK) and exact
     query_map, key_map = (
         selector_logits(selected, builder.program.options.gap, compact=compact, legible=literal.legible)
         if numbers is None
@@ -258,12 +259,12 @@ def _may_share(builder: CircuitBuilder, keys: Variable, key_map: Array) -> bool:
     Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
     """
     small = float(np.abs(key_map).max(initial=0.0)) <= builder.program.options.gap
-    return builder.on("rank") and (small or builder.is_embedded(keys))
+    return builder.on(OptionName.RANK) and (small or builder.is_embedded(keys))
 
 
 def _read(builder: CircuitBuilder, variable: Variable, matrix: Array) -> LinearMap:
     """The code of keys or queries, then a matrix; a constant needs no direction to be read from."""
-    if variable.size == 1 and builder.on("constants"):
+    if variable.size == 1 and builder.on(OptionName.CONSTANTS):
         return present().then(matrix)
     return read_through(variable, matrix)
 

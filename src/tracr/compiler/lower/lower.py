@@ -38,6 +38,7 @@ from tracr.ir.ops import (
     Width,
 )
 from tracr.ir.program import Program, SOpNode, describe
+from tracr.ir.switches import OptionName, PassName
 from tracr.values import Value, is_number
 
 __all__ = ["lower"]
@@ -48,7 +49,7 @@ def lower(program: Program) -> Circuit:
     builder = CircuitBuilder(program)
     for node in program.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
-        op = Constant() if constant and builder.on("constants") else node.op
+        op = Constant() if constant and builder.on(OptionName.CONSTANTS) else node.op
         _lower(builder.sums.get(node.id, op), builder, node)
     if program.options.level == 0:
         builder.embed_inputs()
@@ -122,13 +123,13 @@ def _(op: Lookup, builder: CircuitBuilder, node: SOpNode) -> None:
         write_function(builder, node, read_number(source), domain, op.table)
         return
     space = builder.space(node, exact=source.noise == EXACT)
-    if source.compact and builder.on("factor") and builder.embed_table(node, op.inner, op.table):
+    if source.compact and builder.on(PassName.FACTOR) and builder.embed_table(node, op.inner, op.table):
         return
     table = builder.rows(node, space, op.table)
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)
     else:
-        merge = builder.on("kinks")
+        merge = builder.on(OptionName.KINKS)
         classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
         what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
         builder.need(len(op.table), classes, what, node, times=3)

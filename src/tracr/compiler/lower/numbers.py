@@ -17,6 +17,7 @@ from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import SOpNode, describe
+from tracr.ir.switches import OptionName
 from tracr.nearness import TWINS, apart, nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, value_text
@@ -97,7 +98,9 @@ class FunctionOfNumber:
         label = builder.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = builder.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=builder.on("kinks"))
+        values = look_up(
+            partial(read_through, stage), self.table[first], stage.noise, merge=builder.on(OptionName.KINKS)
+        )
         return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 

@@ -20,6 +20,7 @@ from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.ops import UNREACHED, PairLookup
 from tracr.ir.program import SOpNode, describe
+from tracr.ir.switches import OptionName
 
 __all__ = ["write_pairs"]
 
@@ -40,7 +41,7 @@ def write_pairs(builder: CircuitBuilder, node: SOpNode, op: PairLookup) -> None:
     sides = _pair_classes(builder, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
     numerical = any(builder.variable(number).numerical for number in (op.fst, op.snd))
-    may_be_sum = neurons > FEWEST_FOR_SUM and (builder.on("kinks") or numerical or neurons > MANY_PAIRS)
+    may_be_sum = neurons > FEWEST_FOR_SUM and (builder.on(OptionName.KINKS) or numerical or neurons > MANY_PAIRS)
     for sign in (1.0, -1.0) if may_be_sum else ():
         form = _sum_form(op, first, second, sign)
         if form is None or 2 * (len(form[1]) + 1) >= neurons:
@@ -80,7 +81,7 @@ def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second
     def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
         if builder.variable(number).numerical:
             return runs(domain, rows)
-        if builder.on("kinks"):
+        if builder.on(OptionName.KINKS):
             first_of, classes = group_rows(rows)
             return classes, rows[first_of]
         return separate(domain), rows
@@ -90,7 +91,10 @@ def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second
 
 
 def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> Form | None:
-    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each."""
+    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each.
+
+    The pass `sums` looks for more weights, and into tables of tables; this is for tables that it left, and for level 1.
+    """
     if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
         return None
     rows, columns = np.nonzero(op.table != UNREACHED)
@@ -120,7 +124,7 @@ def _write_table(builder: CircuitBuilder, node: SOpNode, op: PairLookup, sides: 
     cells = np.argwhere(merged >= 0)
     _check_neurons(builder, node, len(cells), [linear for _, linear in inputs], space.size)
     written = builder.rows(node, space, merged[cells[:, 0], cells[:, 1]])
-    if builder.on("kinks"):
+    if builder.on(OptionName.KINKS):
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
     (fst_noise, fst), (snd_noise, snd) = inputs

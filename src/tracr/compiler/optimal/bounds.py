@@ -105,7 +105,7 @@ def bounds_of(compilation: Compilation) -> Bounds:
     schedule, placing = compilation.schedule, placing_of(compilation.circuit)
     depth, width = len(schedule.layers), compilation.layout.width
     stream = WritesAndReads(compilation.circuit)
-    here, at = stream.widest_cut(schedule.placement, schedule.placement, depth)
+    here, at = stream.widest_cut(schedule.placement.times, schedule.placement.times, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
     fewest = max(schedule.fewest, placing.fewest)
     heads = [_head(f"d_head of {placed.name}", placed.head) for placed in schedule.heads()]
@@ -160,7 +160,7 @@ class WritesAndReads:
     def __init__(self, circuit: Circuit) -> None:
         self.start: dict[Variable, int] = {}
         self.width = 0
-        special = (BOS, PAD, ONE) if circuit.program.options.level == 0 else (BOS, PAD)
+        special = (BOS, PAD, ONE) if circuit.options.level == 0 else (BOS, PAD)
         for variable in (*special, *(source.variable for source in circuit.embedded), *circuit.variables):
             self.start[variable] = self.width
             self.width += variable.size

@@ -17,6 +17,7 @@ from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
 from tracr.ir.program import Program, SOpNode
+from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number
@@ -127,7 +128,7 @@ def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
     by_position = _rows_agree(codes.T)
     if by_position is not None:
         indices = _before(program, node, IndicesOp)
-        if indices is not None and program.options.on("fold"):
+        if indices is not None and program.options.on(PassName.FOLD):
             return Lookup(indices, by_position.astype(np.int32), "of the position")
         return Positions(by_position.astype(np.int32))
     by_length, length = _rows_agree(codes), _before(program, node, LengthOp)

@@ -81,7 +81,7 @@ def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Slots]
 
 
 def _written(schedule: Schedule) -> dict[Variable, int]:
-    times = dict.fromkeys((source.variable for source in schedule.circuit.embedded), -1)
+    times = dict.fromkeys((source.variable for source in schedule.embedded), -1)
     for time, components in schedule.sublayers():
         times.update({variable: time for component in components for variable, _ in component.writes})
     return times
@@ -98,7 +98,7 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
         for component in components:
             for linear in component.maps:
                 note(linear, time)
-    for linear in schedule.circuit.unembedded:
+    for linear in schedule.unembedded:
         note(linear, ALWAYS)
     return last | dict.fromkeys((BOS, PAD, ONE), ALWAYS)
 

@@ -83,7 +83,10 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
     directions: dict[Variable, list[Direction]] = {}
     for one in model.layout.directions:
         directions.setdefault(one.variable, []).append(one)
-    own = {location.variable: _wanted(location.variable, evaluation) for location in locations(model.layout).values()}
+    own = {
+        location.variable: _wanted(location.variable, evaluation)
+        for location in locations(model.program, model.layout).values()
+    }
     flags = {
         variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
     }

@@ -46,9 +46,9 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
     """The model (of a variant, its weights along its directions), its program and an input to start with."""
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
-    circuit, without = _Circuit(model, groups), folded(model.layout)
+    circuit, without = _Circuit(model, groups), folded(model.program, model.layout)
     compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
-    absorbed = {**compared, **model.circuit.program.absorbed}
+    absorbed = {**compared, **model.circuit.rewriting.absorbed}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -80,7 +80,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
             for output, (_, number) in zip(model.outputs, program.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(program, model.graph)],
+        "lines": [vars(line) for line in listing(program, model.expressions)],
         "source": model.source,
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
@@ -243,7 +243,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
-    known = {location.variable for location in locations(model.layout).values()}
+    known = {location.variable for location in locations(model.program, model.layout).values()}
     special = {BOS: model.options.bos, PAD: model.options.pad}
     rows: list[list[Any]] = []
     places = []

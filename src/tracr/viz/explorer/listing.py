@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracr.ir.graph import Graph
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.selectors import CompositeNode, Selector
+from tracr.rasp.expressions import RASPExpr
 from tracr.viz.explorer.lambdas import written
 
 __all__ = ["Line", "listing"]
@@ -30,13 +30,13 @@ class Line:
     row: int | None
 
 
-def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
-    """The lines of a program. A loaded model's graph has no functions any more: then lambdas are just that.
+def listing(program: Program, expressions: Sequence[RASPExpr]) -> list[Line]:
+    """The lines of a program. A loaded model has no expressions: then lambdas are just that.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
     >>> model = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
-    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.program, model.graph)))
+    >>> print("\\n".join(f"{line.label} = {line.text}" for line in listing(model.program, model.expressions)))
     indices = the positions
     tokens = the input
     is_x = Map(x == 'x', tokens)
@@ -51,9 +51,9 @@ def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
         for selector in (part for number in node.op.selectors for part in program.parts(number)):
             if selector.id not in done:
                 done.add(selector.id)
-                text = _selector_text(program, selector, graph)
+                text = _selector_text(program, selector, expressions)
                 lines.append(Line("selector", selector.id, selector.label, text, _row(selector.origin, file)))
-        text = node.op.text(_Written(program, graph, node.id), node.domain)
+        text = node.op.text(_Written(program, expressions, node.id), node.domain)
         lines.append(Line("sop", node.id, node.label, text, _row(node.origin, file)))
     return lines
 
@@ -68,7 +68,7 @@ class _Written:
     """How an operation names what it reads, in a line of the listing."""
 
     program: Program
-    graph: Graph | SavedGraph
+    expressions: Sequence[RASPExpr]
     number: int
 
     def sop(self, number: int) -> str:
@@ -78,19 +78,19 @@ class _Written:
         return self.program.selectors[number].label
 
     def function(self, text: str) -> str:
-        return _function(text, self.graph, self.number)
+        return _function(text, self.expressions, self.number)
 
 
-def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
+def _function(text: str, expressions: Sequence[RASPExpr], number: int) -> str:
     """The text of a node's function, with lambdas as they were written."""
-    if "<lambda>" not in text or isinstance(graph, SavedGraph) or number >= len(graph.nodes):
+    if "<lambda>" not in text or number >= len(expressions):
         return text
-    expr = graph.nodes[number].expr
+    expr = expressions[number]
     function = getattr(expr, "f", None) or getattr(expr, "predicate", None)
     return text if function is None else written(function)
 
 
-def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGraph) -> str:
+def _selector_text(program: Program, selector: Selector, expressions: Sequence[RASPExpr]) -> str:
     if isinstance(selector, CompositeNode):
         parts = [program.selectors[part].label for part in selector.parts]
         return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
@@ -98,5 +98,5 @@ def _selector_text(program: Program, selector: Selector, graph: Graph | SavedGra
     plain = SELECT.fullmatch(source)
     if plain is None:
         return source
-    predicate = _function(plain[1], graph, selector.id)
+    predicate = _function(plain[1], expressions, selector.id)
     return f"Select({program.sops[selector.keys].label}, {program.sops[selector.queries].label}, {predicate})"

@@ -11,12 +11,12 @@ from tracr.compiler.frontend.rules.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.frontend.rules.means import means_by_count
 from tracr.compiler.frontend.rules.products import for_reader
 from tracr.compiler.frontend.rules.state import Inference, Means, infer_node
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Domain, Finite, Interval
-from tracr.ir.graph import Node
 from tracr.ir.ops import Aggregation
-from tracr.ir.program import SOpNode
+from tracr.ir.program import InferredNode
 from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import Aggregate
@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 
 @infer_node.register
-def _(expr: Aggregate, inference: Inference, node: Node) -> None:
+def _(expr: Aggregate, inference: Inference, node: TracedNode) -> None:
     selector, value = node.children
     select, source = inference.selectors[selector], inference.sops[value]
     copies, assumed = _copies(inference, node, select, source)
@@ -56,7 +56,9 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
     inference.add(node.id, node.label, expr, op, domain, key=key, groups=groups)
 
 
-def _copied(inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]) -> Domain:
+def _copied(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
+) -> Domain:
     """What a copy can be: a value, the default, and, as a mean of equal integers is a float, the float it is."""
     domain = source.domain
     if isinstance(domain, Finite):
@@ -67,14 +69,14 @@ def _copied(inference: Inference, node: Node, select: Selector, source: SOpNode,
     return _widen(domain, defaults[0]) if defaults else domain
 
 
-def _check_defaults(node: Node, defaults: list[Any]) -> None:
+def _check_defaults(node: TracedNode, defaults: list[Any]) -> None:
     """Refuse a default that is neither a number nor `None`, where values are too many to list."""
     for default in defaults:
         if not (default is None or is_number(default)):
             raise _not_a_number(node, f"the default {default!r}")
 
 
-def _not_a_number(node: Node, what: str) -> CompileError:
+def _not_a_number(node: TracedNode, what: str) -> CompileError:
     return CompileError(
         f"averages numbers, but {what} is not one",
         expression=node.expr,
@@ -90,7 +92,7 @@ def _widen(domain: Interval, default: object) -> Interval:
     return Interval(low, high, domain.maybe_none, domain.reason)
 
 
-def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[bool, bool]:
+def _copies(inference: Inference, node: TracedNode, select: Selector, source: InferredNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
     if select.at_most_one:
         return True, False
@@ -114,7 +116,7 @@ def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode)
     return True, True
 
 
-def _fixes_value(inference: Inference, select: Selector, source: SOpNode) -> bool:
+def _fixes_value(inference: Inference, select: Selector, source: InferredNode) -> bool:
     """Whether a query selects keys of one value only, which determines the value that is read there."""
     return any(
         inference.facts[literal.keys].fixes(inference.facts[source.id])
@@ -123,7 +125,7 @@ def _fixes_value(inference: Inference, select: Selector, source: SOpNode) -> boo
     )
 
 
-def _unaveraged(node: Node, domain: Domain) -> bool:
+def _unaveraged(node: TracedNode, domain: Domain) -> bool:
     """Whether all values are booleans, which have no mean in the textual language."""
     if node.expr.annotation(TYPED) is None or not isinstance(domain, Finite):
         return False
@@ -138,7 +140,9 @@ def _floats(domain: Domain) -> bool:
     )
 
 
-def _exact_means(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[Finite, Codes] | None:
+def _exact_means(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode
+) -> tuple[Finite, Codes] | None:
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
     domain = source.domain
@@ -166,7 +170,9 @@ def _exact_means(inference: Inference, node: Node, select: Selector, source: SOp
     return found, np.array([found.index[value] for value in values], dtype=np.int32)
 
 
-def _means(inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]) -> Means:
+def _means(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
+) -> Means:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     size = f"more than {limit:,}"
