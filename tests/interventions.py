@@ -9,14 +9,14 @@ from typing import Any
 import tracr
 from tests.agreement import RAW, same
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import SOpNode
+from tracr.ir.program import InferredNode
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.rasp.rasp import RASPExpr, Value
 
 Rows = list[list[Value]]
 
 
-def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, list[Value]]) -> Any:
+def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, Sequence[Value]]) -> Any:
     """The program's (only) output with the expressions under these labels replaced: they have no children any more.
 
     User functions and the interpreter's own rules compute it, no table does; a TracrError if the program raises.
@@ -43,7 +43,7 @@ def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: 
 def domains_of(model: tracr.CompiledModel) -> dict[str, Domain]:
     """The domain of every variable that the program has an expression for, shared or not."""
     traced = {node.label for node in model.graph.nodes}
-    nodes: Mapping[int, SOpNode] = (model.program.written or model.program).sops
+    nodes: Mapping[int, InferredNode] = (model.program.written or model.program).sops
     return {node.label: node.domain for node in nodes.values() if node.label in traced}
 
 

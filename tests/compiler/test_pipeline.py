@@ -6,6 +6,8 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,7 +90,7 @@ def test_the_map_in_the_docstring_is_the_pipeline() -> None:
     """Names, types and levels in the order of the list."""
     rows = re.findall(r"^    (\w+) +(\*?) +(\w+) +(\w+) +(always|asked|\d) ", pipeline.__doc__ or "", re.MULTILINE)
     levels = {0: "always", None: "asked"}
-    kinds = {Mapping: "outputs"}
+    kinds: dict[type, str] = {Mapping: "outputs"}
     expected = [
         (
             one.name,
@@ -101,6 +103,19 @@ def test_the_map_in_the_docstring_is_the_pipeline() -> None:
     assert {name for name, star, *_ in rows if star} == {
         one.name for one in PIPELINE if "choose_" in one.run.__qualname__
     }
+
+
+def test_the_documentation_has_every_pass_and_option() -> None:
+    """With its sentence, in the order they run, options apart."""
+    text = (Path(__file__).parents[2] / "docs" / "optimiser.md").read_text(encoding="utf-8")
+    tables = [
+        re.findall(r"^\| `(\w+)`(?: \*)? \| [\w ]+ \| ([^|]+?)(?: \(switched by [^|]*\))? \|", part, re.MULTILINE)
+        for part in text.split("\n## ")[1:3]
+    ]
+    assert tables == [
+        [(one.name, one.does) for one in PIPELINE],
+        [(name, option.does) for name, option in OPTIONS.items()],
+    ]
 
 
 # Running them
@@ -228,7 +243,7 @@ def test_every_pass_is_right_on_random_programs(level: int) -> None:
     assert compiled >= 10
 
 
-def broken_table(program: Inferred | Program) -> Inferred | Program:
+def broken_table(program: Any) -> Any:
     """The last table that an output reads gives the same value everywhere."""
     number = max(number for number, node in program.sops.items() if isinstance(node.op, Table))
     node = program.sops[number]
@@ -285,14 +300,15 @@ BROKEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _then_broken(one: Pass, breaks: Callable[[Any], Any], value: Any, search: Any) -> Any:
+    return breaks(one.run(value, search))
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_pass_is_found_and_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever kind of value it makes: without the check some of them would give a wrong model."""
     passes = tuple(
-        replace(one, run=lambda value, search, run=one.run: BROKEN[name](run(value, search)))
-        if one.name == name
-        else one
-        for one in PIPELINE
+        replace(one, run=partial(_then_broken, one, BROKEN[name])) if one.name == name else one for one in PIPELINE
     )
     monkeypatch.setattr(pipeline, "PIPELINE", passes)
     program = rasp.SequenceMap(lambda n, token: (n > 1, token), programs.make_hist(), rasp.tokens).named("repeated")

@@ -79,6 +79,7 @@ def test_the_graph_of_a_loaded_model_is_the_same(tmp_path: Path) -> None:
     for number, model in enumerate(models(1)[:5]):
         model.save(tmp_path / str(number))
         loaded = tracr.load(tmp_path / str(number))
+        assert isinstance(loaded, tracr.CompiledModel)
         assert loaded.graph == model.graph
         assert [type(expr).__name__ for expr in model.expressions] == [node.kind for node in loaded.graph.nodes]
         assert loaded.expressions == ()

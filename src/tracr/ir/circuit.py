@@ -13,10 +13,12 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.errors import InternalError
+from tracr.ir.domains import Finite
 from tracr.ir.options import Options
-from tracr.ir.rewriting import Rewriting
+from tracr.ir.program import Program
+from tracr.ir.rewriting import Rewriting, rewriting_of
 
-__all__ = ["Circuit", "Component", "Embedded", "Frame", "all_read", "check_matrices", "check_through", "through_used"]
+__all__ = ["Circuit", "Component", "Embedded", "Frame", "check_matrices", "check_through", "through_used"]
 
 Component = Head | MLP
 
@@ -92,8 +94,35 @@ class Circuit(Frame):
     """What was changed in the program for it to be lowered."""
     listed: frozenset[int]
     """The s-ops whose values are listed."""
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...]
     """How selectors that are not simply one head were lowered, and what that costs."""
+
+    @staticmethod
+    def of(
+        program: Program,
+        embedded: Sequence[Embedded],
+        variables: Iterable[Variable],
+        components: Iterable[Component],
+        outputs: tuple[tuple[str, Variable], ...],
+        choices: Iterable[str] = (),
+    ) -> Circuit:
+        """The circuit of a program as it is lowered: nothing is folded, and every direction is part of the model."""
+        written = tuple(variables)
+        everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *written)
+        return Circuit(
+            program.options,
+            tuple(embedded),
+            written,
+            outputs,
+            read={variable: np.ones(variable.size, dtype=bool) for variable in everything},
+            folded={},
+            through={},
+            tables=program.nbytes,
+            components=tuple(components),
+            rewriting=rewriting_of(program),
+            listed=frozenset(node.id for node in program.sops.values() if isinstance(node.domain, Finite)),
+            choices=tuple(choices),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -147,12 +176,6 @@ class Circuit(Frame):
 
 def _labels(variables: Iterable[Variable]) -> str:
     return ", ".join(variable.label for variable in variables if variable not in (ONE, BOS, PAD))
-
-
-def all_read(embedded: Iterable[Embedded], variables: Iterable[Variable]) -> dict[Variable, NDArray[np.bool_]]:
-    """Every direction of these, and of the special ones, for a circuit that is not pruned."""
-    everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *variables)
-    return {variable: np.ones(variable.size, dtype=bool) for variable in everything}
 
 
 def through_used(

@@ -1,6 +1,6 @@
 """Whether one MLP can clear a variable's slot and write another there: if 0 < as_new(other) <= as_old(it).
 
-`reuse.py` says why.
+`slot_reuse.py` says why.
 """
 
 from __future__ import annotations

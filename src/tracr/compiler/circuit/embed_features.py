@@ -11,7 +11,7 @@ variable it is, where that takes no more directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -74,8 +74,12 @@ def _function(component: Component, sources: dict[Variable, Embedded]) -> Embedd
     return None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def factor(circuit: Circuit) -> Circuit:
-    """The circuit with embedded variables stored as they are read, where that takes fewer directions."""
+    """The circuit with embedded variables stored as they are read, where that takes fewer directions.
+
+    A quotient of columns that is too large for a float is infinite; multiplied again, it does not give the column.
+    """
     outputs = {variable for _, variable in circuit.outputs}
     for source in circuit.embedded:
         variable = source.variable
@@ -101,7 +105,7 @@ class _Readers:
             np.concatenate([linear.blocks[self.old].T[self.groups[linear][0]] for linear, _ in maps])
         )
 
-    def stored_as_read(self, read: Mapping[Variable, NDArray[np.bool_]]) -> _Stored | None:
+    def stored_as_read(self, read: Collection[Variable]) -> _Stored | None:
         """The variable with a direction for what is read of it, if these are fewer than its values that are read.
 
         A constant is read from the directions of BOS and PAD too: they count where nothing `read` them before.

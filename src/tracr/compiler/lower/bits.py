@@ -98,7 +98,7 @@ def _read_by_tables(program: Program) -> set[int]:
             case Aggregation() if _copies(program, node):
                 pass
             case _:
-                read.update((*node.inputs, *node.op.attended))
+                read.update(node.inputs, node.op.attended)
     return read
 
 

@@ -91,7 +91,10 @@ def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second
 
 
 def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> Form | None:
-    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each."""
+    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each.
+
+    The pass `sums` looks for more weights, and into tables of tables; this is for tables that it left, and for level 1.
+    """
     if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
         return None
     rows, columns = np.nonzero(op.table != UNREACHED)

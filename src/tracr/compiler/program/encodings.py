@@ -11,11 +11,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
-from tracr.ir.domains import Interval
+from tracr.ir.domains import Domain, Finite, Interval
 from tracr.ir.inferred import Inferred
 from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
@@ -97,20 +96,26 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
         return node.wish
     if not node.domain.numeric:
         return Encoding.CATEGORICAL
-    if isinstance(node.domain, Interval) or is_sum:
+    if is_sum or _is_number_by_nature(node):
         return Encoding.NUMERICAL
-    if isinstance(node.op, Aggregation) and not node.op.copies:
-        return Encoding.NUMERICAL
-    every_reader = bool(wants_number) and all(wants_number)
-    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
-        may_be_number = match and isinstance(node.op, LengthOp | Width)
-        return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
-    as_number = every_reader or (not must_list and (len(node.domain) > MANY_VALUES or _have_twins(node.domain.numbers)))
+    as_number = bool(wants_number) and all(wants_number)
+    if isinstance(node.op, TokensOp | IndicesOp):
+        as_number = False
+    elif isinstance(node.op, LengthOp | Width):
+        as_number &= match
+    elif not must_list:
+        as_number |= node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _have_twins(numbers: NDArray[np.float64]) -> bool:
+def _is_number_by_nature(node: InferredNode) -> bool:
+    """Whether an s-op is a mean, or has too many values to list."""
+    return isinstance(node.domain, Interval) or (isinstance(node.op, Aggregation) and not node.op.copies)
+
+
+def _have_twins(domain: Domain) -> bool:
     """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
+    numbers = domain.numbers if isinstance(domain, Finite) else np.zeros(0)
     return not apart(np.unique(numbers), TWINS, scale=float(np.abs(numbers).max(initial=0.0))).all()
 
 

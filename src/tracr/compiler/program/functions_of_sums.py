@@ -2,7 +2,7 @@
 
 `a and b and c` is 1 where a + b + c is 3, `x and not y` where x - y is 1, and `x > 0 and y == 0`, for y that is 0 or at
 least 1/8, where x - 8y is positive: one layer of a few neurons, where tables would need a layer for each pair and a
-neuron for each pair of values.
+neuron for each pair of values. (`weighted_sums.py` tells the three questions about sums apart.)
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from dataclasses import replace
 from tracr.compiler.residual.slot_reuse import Place, always, reuse
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
-from tracr.ir.circuit import Frame
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction, Layout
 from tracr.ir.options import Options
@@ -65,14 +64,14 @@ def _places(schedule: Schedule, options: Options) -> list[Place]:
     return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
 
 
-def _order(frame: Frame, options: Options) -> list[Variable]:
+def _order(schedule: Schedule, options: Options) -> list[Variable]:
     """All variables in the order of their directions."""
-    embedded = [source.variable for source in frame.embedded]
+    embedded = [source.variable for source in schedule.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
-    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *frame.variables]
-    first = [variable for _, variable in frame.outputs if variable in order] if options.output_first else []
+    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *schedule.variables]
+    first = [variable for _, variable in schedule.outputs if variable in order] if options.output_first else []
     return list(dict.fromkeys([*first, *order]))
 
 

@@ -4,14 +4,14 @@
     parts       copied values: a head for each disjoint conjunction reads the value or nothing; an MLP adds them up
     sums        counts and means: the heads read sums, which add up; an MLP decodes the count, and for a mean another
                 divides by it. To count, what is left out may be subtracted from everything instead
-    product     one head over pairs of keys and pairs of queries (`inference/products.py`)
+    product     one head over pairs of keys and pairs of queries (`rules/products.py`)
 
 Cost is counted in directions, neurons and widths of heads. Each is a row or column of the weights, as long as the
 residual stream is wide, so the cost times d_model is about the number of parameters. The heads of a layer have one
 width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
 left out. The least cost wins; of equal ones that with the smaller ranks, then the first in the list above.
 
-What can be one head is read by several only if the whole model is smaller for it, which is for `split.py` to say.
+What can be one head is read by several only if the whole model is smaller for it: `search/choices.py` decides.
 """
 
 from __future__ import annotations

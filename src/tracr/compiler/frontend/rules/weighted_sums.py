@@ -1,4 +1,14 @@
-"""Recognising linear arithmetic: a weighted sum of numbers needs no table and no listed values."""
+"""Arithmetic that is written as a weighted sum: it needs no table and no listed values.
+
+The compiler asks three questions about weighted sums, of three things:
+
+- `linear_form`, here, of an expression: is it written with + - * and / of constants? Its values need not be known, so
+  it serves for means too, which are too many to list.
+- `linear_tables.py: sum_of`, of a table: are its values a weighted sum of its inputs, exactly, whatever function gave
+  them? Then no neuron is needed.
+- `functions_of_sums.py: function_of`, of a table: does it depend on its inputs through a sum of them only? Then one
+  layer of neurons that read the sum is enough. `pairs.py` asks it of x + y and x - y, the pass `sums` of other weights.
+"""
 
 from __future__ import annotations
 
