@@ -18,7 +18,6 @@ SOURCES = Path(tracr.__file__).parent
 LIMIT = 15
 LARGER = {
     "cli/commands.py: compile_program": "the command's arguments, one after the other",
-    "datasets/printing.py: _PythonPrinter.phrase": "a case for each kind of expression",
     "text/printer.py: _Printer.phrase": "a case for each kind of expression",
     "text/printer.py: _Printer.may_hold_booleans": "a case for each kind of expression",
     "text/printer.py: _applied": "a case for each kind of function",

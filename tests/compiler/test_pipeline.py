@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,19 @@ def test_the_map_in_the_docstring_is_the_pipeline() -> None:
     assert {name for name, star, *_ in rows if star} == {
         one.name for one in PIPELINE if "choose_" in one.run.__qualname__
     }
+
+
+def test_the_documentation_has_every_pass_and_option() -> None:
+    """With its sentence, in the order they run, options apart."""
+    text = (Path(__file__).parents[2] / "docs" / "optimiser.md").read_text(encoding="utf-8")
+    tables = [
+        re.findall(r"^\| `(\w+)`(?: \*)? \| [\w ]+ \| ([^|]+?)(?: \(switched by [^|]*\))? \|", part, re.MULTILINE)
+        for part in text.split("\n## ")[1:3]
+    ]
+    assert tables == [
+        [(one.name, one.does) for one in PIPELINE],
+        [(name, option.does) for name, option in OPTIONS.items()],
+    ]
 
 
 # Running them

@@ -16,6 +16,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs
+from tracr.ir.domains import Finite
 from tracr.rasp import programs
 
 pytest.importorskip("jax")
@@ -137,8 +138,9 @@ def test_the_teacher_answers_as_the_program() -> None:
             ]
         else:
             expected = [base.count(token) for token in base]
-        domain = HIST.outputs[0].domain.values
-        assert [domain[code] for code in lessons.after.codes[row, 1 : count + 1, 0]] == expected, name
+        domain = HIST.outputs[0].domain
+        assert isinstance(domain, Finite)
+        assert [domain.values[code] for code in lessons.after.codes[row, 1 : count + 1, 0]] == expected, name
         assert 0 not in expected  # `hist` is never 0: such interventions have no true answer
         checked[name] += 1
     assert min(checked.values()) >= 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import keyword
 import re
 from collections.abc import Mapping
@@ -11,22 +12,17 @@ from typing import Any, NamedTuple
 from tracr.datasets.python_text import Imports, UnprintableError, function_text, value_text
 from tracr.datasets.structure import functions_of
 from tracr.ir.graph import unique_labels
+from tracr.rasp import expressions
 from tracr.rasp.annotations import ENCODING, NAME, Encoding
 from tracr.rasp.expressions import (
-    Aggregate,
-    ConstantSelector,
-    ConstantSOp,
-    Full,
     Indices,
     Length,
     LinearSequenceMap,
     Map,
     RASPExpr,
-    Select,
     SelectorAnd,
     SelectorNot,
     SelectorOr,
-    SelectorWidth,
     SequenceMap,
     SOp,
     Tokens,
@@ -152,33 +148,40 @@ class _PythonPrinter:
     def phrase(self, expr: RASPExpr) -> PythonPhrase:
         """What stands right of the equals sign, annotations left out."""
         children = [self.names[child] for child in expr.children]
-        where, kind = self.where(expr), type(expr).__name__
+        kind = type(expr).__name__
         match expr:
             case Tokens() | Indices() | Length():
                 return PythonPhrase(f"rasp.{expr.default_name}" if expr.annotations.explicit else f"rasp.{kind}()")
-            case Full():
-                return PythonPhrase(f"rasp.Full({value_text(expr.fill, where)})")
-            case ConstantSOp() | ConstantSelector():
-                values = value_text(expr.value, where)
-                return PythonPhrase(f"rasp.{kind}({values}{'' if expr.check_length else ', check_length=False'})")
-            case LinearSequenceMap():
-                return PythonPhrase(
-                    f"rasp.LinearSequenceMap({', '.join(children)}, {expr.fst_fac!r}, {expr.snd_fac!r})"
-                )
-            case SequenceMap():
+            case SequenceMap() if not isinstance(expr, LinearSequenceMap):
                 return self.pair(expr, *children)
-            case Select():
-                return PythonPhrase(f"rasp.Select({', '.join(children)}, {self.function(expr.predicate, expr)})")
             case SelectorAnd() | SelectorOr():
                 return PythonPhrase(f" {'&' if isinstance(expr, SelectorAnd) else '|'} ".join(children), closed=False)
             case SelectorNot():
                 return PythonPhrase(f"~{children[0]}", closed=False)
-            case Aggregate():
-                default = "" if expr.default is None else f", {value_text(expr.default, where)}"
-                return PythonPhrase(f"rasp.Aggregate({', '.join(children)}{default})")
-            case SelectorWidth():
-                return PythonPhrase(f"rasp.SelectorWidth({children[0]})")
-        raise UnprintableError(f"{where} is no expression of the language", hint="build programs with tracr.rasp")
+            case _:
+                return PythonPhrase(f"rasp.{kind}({', '.join(self.arguments(expr))})")
+
+    def arguments(self, expr: RASPExpr) -> list[str]:
+        """What the constructor of an expression is given: each of its parameters is a field of the same name."""
+        if getattr(expressions, type(expr).__name__, None) is not type(expr):
+            what = f"{self.where(expr)} is no expression of the language"
+            raise UnprintableError(what, hint="build programs with tracr.rasp")
+        found: list[str] = []
+        by_keyword = False
+        for name, parameter in inspect.signature(type(expr)).parameters.items():
+            text = self.argument(getattr(expr, name), expr)
+            optional = parameter.default is not parameter.empty
+            if optional and text == self.argument(parameter.default, expr):
+                by_keyword = True  # what follows one that is left out
+            else:
+                found.append(f"{name}={text}" if by_keyword or isinstance(parameter.default, bool) else text)
+        return found
+
+    def argument(self, content: Any, expr: RASPExpr) -> str:
+        """One argument: an expression by its name, a function, or a value."""
+        if isinstance(content, RASPExpr):
+            return self.names[content]
+        return self.function(content, expr) if callable(content) else value_text(content, self.where(expr))
 
     def pair(self, expr: SequenceMap, fst: str, snd: str) -> PythonPhrase:
         """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""

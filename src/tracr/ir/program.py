@@ -186,6 +186,12 @@ class Program(Tabulation[SOpNode]):
     written: Tables | None = None
     """The program as it was written, before sharing (`as_written.py`); a loaded program has none."""
 
+    def only(self, sops: Container[int], selectors: Container[int]) -> Self:
+        """Without the others, and without the choices for them."""
+        split = tuple(number for number in self.stored.split if number in selectors)
+        sums = tuple(number for number in self.stored.sums if number in sops)
+        return replace(super().only(sops, selectors), stored=replace(self.stored, split=split, sums=sums))
+
     def verify(self) -> None:
         """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
         super().verify()

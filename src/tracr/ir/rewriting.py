@@ -29,12 +29,10 @@ class Rewriting:
 
     def applied(self, program: Program) -> Program:
         """The program that is lowered."""
-        sops = {
-            number: replace(node, op=self.ops[number]) if number in self.ops else node
-            for number, node in program.sops.items()
-            if number in self.kept
-        }
-        return replace(program, sops=sops, selectors=dict(self.selectors), outputs=self.outputs)
+        left = program.only(self.kept, self.selectors)
+        changed = {number: replace(left.sops[number], op=op) for number, op in self.ops.items()}
+        sops, selectors = {**left.sops, **changed}, dict(self.selectors)
+        return replace(left, sops=sops, selectors=selectors, outputs=self.outputs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

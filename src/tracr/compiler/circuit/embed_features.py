@@ -74,8 +74,12 @@ def _function(component: Component, sources: dict[Variable, Embedded]) -> Embedd
     return None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def factor(circuit: Circuit) -> Circuit:
-    """The circuit with embedded variables stored as they are read, where that takes fewer directions."""
+    """The circuit with embedded variables stored as they are read, where that takes fewer directions.
+
+    A quotient of columns that is too large for a float is infinite; multiplied again, it does not give the column.
+    """
     outputs = {variable for _, variable in circuit.outputs}
     for source in circuit.embedded:
         variable = source.variable

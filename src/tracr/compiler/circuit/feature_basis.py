@@ -22,6 +22,7 @@ __all__ = ["ColumnRead", "Columns", "FeatureBasis"]
 
 LARGEST_SHIFT = 2048.0  # next to the logits of BOS, which are multiples of 2**-12, float32 holds this exactly
 NAMED = 3  # values that a label lists
+TOO_LARGE = 2.0**128  # for a float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +130,8 @@ class FeatureBasis:
         return reads, self._variable(features, table), table
 
     def _numbers(self) -> Array:
-        return np.array([float(value) for value in self.old.values if is_number(value)])
+        """The values that are numbers and that float32 can hold."""
+        return np.array([float(value) for value in self.old.values if is_number(value) and abs(value) < TOO_LARGE])
 
     @cached_property
     def _polynomials(self) -> dict[int, tuple[float, float, float]]:

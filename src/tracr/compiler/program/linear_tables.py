@@ -1,7 +1,7 @@
 """Tables that are weighted sums: `length - 1 - indices`, written as a function of two values, needs no table.
 
-Whether a table is better computed as a sum depends on its readers (`search.py` tries): a sum is a number, and needs
-no neurons at all where they can read it as one. (`weighted_sums.py` tells the three questions about sums apart.)
+Whether a table is better computed as a sum depends on its readers (`search/choices.py` tries): a sum is a number, and
+needs no neurons at all where they can read it as one. (`weighted_sums.py` tells the three questions about sums apart.)
 """
 
 from __future__ import annotations

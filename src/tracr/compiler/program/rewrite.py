@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tracr.compiler.program.share import drop_unused, merged
 from tracr.ir.ops import Linear, Op, Table
-from tracr.ir.program import Program, SOpNode, Stored
+from tracr.ir.program import Program, SOpNode
 from tracr.ir.rewriting import Rewritten
 
 __all__ = ["Rewrites", "with_rewrites"]
@@ -41,7 +41,7 @@ def with_rewrites(program: Program, rewrites: Rewrites) -> Rewritten:
         changed.selectors,
         changed.outputs,
         program.lengths,
-        _of(program.stored, changed),
+        changed.stored,
         program.warnings,
         program.assumptions,
         program.shared,
@@ -50,12 +50,6 @@ def with_rewrites(program: Program, rewrites: Rewrites) -> Rewritten:
         original=original,
         absorbed=absorbed,
     )
-
-
-def _of(stored: Stored, program: Program) -> Stored:
-    """What is left of the choices."""
-    split = tuple(number for number in stored.split if number in program.selectors)
-    return replace(stored, split=split, sums=tuple(number for number in stored.sums if number in program.sops))
 
 
 def _absorbed(before: Program, after: Program, rewrites: Rewrites, same: Mapping[int, int]) -> dict[str, str]:

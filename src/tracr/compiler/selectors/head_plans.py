@@ -11,7 +11,7 @@ residual stream is wide, so the cost times d_model is about the number of parame
 width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
 left out. The least cost wins; of equal ones that with the smaller ranks, then the first in the list above.
 
-What can be one head is read by several only if the whole model is smaller for it, which is for `splitting.py` to say.
+What can be one head is read by several only if the whole model is smaller for it: `search/choices.py` decides.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 from tracr.arguments import as_list
 from tracr.errors import InputError
 from tracr.rasp.annotations import NAME
-from tracr.rasp.expressions import Aggregate, Full, Indices, Length, RASPExpr, Select, Selector, SelectorWidth, Tokens
+from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
 from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.traversal import topological
 from tracr.values import Value
@@ -103,18 +103,26 @@ def _sorted_into_layers(expr: RASPExpr, values: Mapping[RASPExpr, Any], tokens: 
     """For each layer: its selectors with the s-ops that read them, and the other s-ops that are shown."""
     depths = _depths(expr)
     exprs = topological([expr])
-    read = {child for part in exprs if isinstance(part, Select | Aggregate) for child in part.children}
+    attending = [part for part in exprs if isinstance(part, Selector) or _selector_of(part) is not None]
+    read = {child for part in attending for child in part.children}
     layers: list[Parts] = [({}, []) for _ in range(max(depths.values()) + 1)]
     for part in exprs:
         heads, rows = layers[depths[part]]
-        if isinstance(part, Aggregate | SelectorWidth):
-            heads.setdefault(part.selector, []).append(part)
+        selector = _selector_of(part)
+        if selector is not None:
+            heads.setdefault(selector, []).append(part)
         elif isinstance(part, Selector):
             if part is expr:
                 heads.setdefault(part, [])
         elif part is expr or (_worth_a_row(part, part in read) and values[part] != tokens):
             rows.append(part)
     return layers
+
+
+def _selector_of(expr: RASPExpr) -> Selector | None:
+    """The selector that an s-op reads through, if it looks at other positions."""
+    found = (child for child in expr.children if isinstance(child, Selector))
+    return None if isinstance(expr, Selector) else next(found, None)
 
 
 def _title(expr: RASPExpr, tokens: list[Any]) -> str:
@@ -133,6 +141,6 @@ def _depths(expr: RASPExpr) -> dict[RASPExpr, int]:
     depths: dict[RASPExpr, int] = {}
     for part in topological([expr]):
         latest = max((depths[child] for child in part.children), default=0)
-        attends = isinstance(part, Aggregate | SelectorWidth) or (isinstance(part, Selector) and part is expr)
+        attends = _selector_of(part) is not None or (isinstance(part, Selector) and part is expr)
         depths[part] = latest + attends
     return depths
