@@ -53,7 +53,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the functions of a program do, and which selectors always select something."""
+    """The functions of a program as tables, and the selectors that always select something."""
 
     maps: dict[RASPExpr, list[tuple[Value, Value]]]
     pairs: dict[RASPExpr, dict[Value, dict[Value, Value]]]
@@ -111,7 +111,7 @@ def _add_pairs(tables: Tables, program: Program, number: int, expr: SequenceMap)
     if (op.table == ERROR).any():
         x, y = (int(place[0]) for place in (op.table == ERROR).nonzero())
         raise ExpressionError(
-            f"raises on {first[x]!r}, {second[y]!r}, and a table in the textual language has a value everywhere",
+            f"raises on {first[x]!r}, {second[y]!r}, but a table in the textual language needs a value for every pair",
             expression=expr,
             hint="return a value there",
         )

@@ -29,7 +29,7 @@ HEAVIEST = 100_000  # values in a list or dictionary, those of lists inside it i
 
 
 class Misfit(Exception):
-    """Values that an operation cannot take; whoever knows the place turns it into a `SourceError`."""
+    """Values that an operation cannot take; the evaluator adds the place and raises a `SourceError`."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -53,7 +53,7 @@ class Entries(dict[Any, Any]):
 
 
 class Result(Items):
-    """What an expression gave on an input."""
+    """The result of an expression on an input."""
 
     def __init__(self, expr: SOp | Selector, given: Sequence[Any], result: Sequence[Any]) -> None:
         super().__init__(result)
