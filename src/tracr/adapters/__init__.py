@@ -1,4 +1,4 @@
-"""Compiled models in other frameworks, one file each; a framework is imported only when its adapter is asked for."""
+"""Compiled models in other frameworks, one file each; a framework is imported only when its adapter is used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracr.extras import need
 
 __all__ = ["adapter"]
 
-NEEDS = {  # by adapter: the library it is for, and the extra that brings it
+NEEDS = {  # by adapter: its library, and the extra that installs it
     "jax": ("jax", "jax"),
     "torch": ("torch", "torch"),
     "transformer_lens": ("transformer_lens", "lens"),
@@ -26,5 +26,5 @@ def adapter(name: str) -> Any:
         return importlib.import_module(f"tracr.adapters.{name}")
     except ImportError as error:
         raise MissingExtra(
-            f"the {library} that is installed cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
+            f"the installed {library} cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
         ) from error

@@ -1,8 +1,8 @@
-"""A key for what a program computes, as far as its tabulated graph says: equal graphs, equal keys.
+"""A key for the meaning of a program, computed from its tabulated graph: equal graphs have equal keys.
 
-Every node is hashed with what it reads, children first, so neither names nor numbering matter, nor what is shared or
-dead. Tables are put in a canonical form: values in a fixed order instead of codes, those that do not occur left out,
-the two inputs of a pair in a fixed order. Encodings, and what the compiler found out about a node besides, are left
+Every node is hashed with the nodes it reads, children first. Names, numbering, sharing and unused nodes do not matter.
+Tables are put in a canonical form: values in a fixed order instead of codes, without values that do not occur, and
+with the two inputs of a pair in a fixed order. Encodings and other facts that the compiler found about a node are left
 out. Two programs with different keys may still compute the same, in different ways.
 """
 
@@ -60,7 +60,7 @@ def meaning(program: Program) -> str:
 
 
 def _digest(*parts: Part) -> str:
-    """A hash of several parts, each with its length so that they cannot run together."""
+    """A hash of several parts, each with its length, so that different parts give different hashes."""
     state = hashlib.blake2b(digest_size=DIGEST)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -96,11 +96,11 @@ def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
             return _digest("aggregation", chosen, keys[value], _text(default))
         case Width(selector=selector):
             return _digest("width", _selector_key(program, selector, keys))
-    raise AssertionError(f"{node.op} is no operation")
+    raise AssertionError(f"{node.op} is not an operation")
 
 
 def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
-    """Combinations of selectors are compared as they are written."""
+    """The key of a selector. Combinations of selectors are compared as they are written."""
     found: dict[int, str] = {}
     for part in program.parts(number):
         if isinstance(part, CompositeNode):
@@ -126,7 +126,7 @@ def _axis(domain: Domain) -> tuple[str, NDArray[np.intp]]:
 
 
 def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
-    """A table of codes, as the values that occur in it, its shape, and their places; errors keep their own codes."""
+    """A table of codes, as the values that occur in it, its shape, and their places; errors keep their codes."""
     assert isinstance(domain, Finite)
     codes, places = np.unique(table, return_inverse=True)
     texts = [_text(domain.values[code]) if code >= 0 else "" for code in codes.tolist()]
@@ -137,7 +137,7 @@ def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
 
 
 def _text(value: Value) -> str:
-    """A value as text, equal values alike: `True`, `1` and `1.0` are one value."""
+    """A value as text, the same for equal values: `True`, `1` and `1.0` are one value."""
     return json.dumps(encode_value(_plain(value)))
 
 
