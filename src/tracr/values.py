@@ -137,7 +137,7 @@ def comparing_values() -> Iterator[None]:
             raise
         raise ExpressionError(
             f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {modules[-1]})",
-            hint="a value's class needs methods that never raise when values are compared",
+            hint="a value's class needs methods that do not raise, also when compared with other values",
         ) from error
 
 
