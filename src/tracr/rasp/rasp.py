@@ -1,6 +1,6 @@
 """The language in one namespace: `from tracr.rasp import rasp`.
 
-`tracr.rasp` is this namespace too. The other modules of the package are loaded on first use.
+The package has the same names: `tracr.rasp.tokens`. Its other modules are loaded on first use.
 
 >>> import tracr
 >>> tracr.rasp.programs.make_hist()("aab")
