@@ -49,7 +49,7 @@ def load(
 
 
 def _compiled(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
-    """A compiled model, in a folder of its own, beside a GPT-2 checkpoint or in an .onnx file."""
+    """A compiled model, in its own folder, in a GPT-2 checkpoint or in an .onnx file."""
     from tracr.adapters.huggingface import checkpoint  # imported only when used: needs safetensors
     from tracr.saving.models import naming, read_folder
 

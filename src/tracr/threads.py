@@ -58,7 +58,7 @@ def _controls() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 @contextmanager
 def blas_threads(number: int | None) -> Iterator[None]:
-    """Run the body with this many BLAS threads; `None` leaves them as they are."""
+    """Run the body with this many BLAS threads; `None` changes nothing."""
     controls = _controls() if number is not None else None
     if controls is None or number is None:
         yield

@@ -38,7 +38,7 @@ SERIAL: Workers = _Serial()
 
 
 class _Pool:
-    """Workers behind `submit`, which gives a ticket, and `result`, which waits for one."""
+    """Workers that are used through `submit`, which gives a ticket, and `result`, which waits for one."""
 
     def __init__(self, size: int, submit: Callable[[Any, Any], Any], result: Callable[[Any], Any]) -> None:
         self._ahead, self._submit, self._result = AHEAD * size, submit, result

@@ -40,7 +40,7 @@ from tracr.rasp.traversal import topological
 __all__ = ["run_python", "to_python"]
 
 INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
-SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # where Python writes an operator of s-ops differently
+SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # operators of s-ops that Python writes differently
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 INFIX = (*COMPARISONS, "+", "-", "*", "/", "//", "%", "**", "and", "or")  # the operators of s-ops
 INLINE = 3  # the most functions of a fused Map in one line

@@ -102,7 +102,7 @@ class SiteAdmission:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it counts as known."""
+        """The result of the measurement."""
         changes = self.agreement.tries > 0
         if self.false_changes.tries < LEAST or 0 < self.agreement.tries < LEAST:
             return "too few pairs"

@@ -169,7 +169,7 @@ class Composition(Printed):
         return [link, *reversed(found)]
 
     def __call__(self, x: Value) -> Any:
-        """Every function in turn; each result is checked as in a Map of its own."""
+        """Every function in turn; each result is checked as in a separate Map."""
         value: Any = x
         for function in self.functions():
             if value is None:

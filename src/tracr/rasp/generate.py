@@ -77,8 +77,8 @@ def random_program(
     Args:
         rng: a generator, or the seed of one (an integer or several); the same seed gives the same program.
         max_ops: how many s-ops are drawn at most; meant to be small (numbers may grow sixfold with each).
-        vocab: the tokens the program may meet: numbers, strings or a mixture.
-        max_seq_len: the longest input it may meet, which bounds the number of values a mean can have.
+        vocab: the tokens of the inputs: numbers, strings or a mixture.
+        max_seq_len: the length of the longest input, which bounds the number of values a mean can have.
         causal: whether it will be evaluated causally; if so, it does not read `length`.
         composite: whether boolean selectors may have operands over different inputs.
         max_mean_depth: how deep means of means may nest.

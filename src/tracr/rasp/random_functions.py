@@ -155,7 +155,7 @@ class Sum:
         return None if u is None or v is None else u + v
 
 
-# Predicates of a key and a query, either of which may be None.
+# Predicates of a key and a query. Both may be None.
 
 
 def same(key: Value, query: Value) -> bool:

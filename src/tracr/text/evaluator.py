@@ -132,7 +132,7 @@ class Evaluator:
         yield from (self.library, self.constants)
 
     def advice_on(self, name: str) -> str:
-        """What to write instead of a name that is not defined."""
+        """A hint for a name that is not defined."""
         close = difflib.get_close_matches(name, [known for names in self.names_in_sight() for known in names], 1)
         if close:
             return f"did you mean {close[0]}?"

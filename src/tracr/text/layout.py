@@ -132,7 +132,7 @@ class _Layout:
         return rest.end() if rest else statement.span[1]
 
     def between(self, start: int, end: int, indent: str, *, after: bool) -> list[str]:
-        """Comments on lines of their own, one empty line where there was one."""
+        """Comments on separate lines; one empty line is kept where there was one or more."""
         lines: list[str] = []
         text, here = self.source.text, start
         for comment in self.inside(start, end):
@@ -152,7 +152,7 @@ class _Layout:
         return "", end
 
     def laid_out(self, statement: syntax.Statement, indent: str) -> list[str]:
-        """The lines of a statement; one with a comment inside an expression stays as it is."""
+        """The lines of a statement; a statement with a comment inside an expression stays unchanged."""
         match statement:
             case syntax.Definition():
                 return self.definition(statement, indent)

@@ -97,7 +97,7 @@ def _parser() -> Lark:
 
 
 class _Builder:
-    """Turns lark's tree into ours, from the leaves up and without recursion."""
+    """Turns lark's tree into a tree of `syntax.py`, from the leaves up and without recursion."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

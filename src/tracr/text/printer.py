@@ -58,7 +58,7 @@ INFIX = {
 PREFIX = {"neg": "-", "pos": "+", "not": "not ", "round": "round ", "indicator": "indicator "}
 OFF = "examples off\n"
 LONGEST_TEXT = 300  # of a shown expression without a name
-INLINE_WIDTH = 88  # an unnamed expression longer than this gets a line of its own
+INLINE_WIDTH = 88  # an unnamed expression longer than this gets a separate line
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def _identifier(name: str) -> str:
 
 
 def _value(value: Any, expr: RASPExpr) -> str:
-    """A constant as it is written."""
+    """The text of a constant."""
     if isinstance(value, str) and '"' not in value and "\n" not in value:
         return f'"{value}"'
     if isinstance(value, bool | int | float):

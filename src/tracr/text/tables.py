@@ -96,7 +96,7 @@ def _values(program: Program, number: int) -> tuple[Value, ...]:
 
 
 def _add_map(tables: Tables, program: Program, number: int, expr: Map) -> None:
-    """Where the function raises there is no entry, so the dictionary raises too."""
+    """Add the table of a function. Values on which it raises get no entry, so the dictionary raises there too."""
     op = program.sops[number].op
     if isinstance(op, Lookup):
         keys, values = _values(program, op.inner), _values(program, number)

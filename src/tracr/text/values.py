@@ -91,7 +91,7 @@ def checked(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """A value as it is written in the language; an expression by its name.
+    """The text of a value in the language; an expression is written by its name.
 
     >>> literal(["a", True, 0.5])
     '["a", True, 0.5]'

@@ -5,7 +5,7 @@ so that sampling finds it too.
 
 **Numbers with a finite domain** become classes. For values v_j, c the middle of their range, the row of v_j computes
 2 (v_j - c)(z - c) - (v_j - c)² = (z - c)² - (z - v_j)², largest for the v_j nearest to z. A neighbour at distance h is
-behind by h², so everything is multiplied by a power of two s with s h² >= 32, h the smallest gap. The term without z
+less by h², so everything is multiplied by a power of two s with s h² >= 32, h the smallest gap. The term without z
 needs a constant: the bias of the last layer norm puts a 1 into a separate dimension, as the head has no bias. Words
 that are not values get -32, and the right one has s (v_j - c)² >= 0. `None` gets k (flag - 1/2): where the flag is 1
 the number is 0 and no class has more than s c², where it is 0 the right class has at least 0, so k/2 = s c² + 32 is
@@ -114,7 +114,7 @@ def _not_classes(domain: Any) -> str:
         return ""
     _, gap, largest = _spread(np.array([float(group[0]) for group in groups]))  # type: ignore[arg-type]
     if 8 * U * largest > gap**2 / 4:
-        return f"float32 cannot tell squares {gap**2:.2g} apart among numbers of this size"
+        return f"float32 cannot separate squares that differ by {gap**2:.2g} among numbers of this size"
     return ""
 
 

@@ -133,7 +133,7 @@ def tokenizer_json(words: Words) -> dict[str, Any]:
 
 
 def tokenizer_config_json(words: Words, longest: int) -> dict[str, Any]:
-    """How `AutoTokenizer` makes a tokenizer of `tokenizer_json`."""
+    """`tokenizer_config.json`: it lets `AutoTokenizer` load the tokenizer of `tokenizer_json`."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": words.words[words.bos],

@@ -45,7 +45,7 @@ def _sorted_by(smaller: Selector, vals: SOp) -> SOp:
 
 
 def make_sort_unique(vals: SOp, keys: SOp) -> SOp:
-    """`vals` in increasing order of `keys`, no two of which may be equal (see `make_sort`).
+    """`vals` in increasing order of `keys`, which must all differ (see `make_sort` for equal keys).
 
     >>> make_sort_unique(rasp.tokens, rasp.tokens)([3, 1, 2])
     [1, 2, 3]
@@ -56,7 +56,7 @@ def make_sort_unique(vals: SOp, keys: SOp) -> SOp:
 def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
     """`vals` in increasing order of the numbers `keys`; equal keys stay in the order of their positions.
 
-    A small multiple of `indices`, below `min_key`, tells equal keys apart. So `min_key` must be positive and no
+    A small multiple of `indices`, below `min_key`, separates equal keys. So `min_key` must be positive and no
     larger than the smallest gap between two different keys (1 for integers), and inputs no longer than `max_seq_len`:
     a longer one is an error.
 
@@ -139,7 +139,7 @@ def make_most_freq(filler: Value = None) -> SOp:
     ['a', 'b', 'c', None, None]
     """
     repeated = make_has_prev(rasp.tokens).named("repeated")
-    # A frequency is at least 1, so 0 puts the repeated ones behind all others.
+    # A frequency is at least 1, so 0 puts the repeated tokens after all others.
     rarity = rasp.SequenceMap(lambda again, count: 0 if again else -count, repeated, make_hist()).named("rarity")
     distinct = rasp.SequenceMap(lambda again, token: filler if again else token, repeated, rasp.tokens)
     return make_sort_composite(distinct.named("distinct"), rarity).named("most_freq")

@@ -83,7 +83,7 @@ def _head(head: Head, x: float, y: float) -> tuple[list[str], float, float]:
 
 
 def _small_width(texts: Sequence[str]) -> float:
-    """How wide the longest of some small labels is."""
+    """The width of the longest of some small labels."""
     return max(map(len, texts)) * CHARACTER * SMALL / SIZE
 
 
