@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -18,13 +18,14 @@ from tracr.spelling import did_you_mean
 from tracr.values import Value
 
 if TYPE_CHECKING:
+    from tracr.ir.passes import Watch
     from tracr.model.compiled import CompiledModel
     from tracr.rasp.programs import Example
 
 __all__ = [
     "DEFAULT_LENGTH",
-    "Choice",
     "Found",
+    "GivenOptions",
     "compiled",
     "find",
     "input_of",
@@ -37,7 +38,7 @@ DEFAULT_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Choice:
+class GivenOptions:
     """The options of a compilation, `None` where they were not given."""
 
     vocab: str | None = None
@@ -104,10 +105,12 @@ class Found:
         )
 
 
-NOTHING_CHOSEN = Choice()
+NOTHING_CHOSEN = GivenOptions()
 
 
-def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN, words: Sequence[str] = ()) -> Found:
+def find(
+    program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
+) -> Found:
     """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
 
     `name` chooses among the s-ops of a .rasp file. Vocabulary and length are those that are chosen, else its own; a
@@ -116,7 +119,7 @@ def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN,
     return _fitted(_located(program, name, choice, words), choice)
 
 
-def _located(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _located(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     from tracr.rasp.programs import EXAMPLES
 
     if is_textual(program):
@@ -134,13 +137,15 @@ def _located(program: str, name: str | None, choice: Choice, words: Sequence[str
         raise InputError(f"which program of {program}?", hint=choices or "it defines none; assign an s-op to a name")
     if Path(program).is_dir():
         import tracr
+        from tracr.model.running import RunnableModel
 
         model = tracr.load(program)
-        if not isinstance(model, tracr.CompiledModel):
+        if not isinstance(model, RunnableModel):
             raise InputError(
                 f"{program} holds a twin, which is no program", hint=f"take its teacher: {program}/teacher"
             )
-        return Found(Path(program).name or program, "a saved model", model=model)
+        # A compressed model refuses by itself what it cannot do.
+        return Found(Path(program).name or program, "a saved model", model=cast("CompiledModel", model))
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
@@ -153,7 +158,7 @@ def _nearby() -> list[str]:
     return [path.name for path in Path().iterdir() if path.suffix == ".rasp" or path.is_dir()]
 
 
-def _fitted(found: Found, choice: Choice) -> Found:
+def _fitted(found: Found, choice: GivenOptions) -> Found:
     """What was found, for the vocabulary and the length that are chosen."""
     if found.model is not None:
         return found
@@ -168,8 +173,10 @@ def _fitted(found: Found, choice: Choice) -> Found:
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
-def compiled(found: Found, choice: Choice) -> CompiledModel:
-    """The model of what was found, compiled as chosen, else as is usual for it."""
+def compiled(
+    found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
+) -> CompiledModel:
+    """The model of what was found, compiled as chosen, else as is usual for it; `watch` sees every pass."""
     import tracr
     from tracr.ir.budget import DEFAULT
 
@@ -191,6 +198,8 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        watch=watch,
+        check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
     )
     return replace(model, source=found.source)
@@ -233,7 +242,7 @@ def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Valu
 # Files
 
 
-def _from_text(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _from_text(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     """The vocabulary is the one that is chosen, else the tokens of the file's `set example` and of the input."""
     vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
     text = read_module(program, name, words, vocab, choice.max_len)
@@ -272,10 +281,10 @@ def _from_file(path: Path, name: str) -> Found:
             hint="name an s-op, a list or dict of them, an Example, or a function without arguments that makes one",
         )
     source = path.read_text(encoding="utf-8", errors="replace")
-    if hasattr(value, "program"):
-        return Found.of(name, value, source)
     if hasattr(value, "parameters"):
         return Found(name, model=value)
+    if hasattr(value, "program"):
+        return Found.of(name, value, source)
     return Found(name, program=value, source=source)
 
 
@@ -312,7 +321,7 @@ def _line_of(error: BaseException, path: Path) -> str:
 
 
 def _is_program(value: object) -> bool:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
     from tracr.rasp.expressions import SOp
     from tracr.rasp.programs import Example
 
@@ -320,4 +329,4 @@ def _is_program(value: object) -> bool:
         value = list(value.values())
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, SOp) for item in value)
-    return isinstance(value, SOp | Example | CompiledModel)
+    return isinstance(value, SOp | Example | RunnableModel)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,19 @@ from numpy.typing import DTypeLike, NDArray
 
 from tracr.compress.network import Network, network_of
 from tracr.compress.projection import Projection, fold
+from tracr.compress.refusals import refusal
+from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, TracrError
+from tracr.ir.graph import Graph
+from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
-from tracr.model.compiled import CompiledModel, Run
+from tracr.ir.program import Program
+from tracr.model.compiled import CompiledModel
+from tracr.model.running import RunnableModel
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook
+from tracr.runtime.outputs import Output
+from tracr.runtime.tensors import as_tensor, like, stream_of
 from tracr.values import Value
 
 if TYPE_CHECKING:
@@ -49,20 +58,67 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedModel(CompiledModel):
-    """A transformer with d dimensions: `compiled` with the projection folded into its weights.
+class CompressedModel(RunnableModel):
+    """A transformer with d dimensions: the weights of `compiled` with the projection folded in.
 
-    It runs like a compiled model, at the input's own length: PAD need not have survived, so padded inputs are cut.
+    It has a compiled model and is none: its dimensions are not labelled, and it may be wrong (`verify`, `report`). It
+    runs each input at its own length: PAD need not have survived, so padded inputs are cut. A method of compiled models
+    that it cannot offer raises an error which says what to use instead.
     """
 
-    compiled: CompiledModel = field(kw_only=True)
-    projection: Projection = field(kw_only=True)
-    training: Training = field(kw_only=True)
+    compiled: CompiledModel
+    projection: Projection
+    training: Training
+    folded: Parameters = field(repr=False)
 
     @property
-    def d_model(self) -> int:
-        """The width of the compressed residual stream."""
-        return self.projection.dim
+    def parameters(self) -> Parameters:
+        """The weights that the model runs with."""
+        return self.folded
+
+    @property
+    def options(self) -> Options:
+        """What the program was compiled with."""
+        return self.compiled.options
+
+    @property
+    def graph(self) -> Graph:
+        """The traced program."""
+        return self.compiled.graph
+
+    @property
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
+        return self.compiled.expressions
+
+    @property
+    def program(self) -> Program:
+        """The tabulated program, which the compiled model computes; the compressed one as far as `verify` says."""
+        return self.compiled.program
+
+    @property
+    def source(self) -> str:
+        """The text the program was written as, where that is known."""
+        return self.compiled.source
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What had to be assumed for the program to be compiled."""
+        return self.compiled.assumptions
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The program's outputs and how the logits hold them."""
+        return tuple(replace(output, error=OUTPUT_TOLERANCE) for output in self.compiled.outputs)
+
+    @property
+    def norm(self) -> None:
+        """None: a compressed model has no layer norms."""
+
+    @property
+    def certified(self) -> bool:
+        """False: the weights are not the compiler's own."""
+        return False
 
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
@@ -73,7 +129,7 @@ class CompressedModel(CompiledModel):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it is pickled: the compiled model, the projection, and the weights."""
-        return _restored, (self.compiled, self.projection, self.training, self.parameters)
+        return CompressedModel, (self.compiled, self.projection, self.training, self.folded)
 
     # Features
 
@@ -127,6 +183,42 @@ class CompressedModel(CompiledModel):
         ]
         return sorted(pairs, key=lambda pair: -abs(pair[2]))
 
+    @property
+    def directions(self) -> Array:
+        """The direction [d] along which each label is written, a row each; refused if writers use several."""
+        return self._shared(self.projection.sites.writes, "written along")
+
+    @property
+    def read_directions(self) -> Array:
+        """What reads each label off the residual stream, a column [d] each; refused if readers use several.
+
+        Labels share dimensions, so `directions @ read_directions` is no identity: it is `gram`.
+        """
+        return self._shared(self.projection.sites.reads, "read along").T
+
+    def coordinates(self, stream: Any) -> Any:
+        """What the model reads under each label, off a residual stream [..., d]: `stream @ read_directions`.
+
+        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
+        """
+        given = as_tensor(stream_of(stream, self.d_model))
+        return given @ like(given, self.read_directions)
+
+    def _shared(self, sites: tuple[int, ...], used: str) -> Array:
+        """The one matrix of some sites."""
+        if len(set(sites)) > 1:
+            raise TracrError(
+                f"the model has several projections, so its labels are {used} several directions",
+                hint='see model.projection; compress(..., sharing="one") has one',
+            )
+        return np.asarray(self.projection.matrices[sites[0]])
+
+    if not TYPE_CHECKING:  # a type checker knows that it is not there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: an error that says what to use instead."""
+            raise refusal(name)
+
     # Running
 
     def logits(self, ids: Array, dtype: DTypeLike = np.float32, hook: Hook | None = None) -> Array:
@@ -151,21 +243,12 @@ class CompressedModel(CompiledModel):
     def _kernel(self, dtype: DTypeLike) -> None:
         """None: what is done about padding and lengths is done to logits."""
 
-    def run(
-        self,
-        tokens: Sequence[Any],
-        *,
-        dtype: DTypeLike = np.float32,
-        set: Mapping[str, Sequence[Any]] | None = None,
-        hook: Hook | None = None,
-    ) -> Run:
-        """A forward pass with every activation, all in d dimensions."""
-        if set:
+    def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
+        if changes:
             raise TracrError(
                 "a compressed model's variables have no dimensions of their own to set",
                 hint="set them in model.compiled, or see model.report() for interventions along feature directions",
             )
-        return super().run(tokens, dtype=dtype, hook=hook)
 
     @cached_property
     def network(self) -> Network:
@@ -189,12 +272,4 @@ def compressed_model(
     compiled: CompiledModel, network: Network, projection: Projection, training: Training
 ) -> CompressedModel:
     """Fold the projection into the weights."""
-    return _restored(compiled, projection, training, fold(compiled.parameters, network, projection))
-
-
-def _restored(
-    compiled: CompiledModel, projection: Projection, training: Training, parameters: Parameters
-) -> CompressedModel:
-    """The compressed model with these weights."""
-    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name != "parameters"}
-    return CompressedModel(**shared, parameters=parameters, compiled=compiled, projection=projection, training=training)
+    return CompressedModel(compiled, projection, training, fold(compiled.parameters, network, projection))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
 from tracr.ir.domains import Finite
-from tracr.ir.program import PairLookup
+from tracr.ir.ops import PairLookup
 from tracr.natural.sites import Sites
 from tracr.runtime.table_interpreter import evaluate_batch
 
@@ -38,7 +38,7 @@ PART = 0.25  # the largest error of a number, as a part of the distance between 
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class VariableCodes:
     """The codes of a variable: one row for each, their dimensions, and the largest error."""
 
     slots: NDArray[np.intp]
@@ -58,8 +58,8 @@ class Pair:
     """A function of two s-ops: the number of the MLP that reads them, their codebooks, and the pairs in its table."""
 
     reader: int
-    first: Codebook
-    second: Codebook
+    first: VariableCodes
+    second: VariableCodes
     there: NDArray[np.bool_]
 
 
@@ -67,7 +67,7 @@ class Pair:
 class Defined:
     """The checks on the last residual stream."""
 
-    books: tuple[Codebook, ...]
+    books: tuple[VariableCodes, ...]
     pairs: tuple[Pair, ...]
 
     def __call__(self, end: Array, seen: Array, change: Array) -> Array:
@@ -95,7 +95,7 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
     evaluation = evaluate_batch(model.program, inputs)
     valid = evaluation.batch.valid & ~evaluation.errors[:, None]
     held = stream[:, 1:][valid]
-    books: dict[Variable, Codebook] = {}
+    books: dict[Variable, VariableCodes] = {}
     for variable, slots in model.layout.slots.items():
         node = model.program.sops.get(variable.node) if variable.node is not None else None
         if node is None or not isinstance(node.domain, Finite) or not (slots >= 0).any():
@@ -103,7 +103,7 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
         codes = np.broadcast_to(evaluation.codes[node.id], valid.shape)[valid]
         found, first = np.unique(codes, return_index=True)
         rows = held[first][:, slots[slots >= 0]].astype(np.float32)
-        books[variable] = Codebook(slots[slots >= 0], rows, found.astype(np.int32), _close(rows))
+        books[variable] = VariableCodes(slots[slots >= 0], rows, found.astype(np.int32), _close(rows))
     return Defined(tuple(books.values()), tuple(_pairs(model, sites, books)))
 
 
@@ -114,7 +114,7 @@ def _close(rows: NDArray[np.float32]) -> float:
     return min(CLOSE, PART * float(apart.min())) if len(apart) else CLOSE
 
 
-def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, Codebook]) -> list[Pair]:
+def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, VariableCodes]) -> list[Pair]:
     """The functions of two s-ops whose MLP reads both arguments."""
     found = []
     for number, _, _, part in model.layout.schedule.neurons():

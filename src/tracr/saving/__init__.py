@@ -6,5 +6,4 @@ program_json.py   the tabulated program as JSON
 values_json.py    values of any type as JSON
 json_reader.py    reading JSON that may be broken or hostile
 pickling.py       models in pickles
-saved_graph.py    what is left of the graph, without its expressions
 """

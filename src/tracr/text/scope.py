@@ -9,7 +9,7 @@ from typing import Any
 from tracr.text import syntax
 from tracr.text.places import Source
 
-__all__ = ["NOTHING", "STEPS", "VALUES", "Budget", "Function", "Native", "Scope"]
+__all__ = ["NOTHING", "STEPS", "VALUES", "Allowance", "Function", "Native", "Scope"]
 
 STEPS = 300_000
 VALUES = 64  # values of a list, characters of a text or cells of a matrix that one step reads or writes
@@ -17,7 +17,7 @@ NOTHING = object()  # the value of `out` before anything is computed
 
 
 @dataclass
-class Budget:
+class Allowance:
     """The steps that a program has left: even a text from an untrusted author must end."""
 
     steps: int = STEPS
