@@ -90,7 +90,7 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
 
 
 def _check_size(value: object, where: str) -> None:
-    """Refuse what is not finite, or so large that it would fill the memory."""
+    """Refuse a number that is not finite, and a value so large that it would fill the memory."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError(
             f"{where} is {value!r}, which is not a number a transformer can hold",
@@ -105,7 +105,7 @@ def _check_size(value: object, where: str) -> None:
 
 
 def _check_comparable(value: object, where: str) -> None:
-    """Refuse what cannot be hashed, or compared with itself."""
+    """Refuse a value that cannot be hashed, or compared with itself."""
     try:
         hash(value)
     except TypeError:

@@ -83,7 +83,7 @@ def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
 
 
 def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int, str]) -> Sequence[Part]:
-    """What a field says about the meaning; the text of a function says nothing, its table does."""
+    """The parts of the key that a field gives; the text of a function gives none, its table does."""
     role, content = node.op.roles()[name], getattr(node.op, name)
     match role:
         case Role.INPUT | Role.ATTENDED:

@@ -162,7 +162,7 @@ class _PythonPrinter:
                 return PythonPhrase(f"rasp.{kind}({', '.join(self.arguments(expr))})")
 
     def arguments(self, expr: RASPExpr) -> list[str]:
-        """What the constructor of an expression is given: each of its parameters is a field of the same name."""
+        """The arguments of the constructor of an expression: each parameter is a field of the same name."""
         if getattr(expressions, type(expr).__name__, None) is not type(expr):
             what = f"{self.where(expr)} is not an expression of the language"
             raise UnprintableError(what, hint="build programs with tracr.rasp")
