@@ -121,19 +121,24 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
     >>> enabled(0, None), enabled(0, ["share"])
     ((), ('share',))
     """
-    if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
-        raise CompileError(
-            f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
-        )
     names = [str(name) for name in (*PASSES, *OPTIONS)]
-    for name in () if switches is None else switches:
-        if not isinstance(name, str) or name not in names:
-            raise _unknown(name, names)
+    _check(switches, names)
     if switches is not None and not isinstance(switches, Mapping):
         return tuple(name for name in names if name in switches)
     chosen = switches or {}
     usual = {name for name in names if (own := level_of(name)) is not None and level >= own}
     return tuple(name for name in names if chosen.get(name, name in usual))
+
+
+def _check(switches: Switches, names: Collection[str]) -> None:
+    """Refuse what is no switch."""
+    if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
+        raise CompileError(
+            f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
+        )
+    for name in () if switches is None else switches:
+        if not isinstance(name, str) or name not in names:
+            raise _unknown(name, names)
 
 
 def _unknown(name: object, names: Collection[str]) -> CompileError:
