@@ -16,7 +16,7 @@ from tracr.rasp.rasp import RASPExpr, Value
 Rows = list[list[Value]]
 
 
-def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, list[Value]]) -> Any:
+def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, Sequence[Value]]) -> Any:
     """The program's (only) output with the expressions under these labels replaced: they have no children any more.
 
     User functions and the interpreter's own rules compute it, no table does; a TracrError if the program raises.

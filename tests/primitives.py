@@ -21,7 +21,9 @@ SAMPLES: dict[type[rasp.RASPExpr], rasp.SOp] = {
     rasp.SequenceMap: rasp.tokens * rasp.indices,
     rasp.LinearSequenceMap: rasp.LinearSequenceMap(rasp.tokens, rasp.length, 2, -1),
     rasp.Select: rasp.Aggregate(EARLIER, rasp.tokens, 0),
-    rasp.ConstantSelector: rasp.SelectorWidth(rasp.ConstantSelector([[1, 0, 1], [0, 1, 1], [1, 1, 1]], False)),
+    rasp.ConstantSelector: rasp.SelectorWidth(
+        rasp.ConstantSelector([[True, False, True], [False, True, True], [True] * 3], False)
+    ),
     rasp.SelectorAnd: rasp.SelectorWidth(EARLIER & SAME),
     rasp.SelectorOr: rasp.SelectorWidth(EARLIER | SAME),
     rasp.SelectorNot: rasp.SelectorWidth(~SAME),

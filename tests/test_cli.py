@@ -16,6 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 import tracr
+from tests.agreement import load_compiled
 from tracr.cli import app, read_tokens, read_vocabulary
 from tracr.compiler.pipeline import PIPELINE
 from tracr.errors import InputError
@@ -151,7 +152,7 @@ def test_compile_leaves_other_folders_alone(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "--overwrite" in done.stderr
     invoke("compile", "reverse", "-o", str(tmp_path), "--overwrite")
-    assert tracr.load(tmp_path)("ab") == ["b", "a"]
+    assert load_compiled(tmp_path)("ab") == ["b", "a"]
 
 
 def test_info_has_the_numbers_of_the_model() -> None:
@@ -257,7 +258,7 @@ def test_files_are_programs(file: Path) -> None:
 def test_the_source_of_a_file_is_saved(file: Path, tmp_path: Path) -> None:
     """With the model."""
     invoke("compile", f"{file}:ready", "-o", str(tmp_path / "model"))
-    assert tracr.load(tmp_path / "model").source == PROGRAMS
+    assert load_compiled(tmp_path / "model").source == PROGRAMS
 
 
 @pytest.mark.parametrize(

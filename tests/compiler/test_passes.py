@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr import CompiledModel
 from tracr.ir.switches import OPTIONS, PASSES
 from tracr.rasp import programs, rasp
@@ -79,13 +80,13 @@ SMALL = {
 
 
 SWITCHES = {**PASSES, **OPTIONS}
-LEVELS = {name: one.level for name, one in SWITCHES.items() if one.level is not None}
-AUTOMATIC = sorted(LEVELS)
+LEVEL_OF = {name: one.level for name, one in SWITCHES.items() if one.level is not None}
+AUTOMATIC = sorted(LEVEL_OF)
 
 
 def compiled(name: str, *, on: bool) -> CompiledModel:
     """The small program of a pass, at its level, with it or without."""
-    return tracr.compile(*SMALL[name], level=LEVELS.get(name, 2), passes={name: on})
+    return tracr.compile(*SMALL[name], level=LEVEL_OF.get(name, 2), passes={name: on})
 
 
 def size(model: CompiledModel) -> tuple[int, ...]:
@@ -134,12 +135,7 @@ def test_no_pass_makes_a_program_of_the_library_larger(name: str) -> None:
 def check(case: Case, passes: set[str]) -> None:
     """Compile with just these passes: the model, and the program it was made of, give the interpreter's answers."""
     program, inputs = case.program, case.inputs(10)
-    try:
-        model = compile_quietly(
-            program, case.vocab, case.max_seq_len, causal=case.causal, passes=passes, bos="<bos>", pad="<pad>"
-        )
-    except tracr.CompileError:
-        return
+    model = compile_case(case, passes=passes)
     assert_agrees(model, program, inputs, singles=2)
     evaluation = evaluate_batch(model.program, inputs)
     accepted = [xs for xs, error in zip(inputs, evaluation.errors, strict=True) if not error]
@@ -149,6 +145,7 @@ def check(case: Case, passes: set[str]) -> None:
             assert all(map(lambda a, b: same(a, b, 1e-9), row, wanted)), (name, row, wanted)
 
 
+@mostly_compared()
 @given(case=cases(max_ops=10), passes=st.sets(st.sampled_from(AUTOMATIC)))
 @example(Case(39735, (-1, 0, 0.5), 6, 3, False, False), {"fold", "linear_tables", "sums"})  # functions of sums at PAD
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -158,6 +155,7 @@ def test_any_passes_give_the_same_answers(case: Case, passes: set[str]) -> None:
 
 
 @pytest.mark.slow
+@mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=8), passes=st.sets(st.sampled_from(AUTOMATIC)))
 @settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_passes_give_the_same_answers_at_length(case: Case, passes: set[str]) -> None:
@@ -303,8 +301,8 @@ def test_sharing_neurons_rounds_nothing() -> None:
     models = [compiled("share_neurons", on=on) for on in (False, True)]
     inputs = [list(xs) for xs in all_inputs("abc", 4) if len(xs) == 4]
     streams = [model.run(inputs)["blocks.0.hook_resid_post"] for model in models]
-    held = [stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True)]
-    assert np.array_equal(*held)
+    apart, shared = (stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True))
+    assert np.array_equal(apart, shared)
 
 
 if __name__ == "__main__":

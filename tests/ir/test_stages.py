@@ -42,7 +42,7 @@ def inferred_programs() -> list[tuple[TracedGraph, Inferred]]:
     for seed in range(60):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 4 + seed % 16, 1 + seed % 5, seed % 3 == 0)
         options = Options(case.vocab, case.max_seq_len, case.causal, bos="<b>", pad="<p>")
-        traced = trace({name: case.program for name in ("output", "copy")[: 1 + seed % 2]})
+        traced = trace(dict.fromkeys(("output", "copy")[: 1 + seed % 2], case.program))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tracr.TracrWarning)
             try:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import tracr
 from tracr.ir.options import LEVELS
@@ -15,7 +14,7 @@ from tracr.rasp import programs, rasp
 
 
 def tampered(
-    model: tracr.CompiledModel, layer: int, name: str, change: Callable[[NDArray], NDArray]
+    model: tracr.CompiledModel, layer: int, name: str, change: Callable[[np.ndarray], np.ndarray]
 ) -> tracr.CompiledModel:
     """The model with one weight matrix changed."""
     layers = list(model.parameters.layers)

@@ -26,10 +26,11 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import Choice, Found, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import Found, GivenOptions, compiled, find, input_of, some_tokens, switches
 from tracr.cli.watching import PassPrinter
 from tracr.errors import TracrError
 from tracr.ir.switches import PassName
+from tracr.nearness import ANSWER, same_value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -188,7 +189,7 @@ def compile_program(
     from tracr.cli.description import summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(
+    choice = GivenOptions(
         vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
     )
     found = find(program, name, choice)
@@ -213,7 +214,9 @@ def compile_program(
         typer.echo(f"saved in {output}", err=show is not None)
 
 
-def _watched(found: Found, choice: Choice, printer: PassPrinter, check_each: bool, as_json: bool) -> CompiledModel:
+def _watched(
+    found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
+) -> CompiledModel:
     """The model; what was to be printed of the passes is printed even if one of them fails."""
     from tracr.cli.screen import waiting
 
@@ -267,7 +270,9 @@ def run(
     from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -278,7 +283,7 @@ def run(
     expected = expected_outputs(model, words)
     if found.textual and not causal:
         expected = {output: found.program(words) for output in expected}
-    agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
+    agree = all(same_value(b, a, ANSWER) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
         _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
@@ -288,13 +293,6 @@ def run(
         show_run(words, got, expected)
     if not agree:
         raise TracrError("the model and the interpreter disagree", hint="this is a bug of tracr; please report it")
-
-
-def _close(got: Any, expected: Any) -> bool:
-    """Equal, or equal up to what float32 can tell."""
-    if isinstance(got, float) and isinstance(expected, int | float):
-        return abs(got - expected) <= 1e-4 * max(1, abs(expected))
-    return bool(got == expected)
 
 
 @app.command(context_settings=TOKENS)
@@ -324,7 +322,9 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -367,7 +367,9 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -400,7 +402,9 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_LENGTH",
-    "Choice",
     "Found",
+    "GivenOptions",
     "compiled",
     "find",
     "input_of",
@@ -38,7 +38,7 @@ DEFAULT_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Choice:
+class GivenOptions:
     """The options of a compilation, `None` where they were not given."""
 
     vocab: str | None = None
@@ -105,10 +105,12 @@ class Found:
         )
 
 
-NOTHING_CHOSEN = Choice()
+NOTHING_CHOSEN = GivenOptions()
 
 
-def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN, words: Sequence[str] = ()) -> Found:
+def find(
+    program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
+) -> Found:
     """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
 
     `name` chooses among the s-ops of a .rasp file. Vocabulary and length are those that are chosen, else its own; a
@@ -117,7 +119,7 @@ def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN,
     return _fitted(_located(program, name, choice, words), choice)
 
 
-def _located(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _located(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     from tracr.rasp.programs import EXAMPLES
 
     if is_textual(program):
@@ -156,7 +158,7 @@ def _nearby() -> list[str]:
     return [path.name for path in Path().iterdir() if path.suffix == ".rasp" or path.is_dir()]
 
 
-def _fitted(found: Found, choice: Choice) -> Found:
+def _fitted(found: Found, choice: GivenOptions) -> Found:
     """What was found, for the vocabulary and the length that are chosen."""
     if found.model is not None:
         return found
@@ -171,7 +173,9 @@ def _fitted(found: Found, choice: Choice) -> Found:
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
-def compiled(found: Found, choice: Choice, *, watch: Watch | None = None, check_each: bool = False) -> CompiledModel:
+def compiled(
+    found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
+) -> CompiledModel:
     """The model of what was found, compiled as chosen, else as is usual for it; `watch` sees every pass."""
     import tracr
     from tracr.ir.budget import DEFAULT
@@ -238,7 +242,7 @@ def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Valu
 # Files
 
 
-def _from_text(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _from_text(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     """The vocabulary is the one that is chosen, else the tokens of the file's `set example` and of the input."""
     vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
     text = read_module(program, name, words, vocab, choice.max_len)

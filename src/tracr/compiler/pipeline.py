@@ -54,7 +54,6 @@ from tracr.compiler.layers.narrow import narrow
 from tracr.compiler.layers.share_neurons import share_neurons
 from tracr.compiler.lower.lower import lower
 from tracr.compiler.lower.numbers import RoundingTwins
-from tracr.compiler.optimal.solve import solve
 from tracr.compiler.program.encodings import choose_encodings
 from tracr.compiler.program.functions_of_sums import sums
 from tracr.compiler.program.fuse_tables import fuse_maps
@@ -73,7 +72,7 @@ from tracr.compiler.search import (
 from tracr.errors import FunctionError
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import TWINS, finite
+from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
 from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
@@ -84,6 +83,7 @@ from tracr.ir.passes import Pass, Watch
 from tracr.ir.program import Program, Tables
 from tracr.ir.schedule import PlacedCircuit, Schedule
 from tracr.ir.switches import PASSES, OptionName, PassName
+from tracr.nearness import TWINS
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["PIPELINE", "compile_program", "compile_tabulated", "stages", "tabulated", "verify"]
@@ -99,6 +99,13 @@ def _alone(function: Callable[[Any], Any]) -> Run:
 def _switched(name: PassName, takes: type, gives: type, run: Run) -> Pass:
     """A pass with a switch of its own."""
     return Pass(name, PASSES[name].level, takes, gives, run, PASSES[name].does, (name,))
+
+
+def _solved(placed: PlacedCircuit, search: Searcher) -> PlacedCircuit:
+    """What a solver finds; it is loaded for those only who ask for it."""
+    from tracr.compiler.optimal.solve import solve
+
+    return solve(placed.circuit, search.options.solve_seconds)
 
 
 def _inferring(near: float = 0.0) -> Run:
@@ -190,7 +197,7 @@ PIPELINE: tuple[Pass, ...] = (
         P.SOLVE,
         PlacedCircuit,
         PlacedCircuit,
-        lambda placed, search: solve(placed.circuit, search.options.solve_seconds),
+        _solved,
     ),
     Pass(P.STACK, 0, PlacedCircuit, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
     _switched(P.MERGE_HEADS, Schedule, Schedule, _alone(merge_heads)),

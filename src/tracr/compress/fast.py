@@ -30,7 +30,7 @@ __all__ = ["FastRecipe", "fast"]
 
 Array = NDArray[Any]
 PIECES = 5  # of a descent, between which the user hears of it
-LARGEST = 1500  # trained numbers beyond which the curvature matrix is not worth its time
+LARGEST_CURVATURE = 1500  # trained numbers beyond which the curvature matrix is not worth its time
 WORK, FEWEST = 2e9, 32  # multiplications of a curvature matrix, which limit its inputs, but to no fewer than this
 PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, at first and at last
 
@@ -172,7 +172,7 @@ class _Search:
             W.append(exact @ turn + free @ rng.normal(scale=scale, size=(width, columns)))
         params = starts(self.objective, columns, [0] * count, None, self.train_weights)
         params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
-        if _size(params) // count > LARGEST:
+        if _size(params) // count > LARGEST_CURVATURE:
             return
         self.keep(self.cut(params), "exact", 0)
         if columns > self.dim:
@@ -246,7 +246,7 @@ class _Search:
         """Levenberg-Marquardt from the best runs found."""
         best = sorted(found, key=lambda one: one[0])[: 4 * self.recipe.kept]
         chosen = _different(best, self.recipe.kept)
-        if _size(chosen[0]) > LARGEST or not np.isfinite(best[0][0]):
+        if _size(chosen[0]) > LARGEST_CURVATURE or not np.isfinite(best[0][0]):
             return
         again = [chosen[number % len(chosen)] for number in range(self.recipe.kept)]  # one size: compiled once
         params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *again)

@@ -105,28 +105,34 @@ class Circuit(Frame):
     def show(self) -> str:
         """One line per component: what it reads, its size, what it writes."""
         lines = [f"embedding writes {', '.join(self._space(source.variable) for source in self.embedded)}"]
-        for component in self.components:
-            reads = ", ".join(variable.label for variable in component.reads if variable not in (ONE, BOS, PAD))
-            writes = ", ".join(self._space(variable) for variable, _ in component.writes)
-            if isinstance(component, Head):
-                size = f"head of rank {component.rank}"
-            else:
-                size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
-            lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
-        for variable, linear in self.folded.items():
-            made_of = ", ".join(part.label for part in linear.blocks if part not in (ONE, BOS, PAD))
-            readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
-            readers += [f"output {name}" for name, output in self.outputs if output is variable]
-            by = f" by {', '.join(readers)}" if readers else ""
-            lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}{by}")
+        lines += [self._component_line(component) for component in self.components]
+        lines += [self._folded_line(variable) for variable in self.folded]
         lines += [f"absorbed {label}: {where}" for label, where in self.rewriting.absorbed.items()]
         lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)
 
+    def _folded_line(self, variable: Variable) -> str:
+        readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
+        readers += [f"output {name}" for name, output in self.outputs if output is variable]
+        by = f" by {', '.join(readers)}" if readers else ""
+        return f"folded {variable.label}: read from {_labels(self.folded[variable].blocks) or 'a constant'}{by}"
+
+    def _component_line(self, component: Component) -> str:
+        writes = ", ".join(self._space(variable) for variable, _ in component.writes)
+        if isinstance(component, Head):
+            size = f"head of rank {component.rank}"
+        else:
+            size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
+        return f"{size}: {_labels(component.reads) or 'BOS'} -> {writes}  # {component.what}"
+
     def _space(self, variable: Variable) -> str:
         kept = len(self.kept(variable))
         return f"{variable.label}[{variable.size if kept == variable.size else f'{kept} of {variable.size}'}]"
+
+
+def _labels(variables: Iterable[Variable]) -> str:
+    return ", ".join(variable.label for variable in variables if variable not in (ONE, BOS, PAD))
 
 
 def all_read(embedded: Iterable[Embedded], variables: Iterable[Variable]) -> dict[Variable, NDArray[np.bool_]]:

@@ -23,7 +23,7 @@ ALWAYS = 2**31
 class Direction:
     """One direction of the residual stream: the variable it belongs to, and the value it stands for.
 
-    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`reuse.py` numbers
+    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`slot_reuse.py` numbers
     them).
     """
 

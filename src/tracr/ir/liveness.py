@@ -2,9 +2,9 @@
 
 Sub-layers are numbered as they come, 0 attention, 1 MLP, 2 attention, ...; the embedding is -1, the unembedding comes
 after the last. A direction is live from the sub-layer that writes it to the last one that reads it; BOS, PAD and one
-always are. What is dead stays in the stream until neurons subtract it (`reuse.py`): in the MLP sub-layer that reads it
-last, or the first one after the head that reads it last. Its place is free after that; or at once, for what the same
-MLP writes, where the two variables allow that (`in_place.py`).
+always are. What is dead stays in the stream until neurons subtract it (`slot_reuse.py`): in the MLP sub-layer that
+reads it last, or the first one after the head that reads it last. Its place is free after that; or at once, for what
+the same MLP writes, where the two variables allow that (`in_place.py`).
 
 The largest of the widths is what the residual stream needs if dead directions are overwritten, and all it needs: spans
 of time are an interval graph, which takes as many colours as there are spans at any one time. In which pairs an MLP

@@ -12,7 +12,20 @@ from tracr.errors import InternalError
 from tracr.ir.circuit import Circuit, Component, Frame, check_matrices
 from tracr.ir.liveness import live_widths
 
-__all__ = ["Layer", "PlacedCircuit", "PlacedHead", "PlacedNeurons", "Placement", "Schedule", "Sublayer"]
+__all__ = [
+    "LIMIT",
+    "OPTIMAL",
+    "Layer",
+    "PlacedCircuit",
+    "PlacedHead",
+    "PlacedNeurons",
+    "Placement",
+    "Schedule",
+    "Sublayer",
+]
+
+OPTIMAL, LIMIT = "optimal", "feasible, limit reached"
+"""What a solver says of a placement: nothing is better, or there was no time to find out."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,7 +122,7 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
     ((), ('share',))
     """
     names = [str(name) for name in (*PASSES, *OPTIONS)]
-    _check(switches, names)
+    _check_switches(switches, names)
     if switches is not None and not isinstance(switches, Mapping):
         return tuple(name for name in names if name in switches)
     chosen = switches or {}
@@ -130,8 +130,8 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
     return tuple(name for name in names if chosen.get(name, name in usual))
 
 
-def _check(switches: Switches, names: Collection[str]) -> None:
-    """Refuse what is no switch."""
+def _check_switches(switches: Switches, names: Collection[str]) -> None:
+    """Refuse what is neither a mapping nor a list of known names."""
     if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"

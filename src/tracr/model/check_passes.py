@@ -33,7 +33,7 @@ from tracr.ir.program import Program
 from tracr.ir.rewriting import Rewritten
 from tracr.ir.schedule import PlacedCircuit, Schedule
 from tracr.model.compiled import CompiledModel
-from tracr.model.verification import alike
+from tracr.nearness import same_value
 from tracr.rasp.expressions import SOp
 from tracr.rasp.interpreter import evaluate
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -108,7 +108,7 @@ class PassChecker:
 
     def _same(self, xs: list[Value], expected: Rows, found: Rows | None) -> None:
         for name, row in expected.items():
-            if found is None or not all(map(alike, row, found[name])):
+            if found is None or not all(map(same_value, row, found[name])):
                 got = "an error" if found is None else repr(found[name])
                 raise InternalError(f"on {xs!r} {name} should be {row!r} but is {got}")
 

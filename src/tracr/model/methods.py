@@ -61,7 +61,7 @@ def call(method: str, /, *given: Any, **options: Any) -> Any:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] != "tracr":
-            need(error.name)  # says how to install the library that the module imports
+            need(error.name.partition(".")[0])  # says how to install the library that the module imports
         raise
     return getattr(found, function)(*given, **options)
 
@@ -72,7 +72,8 @@ class ModelMethods:
     def rotated(self, seed: int = 0) -> CompiledModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
 
-        The basis is proved to change no output; labels that it would disturb keep a dimension of their own.
+        With the compiler's own weights the basis is proved to change no output; labels that it would disturb keep a
+        dimension of their own.
         """
         return call("rotated", self, seed)
 

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError
-from tracr.ir.domains import ROUNDING, Finite
+from tracr.ir.domains import Finite
 from tracr.ir.program import Program, Tables
 from tracr.model.given import check_values, given_codes
 from tracr.model.program_variables import APART
 from tracr.model.replaced_program import evaluate_replaced, only_added_up, trouble_in, with_intervals
+from tracr.nearness import nearly_equal
 from tracr.runtime.table_interpreter import Batch, Evaluation
 from tracr.values import Value
 
@@ -143,4 +144,4 @@ def _same(tabulated: Evaluation, number: int, written: Evaluation, other: int) -
     second = np.broadcast_to(written.codes[other], shape)[valid]
     if isinstance(tabulated.program.sops[number].domain, Finite):
         return bool((first == second).all())
-    return bool(np.allclose(first, second, rtol=ROUNDING, atol=ROUNDING, equal_nan=True))
+    return bool((nearly_equal(first, second) | (np.isnan(first) & np.isnan(second))).all())

@@ -21,7 +21,8 @@ from tracr.ir.domains import Finite
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
-from tracr.values import Value, is_number, short_repr
+from tracr.nearness import same_value
+from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -109,18 +110,12 @@ class Intervention:
             got = output.unrounded(logits[:, 1 : valid.shape[1] + 1][valid]).tolist()
             wanted = [value for row in expected.values(number) for value in row]
             for one, other in zip(got, wanted, strict=True):
-                if not _same(one, other):
+                if not same_value(other, one, OUTPUT_TOLERANCE):
                     raise InputError(
                         f"with {', '.join(self.replaced.labels)} set so, the model gives {short_repr(one)} where the "
                         f"program gives {short_repr(other)}",
                         hint="compile at level 0, where each operation is computed by itself",
                     )
-
-
-def _same(got: Value, wanted: Value) -> bool:
-    if is_number(got) and is_number(wanted):
-        return bool(abs(got - wanted) <= OUTPUT_TOLERANCE * max(1, abs(wanted)))
-    return got == wanted
 
 
 def _node(variable: Variable) -> int:

@@ -19,20 +19,19 @@ from tracr.extras import need
 from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
 from tracr.model.methods import call
+from tracr.nearness import ANSWER, margin, nearly_equal, same_value
 from tracr.rasp.interpreter import evaluate
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
-from tracr.values import Value, is_number
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.running import RunnableModel
 
-__all__ = ["Counterexample", "Verification", "alike", "chosen_inputs", "differs", "ids_of", "verify"]
+__all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
 ROWS = 4096  # inputs compared at once
 INTERPRETED = 64  # of these, inputs that are interpreted, too, where something was assumed
-NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
-NEARLY = 1e-9  # values of a domain closer than this count as one
 HALF = 0.25  # how far a coordinate of a one-hot code may be off
 
 Codes = NDArray[np.int32]
@@ -151,20 +150,13 @@ class _Assumed:
                 self.apart += any(
                     not all(
                         map(
-                            alike,
+                            same_value,
                             evaluate(expressions[n], tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
                     )
                     for name, n in self.model.graph.outputs
                 )
-
-
-def alike(first: Value, second: Value) -> bool:
-    """Whether two values are equal but for rounding."""
-    if is_number(first) and is_number(second):
-        return abs(first - second) <= NEARLY * max(1, abs(first))
-    return first == second
 
 
 def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
@@ -262,13 +254,13 @@ def _mismatches(model: RunnableModel, evaluation: Evaluation, padded: bool) -> N
 def differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
     """Where two arrays of codes (numbers for an interval) stand for different values."""
     if not isinstance(domain, Finite):
-        off = np.abs(got - expected) > NUMBER * np.maximum(1, np.abs(expected))
-        return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off | np.isnan(got)))
+        off = ~nearly_equal(expected, got, ANSWER)
+        return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off))
     different = expected != got
     if domain.numeric and different.any():
         numbers = domain.numbers
         kind = np.array([value is None for value in domain.values])
-        near = np.abs(numbers[expected] - numbers[got]) <= NEARLY * np.maximum(1, np.abs(numbers[expected]))
+        near = nearly_equal(numbers[expected], numbers[got])
         different &= ~(near & (kind[expected] == kind[got]))
     return np.asarray(different)
 
@@ -336,7 +328,7 @@ def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool
         for position, value in enumerate(evaluation.values(variable.node)[0]):
             held = model.basis.get(stream[0, position + 1], location.slots[live])
             wanted = variable.code(value)[live]
-            usual = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+            usual = margin(wanted, ANSWER) if variable.numerical else HALF
             allowed = np.maximum(usual, variable.noise.error)
             if (np.abs(held - wanted) > allowed).any():
                 return variable.label, position

@@ -29,6 +29,7 @@ from tracr.ir.ops import (
 )
 from tracr.ir.program import InferredNode, Tables
 from tracr.ir.selectors import SelectorNode
+from tracr.nearness import nearly_equal
 from tracr.rational import fraction_of
 from tracr.values import is_number
 
@@ -151,7 +152,7 @@ def snap(domain: Finite, numbers: Floats) -> Codes:
     ordered, middles = domain.ascending
     place = np.searchsorted(middles, numbers)  # NaN sorts last
     codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
-    wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
+    wrong = ~nearly_equal(numbers, domain.numbers[codes])
     if wrong.any():
         codes = np.where(wrong, UNREACHED, codes)
     missing = np.isnan(numbers)

@@ -31,6 +31,7 @@ from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
+from tracr.nearness import margin
 from tracr.rasp.annotations import Encoding
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
@@ -57,7 +58,6 @@ CONTENT = (MODEL, WEIGHTS, TABLES)
 SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tables
 HEADER = 2**26  # bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
-CLOSE = 1e-9  # machines may differ in the last digits of a product
 SIGMAS = 8.0  # noise is never farther out, and a new direction may add up that of all dimensions
 
 
@@ -312,7 +312,7 @@ OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=T
 
 def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
     """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
-    allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
+    noise = SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
@@ -325,7 +325,7 @@ def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
-        if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
+        if (np.abs(saved - array) > noise + margin(array)).any():  # machines differ in the last digits of a product
             raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
     parameters = Parameters.of(weights)
     if model.variant is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.program.linear_tables import sum_of
-from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.errors import Diagnostic, FormatError, InternalError
 from tracr.ir.domains import Domain, Finite, Interval
 from tracr.ir.graph import Graph, Node
@@ -30,10 +28,11 @@ from tracr.ir.ops import (
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
+from tracr.nearness import same_value
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
 from tracr.saving.values_json import encode_value
-from tracr.values import Value, is_number
+from tracr.values import Value
 
 __all__ = ["graph_json", "options_json", "program_json", "program_tables", "read_graph", "read_options", "read_program"]
 
@@ -381,7 +380,7 @@ def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDAr
 
 def _stands_for(value: Value, twin: Value) -> bool:
     """Whether a twin is equal to its value, or differs by rounding only."""
-    return twin == value or (is_number(value) and is_number(twin) and math.isclose(value, twin, rel_tol=NEARLY_EQUAL))
+    return same_value(value, twin)
 
 
 def _read_domain(reader: Reader) -> Domain:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tracr.compiler.layers.assign import in_sublayers
-from tracr.compiler.optimal.solve import LIMIT, OPTIMAL
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import PlacedCircuit, Schedule
+from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit, Schedule
 from tracr.saving.json_reader import Reader
 
 __all__ = ["read_schedule", "schedule_json"]

@@ -6,7 +6,7 @@ labelled in that order, so the same program always gives the same graph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -69,21 +69,32 @@ def trace(outputs: Outputs) -> TracedGraph:
     output output: is_x
     """
     for name, output in outputs.items():
-        if not isinstance(output, SOp):
-            hint = "rasp.SelectorWidth or rasp.Aggregate make an s-op of a selector"
-            raise ExpressionError(
-                f"only an s-op can be compiled, but output {name!r} is {output!r}",
-                hint=hint if isinstance(output, RASPExpr) else "build a program with tracr.rasp",
-            )
-    names = {expr: expr.name for expr in topological(outputs.values())}
-    sources = [expr for expr, name in names.items() if name in RESERVED and name == type(expr).default_name]
-    first_of = {names[expr]: expr for expr in reversed(sources)}
-    others = [expr for expr, name in names.items() if first_of.get(name) is not expr]
-    labels = dict(zip(others, unique_labels([names[expr] for expr in others], RESERVED), strict=True))
-    labels.update({expr: name for name, expr in first_of.items()})
-    ids = {expr: number for number, expr in enumerate(names)}
+        _check_output(name, output)
+    exprs = topological(outputs.values())
+    labels = _labels(exprs)
+    ids = {expr: number for number, expr in enumerate(exprs)}
     nodes = tuple(
         TracedNode(number, labels[expr], expr, tuple([ids[child] for child in expr.children]))
         for expr, number in ids.items()
     )
     return TracedGraph(nodes, tuple((name, ids[output]) for name, output in outputs.items()))
+
+
+def _check_output(name: str, output: object) -> None:
+    """Refuse what is not an s-op."""
+    if not isinstance(output, SOp):
+        hint = "rasp.SelectorWidth or rasp.Aggregate make an s-op of a selector"
+        raise ExpressionError(
+            f"only an s-op can be compiled, but output {name!r} is {output!r}",
+            hint=hint if isinstance(output, RASPExpr) else "build a program with tracr.rasp",
+        )
+
+
+def _labels(exprs: Iterable[RASPExpr]) -> dict[RASPExpr, str]:
+    """A label for each expression: its name, made unique; those of the inputs and of `one` are theirs."""
+    names = {expr: expr.name for expr in exprs}
+    sources = [expr for expr, name in names.items() if name in RESERVED and name == type(expr).default_name]
+    first_of = {names[expr]: expr for expr in reversed(sources)}
+    others = [expr for expr, name in names.items() if first_of.get(name) is not expr]
+    labels = dict(zip(others, unique_labels([names[expr] for expr in others], RESERVED), strict=True))
+    return labels | {expr: name for name, expr in first_of.items()}

@@ -3,7 +3,7 @@
 Depth, peak live width, heads, heads × d_head and earliness are minimised one after the other, each kept while the next
 is. The depth needs no solver: earliest placement reaches the smallest. The model has a variable [component c, sub-layer
 t] that says whether c stands in t or before; a variable is live after t if its writer does and one of its readers does
-not. A width (`widths.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
+not. A width (`liveness.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
 
 The search starts from what `narrow.py` finds, so it never ends with anything worse.
 
@@ -25,12 +25,10 @@ from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Times
-from tracr.ir.schedule import PlacedCircuit
+from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit
 
-__all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
+__all__ = ["Solution", "best_times", "solve"]
 
-OPTIMAL = "optimal"
-LIMIT = "feasible, limit reached"
 EARLINESS = 3  # the last thing minimised makes a schedule easier to read; nobody needs a proof of it
 
 

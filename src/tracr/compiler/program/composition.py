@@ -1,4 +1,7 @@
-"""Tables of tables: an s-op as one table over the s-ops its operands are computed from."""
+"""Tables of tables: an s-op as one table over the s-ops its operands are computed from.
+
+It is no pass: `fuse_tables.py` and `functions_of_sums.py` decide where such a table is worth having.
+"""
 
 from __future__ import annotations
 

@@ -7,17 +7,19 @@ those that find keys by number do, and lengths and widths may be numbers, too.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
+
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
-from tracr.ir.domains import TWINS, Interval
+from tracr.ir.domains import Domain, Finite, Interval
 from tracr.ir.inferred import Inferred
 from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
 from tracr.ir.program import InferredNode, Program, SOpNode, Stored, Tables
+from tracr.nearness import TWINS, apart
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["check_one_hot", "choose_encodings", "stored_as"]
@@ -94,24 +96,27 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
         return node.wish
     if not node.domain.numeric:
         return Encoding.CATEGORICAL
-    if isinstance(node.domain, Interval) or is_sum:
+    if is_sum or _is_number_by_nature(node):
         return Encoding.NUMERICAL
-    if isinstance(node.op, Aggregation) and not node.op.copies:
-        return Encoding.NUMERICAL
-    every_reader = bool(wants_number) and all(wants_number)
-    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
-        may_be_number = match and isinstance(node.op, LengthOp | Width)
-        return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
-    as_number = every_reader or (
-        not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain.numbers.tolist()))
-    )
+    as_number = bool(wants_number) and all(wants_number)
+    if isinstance(node.op, TokensOp | IndicesOp):
+        as_number = False
+    elif isinstance(node.op, LengthOp | Width):
+        as_number &= match
+    elif not must_list:
+        as_number |= node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _nearly_equal(numbers: list[float]) -> bool:
+def _is_number_by_nature(node: InferredNode) -> bool:
+    """Whether an s-op is a mean, or has too many values to list."""
+    return isinstance(node.domain, Interval) or (isinstance(node.op, Aggregation) and not node.op.copies)
+
+
+def _have_twins(domain: Domain) -> bool:
     """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
-    close = TWINS * max(map(abs, numbers), default=0.0)
-    return any(0 < above - below <= close for below, above in itertools.pairwise(sorted(numbers)))
+    numbers = domain.numbers if isinstance(domain, Finite) else np.zeros(0)
+    return not apart(np.unique(numbers), TWINS, scale=float(np.abs(numbers).max(initial=0.0))).all()
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:

@@ -24,7 +24,7 @@ from tracr.values import is_number
 
 __all__ = ["simplify"]
 
-LONGEST = 128  # inputs of every length up to here are tried
+LONGEST_TRIED = 128  # inputs of every length up to here are tried
 
 
 def simplify(program: Program) -> dict[int, Op | int]:
@@ -90,16 +90,13 @@ def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
 
 def _without_tokens(program: Program) -> dict[int, Op]:
     """Tables of the position or the length for attention that depends on nothing else."""
-    free: set[int] = set()
-    for node in program.sops.values():
-        children = program.children(node)
-        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
-        if fixed and free.issuperset(children):
-            free.add(node.id)
-    nodes = [program.sops[number] for number in free]
-    wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]
+    wanted = [
+        node
+        for node in _reading_no_tokens(program)
+        if isinstance(node.op, Width | Aggregation) and isinstance(node.domain, Finite)
+    ]
     shortest, longest = program.lengths
-    if not wanted or longest > LONGEST:
+    if not wanted or longest > LONGEST_TRIED:
         return {}
     part = drop_unused(replace(program, outputs=tuple((node.label, node.id) for node in wanted)))
     inputs = [[program.options.vocab[0]] * length for length in range(shortest, longest + 1)]
@@ -113,6 +110,17 @@ def _without_tokens(program: Program) -> dict[int, Op]:
         if op is not None and node.domain.size > 1:
             found[node.id] = op
     return found
+
+
+def _reading_no_tokens(program: Program) -> list[SOpNode]:
+    """The s-ops that do not depend on the tokens."""
+    free: set[int] = set()
+    for node in program.sops.values():
+        children = program.children(node)
+        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
+        if fixed and free.issuperset(children):
+            free.add(node.id)
+    return [program.sops[number] for number in free]
 
 
 def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:

@@ -60,15 +60,19 @@ def narrowest_width(schedule: Schedule, options: Options) -> tuple[Schedule, int
 
 def _places(schedule: Schedule, options: Options) -> list[Place]:
     """All directions in order."""
+    places = [(variable, place) for variable in _order(schedule, options) for place in schedule.kept(variable)]
+    return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
+
+
+def _order(schedule: Schedule, options: Options) -> list[Variable]:
+    """All variables in the order of their directions."""
     embedded = [source.variable for source in schedule.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
     order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *schedule.variables]
-    if options.output_first:
-        order = list(dict.fromkeys([*(variable for _, variable in schedule.outputs if variable in order), *order]))
-    places = [(variable, place) for variable in order for place in schedule.kept(variable)]
-    return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
+    first = [variable for _, variable in schedule.outputs if variable in order] if options.output_first else []
+    return list(dict.fromkeys([*first, *order]))
 
 
 def _label(variable: Variable, place: int, options: Options) -> str:

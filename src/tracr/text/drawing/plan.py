@@ -14,16 +14,16 @@ from tracr.rasp.interpreter import DefaultRASPEvaluator
 from tracr.rasp.traversal import topological
 from tracr.values import Value
 
-__all__ = ["Head", "Layer", "Plan", "Row", "plan"]
+__all__ = ["DrawingPlan", "DrawnHead", "DrawnLayer", "DrawnRow", "plan"]
 
-LONGEST = 60
+LONGEST_DRAWN = 60
 MOST_ROWS = 300
 
 Parts = tuple[dict[RASPExpr, list[RASPExpr]], list[RASPExpr]]
 
 
 @dataclass(frozen=True)
-class Row:
+class DrawnRow:
     """The values of an s-op, one for each position."""
 
     label: str
@@ -32,34 +32,34 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Head:
+class DrawnHead:
     """A selector as a grid (row = query, column = key) with what labels its sides, and the s-ops that read it."""
 
     label: str
     grid: tuple[tuple[bool, ...], ...]
     keys: tuple[Value, ...]
     queries: tuple[Value, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[DrawnRow, ...]
 
 
 @dataclass(frozen=True)
-class Layer:
+class DrawnLayer:
     """Heads side by side, then the elementwise s-ops that follow them."""
 
-    heads: tuple[Head, ...]
-    rows: tuple[Row, ...]
+    heads: tuple[DrawnHead, ...]
+    rows: tuple[DrawnRow, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class DrawingPlan:
     """All layers; the first has no heads and holds the inputs."""
 
     title: str
     tokens: tuple[Value, ...]
-    layers: tuple[Layer, ...]
+    layers: tuple[DrawnLayer, ...]
 
 
-def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
+def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
     """The computation of `expr` on `xs`.
 
     A head stands in the layer after everything it reads. An elementwise s-op is shown if it has a name, if a head reads
@@ -74,17 +74,17 @@ def plan(expr: RASPExpr, xs: Sequence[Value]) -> Plan:
     if sum(len(heads) + len(rows) for heads, rows in layers) > MOST_ROWS:
         raise InputError(f"the program has more than {MOST_ROWS} parts, too many to draw", hint="draw a part of it")
 
-    def row(part: RASPExpr) -> Row:
-        return Row(texts[part], tuple(values[part]), part is expr)
+    def row(part: RASPExpr) -> DrawnRow:
+        return DrawnRow(texts[part], tuple(values[part]), part is expr)
 
-    def head(selector: RASPExpr, readers: list[RASPExpr]) -> Head:
+    def head(selector: RASPExpr, readers: list[RASPExpr]) -> DrawnHead:
         sides = selector.children if isinstance(selector, Select) else ()
         keys, queries = (tuple(values[side]) for side in sides) if sides else (tuple(tokens), tuple(tokens))
         grid = tuple(tuple(map(bool, line)) for line in values[selector])
-        return Head(texts[selector], grid, keys, queries, tuple(row(reader) for reader in readers))
+        return DrawnHead(texts[selector], grid, keys, queries, tuple(row(reader) for reader in readers))
 
-    made = [Layer(tuple(head(*item) for item in heads.items()), tuple(map(row, rows))) for heads, rows in layers]
-    return Plan(_title(expr, tokens), tuple(tokens), tuple(made))
+    made = [DrawnLayer(tuple(head(*item) for item in heads.items()), tuple(map(row, rows))) for heads, rows in layers]
+    return DrawingPlan(_title(expr, tokens), tuple(tokens), tuple(made))
 
 
 def _checked_input(xs: Sequence[Value]) -> list[Any]:
@@ -92,8 +92,10 @@ def _checked_input(xs: Sequence[Value]) -> list[Any]:
     tokens = as_list("the input", xs, error=InputError)
     if not tokens:
         raise InputError("an empty input has nothing to draw", hint='draw(x, "abc")')
-    if len(tokens) > LONGEST:
-        raise InputError(f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST} can be read")
+    if len(tokens) > LONGEST_DRAWN:
+        raise InputError(
+            f"an input of {len(tokens)} tokens is too long to draw", hint=f"up to {LONGEST_DRAWN} can be read"
+        )
     return tokens
 
 

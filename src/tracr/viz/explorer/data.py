@@ -28,7 +28,7 @@ from tracr.values import Value, is_number, value_text
 from tracr.viz.explorer.listing import listing
 
 if TYPE_CHECKING:
-    from tracr.ground_truth.data import Node
+    from tracr.ground_truth.data import ModelNode
     from tracr.model.compiled import CompiledModel
     from tracr.model.residual import Dimension
 
@@ -284,7 +284,7 @@ class _Circuit:
         for direction in model.layout.directions:
             self.turns.setdefault(direction.slot, []).append(direction)
 
-    def _variables(self, node: Node, slots: Sequence[int]) -> list[Variable]:
+    def _variables(self, node: ModelNode, slots: Sequence[int]) -> list[Variable]:
         """What a part writes in (or clears from) dimensions."""
         time = -1 if node.layer is None else 2 * node.layer + (node.kind == "neurons") - node.clears
         held = (next(direction for direction in self.turns[slot] if direction.held(time)) for slot in slots)
@@ -311,7 +311,7 @@ class _Circuit:
             )
         return found
 
-    def _computes(self, node: Node) -> str:
+    def _computes(self, node: ModelNode) -> str:
         """What a component does; where it stands the page says in its own words."""
         if node.layer is None:
             return node.computes

@@ -14,7 +14,7 @@ from tracr.compiler.frontend.rules.weighted_sums import Form, linear_form
 from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import LimitError
 from tracr.ir.budget import CALL, CELL, FLOAT
-from tracr.ir.domains import Codes, Interval
+from tracr.ir.domains import Codes, Domain, Interval
 from tracr.ir.ops import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
@@ -128,6 +128,14 @@ def _check_pairs(inference: Inference, expr: RASPExpr, inputs: tuple[int, int], 
     inference.budget.need((CALL if calls else 4 * FLOAT) * count + CELL * first * second, what, expr)
 
 
+def _exactly_added(form: Form | None, domains: tuple[Domain, Domain]) -> Form | None:
+    """A weighted sum, unless its terms are so large that float64 is no longer exact on integers."""
+    if form is None:
+        return None
+    sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
+    return form if max(sizes) < 2**52 else None
+
+
 def add_pairs(
     inference: Inference,
     number: int,
@@ -147,9 +155,7 @@ def add_pairs(
     pairs = inference.pairs(fst, snd, expr)
     aligned = align(*facts)
     exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
-    if form is not None:
-        sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
-        form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
+    form = _exactly_added(form, domains)
     caller = Caller(expr, f, inference.reporter, exact, budget=inference.budget)
     if form is None:
         table, values = tabulate_pairs(caller, *domains, pairs, keep_none=keep_none)

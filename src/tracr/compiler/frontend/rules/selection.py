@@ -10,7 +10,7 @@ from tracr.compiler.frontend.rules.composites import composite_widths, orders_po
 from tracr.compiler.frontend.rules.counts import complement, surely_met
 from tracr.compiler.frontend.rules.facts import SHAPE, Groups, strict_order
 from tracr.compiler.frontend.rules.literals import add_literal
-from tracr.compiler.frontend.rules.parts_of_pairs import Block, split_comparison
+from tracr.compiler.frontend.rules.parts_of_pairs import PairBlock, split_comparison
 from tracr.compiler.frontend.rules.products import for_reader, join_literals
 from tracr.compiler.frontend.rules.state import Inference, infer_node
 from tracr.compiler.frontend.rules.tabulate import tabulate_predicate
@@ -52,13 +52,13 @@ def _(expr: Select, inference: Inference, node: TracedNode) -> None:
     add_literal(inference, node, keys, queries, table)
 
 
-def _add_blocks(inference: Inference, node: TracedNode, blocks: list[Block]) -> None:
+def _add_blocks(inference: Inference, node: TracedNode, blocks: list[PairBlock]) -> None:
     """The union of blocks, of which no two overlap."""
 
     def fresh(label: str) -> TracedNode:
         return TracedNode(inference.fresh_id(), f"{node.label}_{label}", node.expr, ())
 
-    def add_block(target: TracedNode, block: Block) -> int:
+    def add_block(target: TracedNode, block: PairBlock) -> int:
         if block.inner is None:
             add_literal(inference, target, *block.outer)
             return target.id

@@ -15,7 +15,7 @@ from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Fact
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
 from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import ExpressionError, LimitError
-from tracr.ir.budget import MEAN, VALUE, Budget, Sizes, size_text
+from tracr.ir.budget import MEAN, VALUE, Budget, ValueSizes, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
 from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
@@ -63,7 +63,7 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
-        self._sizes = Sizes()
+        self._sizes = ValueSizes()
         self.sops: dict[int, InferredNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
