@@ -187,7 +187,7 @@ def compiled(
     if found.vocab is None:
         example = ', or `set example "..."` to the file' if found.textual else ""
         raise typer.BadParameter(
-            f"{found.name} says nothing about its tokens; add --vocab, such as --vocab abc{example}"
+            f"{found.name} does not say which tokens its inputs have; add --vocab, such as --vocab abc{example}"
         )
     model = tracr.compile(
         found.program,
