@@ -33,7 +33,7 @@ __all__ = ["app"]
 
 app = typer.Typer(
     help="Compile RASP programs into transformers, run them and look inside.",
-    epilog="Errors exit with status 1, wrong usage with 2. --debug, anywhere, shows where an error comes from.",
+    epilog="The exit status is 1 after an error and 2 after wrong usage. --debug works anywhere on the line.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,7 +65,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -75,10 +75,10 @@ def options(
 
 @app.command("list")
 def list_programs(as_json: Json = False) -> None:
-    """List the programs of the library: what each computes, and the tokens and length it is usually compiled for.
+    """List the programs of the library, with their default tokens and length.
 
-    With --vocab and --max-len the other commands make it for other tokens and lengths, which may be any unless the last
-    column says otherwise.
+    The other commands compile them for other tokens and lengths with --vocab and --max-len. The last column says which
+    tokens a program needs; if it is empty, any tokens will do.
     """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_list
@@ -103,7 +103,7 @@ def list_programs(as_json: Json = False) -> None:
 
 @app.command("passes")
 def list_passes(as_json: Json = False) -> None:
-    """List the passes of the optimiser, which --with and --without switch on and off."""
+    """List the optimiser passes that --with and --without switch on and off."""
     from tracr.cli.screen import show_passes
     from tracr.ir.switches import PASSES
 
@@ -129,25 +129,27 @@ def compile_program(
         Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
+        bool, typer.Option("--overwrite", help="Replace the folder even if it contains something other than a model.")
     ] = False,
     show: Annotated[
         Stage | None,
         typer.Option(
             parser=one_of(Stage),
             metavar=metavar(Stage),
-            help="Print a stage of the compilation.",
+            help="Print the result of one stage of the compilation.",
             show_default=False,
         ),
     ] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Print what its sizes cannot go below.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Print lower bounds of the model's sizes.")] = False,
     solve: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Let a solver look for the best schedule so long.", show_default=False),
+        typer.Option(
+            metavar="SECONDS", help="Search for the best schedule with a solver, this long.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compile PROGRAM, save it, print its stages.
+    """Compile PROGRAM; save the model or print a stage of the compilation.
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
@@ -193,7 +195,7 @@ def run(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM on TOKENS, as a transformer and in the interpreter.
+    """Run PROGRAM on TOKENS, in the transformer and in the interpreter.
 
     Example: tracr run frac_prevs x a c x
     """
@@ -221,11 +223,11 @@ def run(
         typer.echo(f"{in_short(model)}\n")
         show_run(words, got, expected)
     if not agree:
-        raise TracrError("the model and the interpreter disagree", hint="this is a bug of tracr; please report it")
+        raise TracrError("the model and the interpreter disagree", hint="this is a bug in tracr; please report it")
 
 
 def _close(got: Any, expected: Any) -> bool:
-    """Equal, or equal up to what float32 can tell."""
+    """Whether two values are equal, numbers up to float32 precision."""
     if isinstance(got, float) and isinstance(expected, int | float):
         return abs(got - expected) <= 1e-4 * max(1, abs(expected))
     return bool(got == expected)
@@ -244,13 +246,13 @@ def show(
     switched_off: Without = None,
     causal: Causal = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="After each sub-layer the whole stream, not only what changed.")
+        bool, typer.Option("--all", help="Show the whole stream after each sub-layer, not only the changes.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the residual stream of PROGRAM on TOKENS.
 
-    After each sub-layer: the variables it changed, direction by direction, beside the interpreter's values.
+    Prints, after each sub-layer, the directions of the variables it changed, and the interpreter's values.
 
     Example: tracr show frac_prevs x a c x --level 0
     """
@@ -294,7 +296,7 @@ def info(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each component of PROGRAM computes, and how large it is.
+    """Describe the model of PROGRAM: its sizes and what each component computes.
 
     Example: tracr info sort --json
     """
@@ -323,12 +325,14 @@ def verify(
     switched_off: Without = None,
     causal: Causal = None,
     budget: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Compare all inputs up to this many, else a sample of this size.")
+        int, typer.Option(min=1, metavar="N", help="Compare all inputs if there are at most N, else a sample of N.")
     ] = 100_000,
     seed: Annotated[int, typer.Option(metavar="N", help="Which sample.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare the model of PROGRAM with the interpreter, on all inputs or a sample; status 1 if they differ.
+    """Compare the model of PROGRAM with the interpreter, on all inputs or a sample.
+
+    The exit status is 1 if they differ.
 
     Example: tracr verify sort --max-len 6
     """

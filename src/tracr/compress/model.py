@@ -1,4 +1,4 @@
-"""A compressed model: a real transformer with d dimensions that runs like the compiled one it comes from."""
+"""A compressed model: a transformer with d dimensions, made from a compiled model."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["CompressedModel", "Training", "compressed_model"]
 
 Array = NDArray[Any]
-KEPT = 0.1  # a feature that is read back with less than this is dropped
-SHARED = 0.25  # features whose directions' cosine is above this share dimensions
+KEPT = 0.1  # a feature read back with less than this size is dropped
+SHARED = 0.25  # features share dimensions if the cosine of their directions is above this
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a projection came about: method, seed, the loss on all inputs and its parts, and every start's loss.
+    """How a projection was trained: method, seed, the loss on all inputs and its parts, and the loss of every start.
 
-    `curve` are losses over `steps` (for `sgd`: batch losses; for `fast`: the best so far, over seconds).
+    `curve` holds losses over `steps` (for `sgd`: batch losses; for `fast`: the best so far, over seconds).
     """
 
     method: str
@@ -79,7 +79,7 @@ class CompressedModel(CompiledModel):
 
     @property
     def labels(self) -> list[str]:
-        """The features: what each dimension of the compiled model holds."""
+        """The names of the features, one for each dimension of the compiled model."""
         return self.compiled.residual.labels
 
     @property
@@ -89,29 +89,29 @@ class CompressedModel(CompiledModel):
 
     @cached_property
     def features(self) -> dict[str, Array]:
-        """The direction [d] every feature got."""
+        """The direction [d] of every feature."""
         return dict(zip(self.labels, self.W, strict=True))
 
     @cached_property
     def gram(self) -> Array:
-        """W Wᵀ [D, D]: how strongly each feature (row) is read back as each other (column)."""
+        """W Wᵀ [D, D]: the size at which each feature (row) is read back as each feature (column)."""
         return np.asarray(self.W @ self.projection.read(0).T)
 
     @cached_property
     def interference(self) -> Array:
-        """Cosines between the features' directions [D, D]; 0 for a feature that has none."""
+        """Cosines between the features' directions [D, D]; 0 for a feature without a direction."""
         size = np.linalg.norm(self.W, axis=1)
         unit = self.W / np.where(size > 0, size, 1.0)[:, None]
         return np.asarray(unit @ unit.T)
 
     @property
     def dropped(self) -> list[str]:
-        """Features that are not represented: they are read back with less than a tenth of their size."""
+        """The features that are not represented: they are read back with less than a tenth of their size."""
         return [label for label, size in zip(self.labels, np.diag(self.gram), strict=True) if size < KEPT]
 
     @property
     def kept(self) -> list[str]:
-        """Features that are represented."""
+        """The features that are represented."""
         gone = set(self.dropped)
         return [label for label in self.labels if label not in gone]
 

@@ -1,4 +1,4 @@
-"""The tabulated program as text: a line for every s-op and selector, selectors right before their first reader."""
+"""The tabulated program as text: one line for every s-op and selector, selectors directly before their first reader."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Line:
 
 
 def listing(program: Program, graph: Graph | SavedGraph) -> list[Line]:
-    """The lines of a program. A loaded model's graph has no functions any more: then lambdas are just that.
+    """The lines of a program. A loaded model has no functions: its lambdas appear as `<lambda>`.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
@@ -112,7 +112,7 @@ def _sop_text(program: Program, node: SOpNode, graph: Graph | SavedGraph) -> str
 
 
 def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
-    """The text of a node's function, with lambdas as they were written."""
+    """The text of a node's function, with the source text of lambdas."""
     if "<lambda>" not in text or isinstance(graph, SavedGraph) or number >= len(graph.nodes):
         return text
     expr = graph.nodes[number].expr
@@ -121,7 +121,7 @@ def _function(text: str, graph: Graph | SavedGraph, number: int) -> str:
 
 
 def _sum(terms: list[tuple[float, str]], constant: float) -> str:
-    """A weighted sum as one writes it.
+    """A weighted sum as text.
 
     >>> _sum([(1, "a"), (-1, "b"), (0.5, "c")], -2)
     'a - b + 0.5 * c - 2'
