@@ -236,7 +236,7 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
 
 
 TOGETHER = {
-    "width": "one of 2 heads: all keys, less those not selected",
+    "width": "one of 2 heads: all keys minus those not selected",
     "mean": "one of 2 heads that add up to the selector",
 }
 
