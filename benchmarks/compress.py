@@ -85,7 +85,7 @@ def plain_loop(name: str, dim: int, steps: int, recipe: Recipe) -> tuple[Any, fl
 
     update = optimiser(recipe)
 
-    @jax.jit
+    @jax.jit  # type: ignore[untyped-decorator]
     def step(W: Any, state: Any, batch: Any) -> Any:
         value, slope = jax.value_and_grad(loss)(W, batch)
         change, state = update.update(slope, state, W)

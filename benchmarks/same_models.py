@@ -61,7 +61,7 @@ def digests(program: SOp, vocab: tuple[Any, ...], length: int, causal: bool, lev
     return {
         "weights": _digest(arrays),
         "labels": _digest(list(model.residual.labels)),
-        "tables": _digest(list(_tables(getattr(model, "program", None) or model.typed))),
+        "tables": _digest(list(_tables(getattr(model, "program", None) or vars(model)["typed"]))),
         "edges": _digest([str(edge) for edge in truth.edges()]),
         "nodes": _digest([(node.id, node.kind, node.variables) for node in truth.nodes()]),
     }

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ LARGEST = (
 # one compilation, in its own process
 
 
+def _mixed(step: int, x: int, y: int) -> int:
+    return (x + y * (step + 1)) % 11
+
+
 def build(program: str, vocab: int, length: int, depth: int) -> tuple[Any, list[Any]]:
     """A program and its vocabulary."""
     from tracr.rasp import programs, rasp
@@ -97,7 +102,7 @@ def build(program: str, vocab: int, length: int, depth: int) -> tuple[Any, list[
         case "chain of maps":
             sop = rasp.indices
             for step in range(depth):
-                sop = rasp.SequenceMap(lambda x, y, step=step: (x + y * (step + 1)) % 11, sop, tokens)
+                sop = rasp.SequenceMap(partial(_mixed, step), sop, tokens)
             return sop, list(number)
         case "chain of counts":
             sop = tokens
@@ -129,7 +134,8 @@ def compile_one(program: str, vocab: int, length: int, depth: int, level: int) -
     from tracr.errors import TracrError
 
     tracr.compile(*build("hist", 4, 5, 1), 5)  # what is loaded and cached the first time
-    before, times = peak(), []
+    before = peak()
+    times: list[float] = []
     while not times or (sum(times) < 0.3 and len(times) < 50):
         sop, tokens = build(program, vocab, length, depth)
         started = time.process_time()

@@ -21,12 +21,12 @@ from typing import TypeVar
 from tqdm import tqdm
 
 import tracr
-from tests.compiler.circuits import random_circuit
 from tracr.compiler.layers.narrow import narrowest
 from tracr.compiler.layers.placing import Cost, Placing, placing_of
+from tracr.compiler.optimal.random_circuit import random_circuit
 from tracr.compiler.optimal.solve import best_times
 from tracr.ir.circuit import Circuit
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 from tracr.rasp.generate import random_program
 
 T = TypeVar("T")
@@ -118,10 +118,9 @@ def main() -> None:
         "random programs with something to choose",
         (compare(one, asked.seconds) for one in tqdm(random_circuits(asked.programs), **progress)),
     )
-    summary(
-        "random circuits",
-        (compare(random_circuit(n, 10 + n % 50), asked.seconds) for n in tqdm(range(asked.programs), **progress)),
-    )
+    typed = tracr.compile(programs.make_reverse(rasp.tokens), "ab", 2).program
+    circuits = (random_circuit(n, 10 + n % 50, typed) for n in tqdm(range(asked.programs), **progress))
+    summary("random circuits", (compare(circuit, asked.seconds) for circuit in circuits))
 
 
 if __name__ == "__main__":

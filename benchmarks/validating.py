@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from tracr.compiler import compiling, validating
 from tracr.rasp import programs, rasp
@@ -27,6 +28,10 @@ def main() -> None:
     print(f"{'all':20} compile {total[0] * 1e3:7.1f} validate {total[1] * 1e3:7.1f} x {total[1] / total[0]:.2f}")
 
 
+def _scrambled(number: int, x: int) -> int:
+    return (3 * x + number) % 7
+
+
 def _cases() -> Iterator[tuple[str, rasp.SOp, list[rasp.Value]]]:
     for name, example in programs.EXAMPLES.items():
         yield name, example.program, (list(example.vocab) * example.max_seq_len)[: example.max_seq_len]
@@ -34,7 +39,7 @@ def _cases() -> Iterator[tuple[str, rasp.SOp, list[rasp.Value]]]:
         shift: rasp.SOp = rasp.indices
         program: rasp.SOp = rasp.tokens
         for number in range(operations):
-            shift = rasp.Map(lambda x, number=number: (3 * x + number) % 7, shift, simplify=False)
+            shift = rasp.Map(partial(_scrambled, number), shift, simplify=False)
             program = (program + shift) % 5
         yield f"{2 * operations} operations", program, [0, 1, 2, 3, 4]
 

@@ -17,12 +17,12 @@ from tracr.rasp import programs, rasp
 
 def compiled(program: rasp.SOp, tokens: int, length: int, many: int) -> tuple[tracr.CompiledModel, float]:
     """A model in which s-ops with more than `many` values are in bits, and the time it took."""
-    usual, bits.MANY = bits.MANY, many
+    usual, bits.IN_BITS_ABOVE = bits.IN_BITS_ABOVE, many
     start = time.process_time()
     try:
         model = tracr.compile(program, range(tokens), length, max_parameters=10**9)
     finally:
-        bits.MANY = usual
+        bits.IN_BITS_ABOVE = usual
     return model, time.process_time() - start
 
 
@@ -36,7 +36,9 @@ def main() -> None:
     }
     print(f"{tokens:,} tokens, length {length}: one-hot over bits")
     for name, program in suite.items():
-        (small, fast), (large, slow) = (compiled(program, tokens, length, many) for many in (bits.MANY, tokens + 1))
+        (small, fast), (large, slow) = (
+            compiled(program, tokens, length, many) for many in (bits.IN_BITS_ABOVE, tokens + 1)
+        )
         print(
             f"{name:8} dimensions {large.d_model / small.d_model:6.1f}   "
             f"parameters {large.n_parameters / small.n_parameters:6.1f}   compile time {slow / fast:6.1f}"

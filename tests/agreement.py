@@ -7,6 +7,7 @@ import itertools
 import random
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import tracr
@@ -33,6 +34,13 @@ def compile_quietly(program: Any, vocab: Iterable[Value], max_seq_len: int, **op
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tracr.TracrWarning)
         return tracr.compile(program, vocab, max_seq_len, **options)
+
+
+def load_compiled(folder: str | Path, **options: Any) -> CompiledModel:
+    """Load a saved model that is no twin."""
+    model = tracr.load(folder, **options)
+    assert isinstance(model, CompiledModel)
+    return model
 
 
 def all_inputs(vocab: Sequence[Value], longest: int) -> list[list[Value]]:

@@ -16,13 +16,17 @@ from tracr.rasp.rasp import RASPExpr, Value
 Rows = list[list[Value]]
 
 
-def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, list[Value]]) -> Any:
+def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: Mapping[str, Sequence[Value]]) -> Any:
     """The program's (only) output with the expressions under these labels replaced: they have no children any more.
 
     User functions and the interpreter's own rules compute it, no table does; a TracrError if the program raises.
     """
     evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
-    exprs: dict[RASPExpr, Any] = {node.expr: given[node.label] for node in model.graph.nodes if node.label in given}
+    exprs: dict[RASPExpr, Any] = {
+        expr: given[node.label]
+        for node, expr in zip(model.graph.nodes, model.expressions, strict=True)
+        if node.label in given
+    }
 
     def value(expr: RASPExpr) -> Any:
         if expr not in exprs:
@@ -31,7 +35,7 @@ def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: 
 
     ((_, output),) = model.graph.outputs
     try:
-        return value(model.graph.nodes[output].expr)
+        return value(model.expressions[output])
     except tracr.TracrError as error:
         return error
 
@@ -66,8 +70,8 @@ def interventions_agree(
     """
     rng = random.Random(seed)
     evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
-    exprs = {node.label: node.expr for node in model.graph.nodes}
-    outputs = [model.graph.nodes[number].expr for _, number in model.graph.outputs]
+    exprs = {node.label: expr for node, expr in zip(model.graph.nodes, model.expressions, strict=True)}
+    outputs = [model.expressions[number] for _, number in model.graph.outputs]
     usual = [evaluator.evaluate_all(outputs, tokens) for tokens in inputs]
     domains = domains_of(model)
     ran = refused = 0

@@ -16,9 +16,11 @@ import typer
 from typer.testing import CliRunner
 
 import tracr
+from tests.agreement import load_compiled
 from tracr.cli import app, read_tokens, read_vocabulary
+from tracr.compiler.pipeline import PIPELINE
 from tracr.errors import InputError
-from tracr.ir.switches import PASSES
+from tracr.ir.switches import OPTIONS
 from tracr.rasp.programs import EXAMPLES
 
 PROGRAMS = '''
@@ -116,8 +118,9 @@ def test_compile_takes_the_options_of_a_compilation() -> None:
 def test_passes_are_listed_and_switched() -> None:
     """--with and --without, which may be repeated, reach the compiler."""
     listed = {one["name"]: one["level"] for one in invoke_json("passes")}
-    assert listed == {name: one.level for name, one in PASSES.items()}
-    assert set(listed.values()) == {1, 2, None}
+    assert list(listed) == [*(one.name for one in PIPELINE), *OPTIONS]
+    assert listed == {**{one.name: one.level for one in PIPELINE}, **{name: one.level for name, one in OPTIONS.items()}}
+    assert set(listed.values()) == {0, 1, 2, None}
     assert re.search(r"^solve +--with solve +a constraint solver", invoke("passes"), re.MULTILINE)
     assert "linear functions need no neurons" in invoke("passes")
     words = ("--without", "sums", "--without", "fuse", "--with", "bits")
@@ -149,7 +152,7 @@ def test_compile_leaves_other_folders_alone(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "--overwrite" in done.stderr
     invoke("compile", "reverse", "-o", str(tmp_path), "--overwrite")
-    assert tracr.load(tmp_path)("ab") == ["b", "a"]
+    assert load_compiled(tmp_path)("ab") == ["b", "a"]
 
 
 def test_info_has_the_numbers_of_the_model() -> None:
@@ -255,7 +258,7 @@ def test_files_are_programs(file: Path) -> None:
 def test_the_source_of_a_file_is_saved(file: Path, tmp_path: Path) -> None:
     """With the model."""
     invoke("compile", f"{file}:ready", "-o", str(tmp_path / "model"))
-    assert tracr.load(tmp_path / "model").source == PROGRAMS
+    assert load_compiled(tmp_path / "model").source == PROGRAMS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app
-from tracr.cli.drawing import Kind
+from tracr.cli.drawing import FigureKind
 from tracr.rasp import rasp
 from tracr.viz import KINDS
 
@@ -45,7 +45,7 @@ def test_kinds_can_be_looped_over(tmp_path: Path, kind: str, words: tuple[str, .
 
 
 def test_the_command_knows_every_kind() -> None:
-    assert {kind.value for kind in Kind} == set(KINDS)
+    assert {kind.value for kind in FigureKind} == set(KINDS)
 
 
 def test_a_figure_without_an_input_shows_the_program_s_own(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tracr.rasp.annotations import ENCODING, NAME
 from tracr.rasp.functions import BinaryOperator, ConstantOperator, UnaryOperator
 from tracr.rasp.generate import random_inputs, random_program
 from tracr.rasp.interpreter import DefaultRASPEvaluator
-from tracr.rasp.random_functions import Kind, Steps, Sum, Table, When
+from tracr.rasp.random_functions import Steps, Sum, Table, ValueKind, When
 from tracr.rasp.traversal import topological
 from tracr.values import is_number
 
@@ -40,21 +41,22 @@ def expressions(**options: bool) -> Iterator[rasp.RASPExpr]:
         yield from topological([case.program])
 
 
-def test_same_seed_same_program():
+def test_same_seed_same_program() -> None:
     """A program is a function of the seed and the options."""
     for case in samples():
         assert listing(case.program) == listing(case.program)
 
 
-def test_seeds_differ():
+def test_seeds_differ() -> None:
     """Few of the programs are drawn twice."""
     assert len({str(listing(random_program(seed))) for seed in SEEDS}) > 0.9 * len(SEEDS)
 
 
-def test_every_kind_of_expression_occurs():
+def test_every_kind_of_expression_occurs() -> None:
     """300 programs hold each kind of expression many times, `length` only where it can be evaluated."""
-    kinds = [rasp.Tokens, rasp.Indices, rasp.Length, rasp.Full, rasp.Map, rasp.SequenceMap, rasp.LinearSequenceMap]
-    kinds += [rasp.Select, rasp.SelectorAnd, rasp.SelectorOr, rasp.SelectorNot, rasp.Aggregate, rasp.SelectorWidth]
+    kinds: list[Any] = [rasp.Tokens, rasp.Indices, rasp.Length, rasp.Full, rasp.Map, rasp.SequenceMap]
+    kinds += [rasp.LinearSequenceMap, rasp.Select, rasp.SelectorAnd, rasp.SelectorOr, rasp.SelectorNot]
+    kinds += [rasp.Aggregate, rasp.SelectorWidth]
     counts = Counter(type(expr) for expr in expressions())
     assert [kind.__name__ for kind in kinds if counts[kind] < 15] == []
     causal = Counter(type(expr) for expr in expressions(causal=True))
@@ -62,7 +64,7 @@ def test_every_kind_of_expression_occurs():
     assert causal[rasp.Length] == 0
 
 
-def test_every_kind_of_function_occurs():
+def test_every_kind_of_function_occurs() -> None:
     """Tables, steps, operators on either side, all comparisons."""
     found: list[object] = []
     for expr in expressions():
@@ -84,7 +86,7 @@ def test_every_kind_of_function_occurs():
     assert any(isinstance(value, float) and value % 1 for value in results)
 
 
-def test_every_kind_of_default_occurs():
+def test_every_kind_of_default_occurs() -> None:
     """`None`, numbers, negative and fractional ones, strings."""
     defaults = [expr.default for expr in expressions() if isinstance(expr, rasp.Aggregate)]
     numbers = [default for default in defaults if is_number(default)]
@@ -94,7 +96,7 @@ def test_every_kind_of_default_occurs():
     assert any(number % 1 for number in numbers)
 
 
-def test_annotations_and_sharing_occur():
+def test_annotations_and_sharing_occur() -> None:
     """Names, some of them twice in a program, both encodings, and s-ops with several readers."""
     encodings: Counter[object] = Counter()
     shared = twice = same = 0
@@ -124,7 +126,7 @@ def inputs_of(selector: rasp.Selector) -> set[tuple[rasp.RASPExpr, ...]]:
 
 
 @pytest.mark.parametrize("composite", [False, True])
-def test_boolean_selectors_mix_inputs_only_if_composite(composite: bool):
+def test_boolean_selectors_mix_inputs_only_if_composite(composite: bool) -> None:
     """Their operands read the same keys and queries unless `composite` asks for more."""
     mixed = sum(len(inputs_of(e)) > 1 for e in expressions(composite=composite) if isinstance(e, rasp.Selector))
     assert (mixed > 10) == composite
@@ -132,7 +134,7 @@ def test_boolean_selectors_mix_inputs_only_if_composite(composite: bool):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_numerical_means_numbers(causal: bool):
+def test_numerical_means_numbers(causal: bool) -> None:
     """What is annotated numerical holds numbers, or `None`, at every position."""
     evaluator = rasp.causal_eval.CausalEvaluator() if causal else DefaultRASPEvaluator()
     for case in samples(causal=causal):
@@ -157,13 +159,13 @@ def share_raising(sample: list[Case], count: int) -> float:
 
 @pytest.mark.parametrize("composite", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_interpreter_does_not_raise(causal: bool, composite: bool):
+def test_the_interpreter_does_not_raise(causal: bool, composite: bool) -> None:
     """The types kept while drawing rule out every interpreter error."""
     assert share_raising(list(samples(causal=causal, composite=composite)), count=10) == 0
 
 
 @pytest.mark.slow
-def test_the_interpreter_does_not_raise_on_many_programs():
+def test_the_interpreter_does_not_raise_on_many_programs() -> None:
     """... over ten thousand programs, longer ones too."""
     sample = [
         Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 3 + seed % 8, 1 + seed % 7, seed % 2 == 0, seed % 3 == 0)
@@ -172,7 +174,7 @@ def test_the_interpreter_does_not_raise_on_many_programs():
     assert share_raising(sample, count=8) == 0
 
 
-def test_most_programs_depend_on_their_input():
+def test_most_programs_depend_on_their_input() -> None:
     """Programs that always give one value are rare."""
     constant = 0
     for case in samples():
@@ -181,13 +183,13 @@ def test_most_programs_depend_on_their_input():
     assert constant < 0.15 * len(SEEDS)
 
 
-def test_no_ops_is_an_input_or_a_constant():
+def test_no_ops_is_an_input_or_a_constant() -> None:
     """`max_ops=0` draws the smallest programs there are."""
     kinds = {type(random_program(seed, max_ops=0)) for seed in SEEDS}
     assert kinds == {rasp.Tokens, rasp.Indices, rasp.Length, rasp.Full}
 
 
-def test_inputs_cover_all_lengths():
+def test_inputs_cover_all_lengths() -> None:
     """Lengths run from the longest to 1; tokens come from the vocabulary; the seed decides."""
     drawn = random_inputs(1, "abc", max_seq_len=7, count=50)
     assert {len(xs) for xs in drawn} == set(range(1, 8))
@@ -195,26 +197,26 @@ def test_inputs_cover_all_lengths():
     assert drawn == random_inputs(1, "abc", max_seq_len=7, count=50)
 
 
-def test_kinds_order_only_what_compares():
+def test_kinds_order_only_what_compares() -> None:
     """`ordered_with` is about `<` in Python."""
-    example = {Kind.NUMBER: 0.5, Kind.BOOLEAN: True, Kind.STRING: "a"}
+    example: dict[ValueKind, Any] = {ValueKind.NUMBER: 0.5, ValueKind.BOOLEAN: True, ValueKind.STRING: "a"}
     for fst, x in example.items():
         for snd, y in example.items():
             if fst.ordered_with(snd):
                 assert (x < y) in (True, False)
             else:
                 with pytest.raises(TypeError):
-                    x < y  # type: ignore[operator]  # noqa: B015
+                    x < y  # noqa: B015
 
 
 @given(program=programs(max_ops=4), xs=inputs())
-def test_strategies_fit_together(program: rasp.SOp, xs: list[rasp.Value]):
+def test_strategies_fit_together(program: rasp.SOp, xs: list[rasp.Value]) -> None:
     """A program of `programs` evaluates on every input of `inputs`."""
     assert len(program(xs)) == len(xs)
 
 
 @given(case=cases(composite=True), data=st.data())
-def test_cases_evaluate(case: Case, data: st.DataObject):
+def test_cases_evaluate(case: Case, data: st.DataObject) -> None:
     """A case's program evaluates on every input over its vocabulary."""
     xs = data.draw(inputs(case.vocab, case.max_seq_len))
     assert len(case.expected(case.program, xs)) == len(xs)

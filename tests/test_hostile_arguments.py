@@ -148,7 +148,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         thing = getattr(tracr, name)
         if callable(thing) and not isinstance(thing, type):
             yield name, thing.compress if name == "compress" else thing
-    for name in rasp.__all__:
+    for name in vars(rasp)["__all__"]:
         thing = getattr(rasp, name)
         if callable(thing) and name not in NAMES_ONLY and not isinstance(thing, rasp.RASPExpr) and _takes(thing):
             yield f"rasp.{name}", thing

@@ -35,6 +35,12 @@ def test_import_loads_numpy_and_nothing_else() -> None:
     assert "tracr" in loaded(SCRIPT) <= {"tracr", "numpy"}
 
 
+def test_compiling_does_not_load_the_solver_or_the_bounds() -> None:
+    """Nothing that a compilation needs is in `compiler/optimal`."""
+    script = COMPILE + 'assert not [name for name in sys.modules if name.startswith("tracr.compiler.optimal")]\n'
+    assert "tracr" in loaded(script)
+
+
 def test_compiling_running_and_verifying_load_nothing_else() -> None:
     """What the README says."""
     assert loaded(COMPILE) <= {"tracr", "numpy"}

@@ -22,7 +22,7 @@ def tracked() -> list[Path]:
 
 
 def test_named_files_exist() -> None:
-    """`slot_reuse.py` or `compiler/search.py` in a text is the end of some file's path."""
+    """`slot_reuse.py` or `compiler/pipeline.py` in a text is the end of some file's path."""
     files = tracked()
     paths = ["/" + path.relative_to(ROOT).as_posix() for path in files]
     own = {"file.py", "my_program.py", "program.py", "x.rasp", "file.rasp"}  # examples of a reader's own files

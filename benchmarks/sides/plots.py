@@ -16,7 +16,7 @@ from running import LEVELS, Results
 
 __all__ = ["draw"]
 
-STYLE = {"svg.hashsalt": "tracr", "font.family": "DejaVu Sans", "font.size": 8}
+STYLE: dict[Any, Any] = {"svg.hashsalt": "tracr", "font.family": "DejaVu Sans", "font.size": 8}
 COLOURS = {"level 1": "#2b6cb0", "level 2": "#dd6b20"}
 SHAPES = {"parameters": "parameters", "non_zeros": "non-zero parameters", "dimensions": "dimensions"}
 NEVER = "#e8e8e8"  # where there is nothing to compare

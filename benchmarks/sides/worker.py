@@ -11,7 +11,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from cases import Case
@@ -90,9 +91,13 @@ def _measure(side: Side, case: Case, job: dict[str, Any], emit: Callable[..., No
     if job["speed"]:
         for way, (count, run) in side.runners(model).items():
             parts = itertools.cycle([batch[start : start + count] for start in range(0, MANY, count)])
-            emit(way, count / _shortest(lambda run=run, parts=parts: run(next(parts))))
+            emit(way, count / _shortest(partial(_next, run, parts)))
     side.more(model, [tokens for group in chosen for tokens in group], emit)
     emit("memory_at_end", peak())
+
+
+def _next(run: Callable[[Any], Any], parts: Iterator[Any]) -> Any:
+    return run(next(parts))
 
 
 def _shortest(run: Callable[[], Any]) -> float:

@@ -30,14 +30,16 @@ from tracr.errors import (
     TracrWarning,
     VocabularyError,
 )
-from tracr.ir.switches import PASSES
+from tracr.ir.switches import OPTIONS, PASSES
 from tracr.loading import load
-from tracr.model.compiled import CompiledModel, Run
+from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile
+from tracr.model.run import Run
 from tracr.rasp import rasp
 from tracr.version import __version__ as __version__
 
 __all__ = [
+    "OPTIONS",
     "PASSES",
     "CompileError",
     "CompiledModel",

@@ -44,6 +44,7 @@ __all__ = [
     "SourceError",
     "TracrError",
     "TracrWarning",
+    "Unavailable",
     "UnknownName",
     "UnpicklableError",
     "VocabularyError",
@@ -200,6 +201,10 @@ class UnknownName(TracrError, KeyError):
 
     def __str__(self) -> str:
         return str(self.diagnostic)  # not quoted, as a KeyError's is
+
+
+class Unavailable(TracrError, AttributeError):
+    """An attribute or method that this kind of model does not have, though others do."""
 
 
 class TracrWarning(UserWarning):

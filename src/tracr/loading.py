@@ -13,6 +13,7 @@ from tracr.extras import need
 from tracr.model.compiled import CompiledModel
 
 if TYPE_CHECKING:
+    from tracr.compress import CompressedModel
     from tracr.natural import TwinModel
 
 __all__ = ["load"]
@@ -20,7 +21,7 @@ __all__ = ["load"]
 
 def load(
     folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
-) -> CompiledModel | TwinModel:
+) -> CompiledModel | CompressedModel | TwinModel:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:

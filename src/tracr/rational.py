@@ -4,9 +4,9 @@ A float stands for the one simple fraction that rounds to it, if there is one: 0
 Any other float stands for itself. Means and operators compute with these numbers and round once, at the end, so the
 same float comes out whichever way a fraction is computed.
 
-Simple means a denominator q with q² ulp(x) <= 2**-16, and q <= `LARGEST`. Two different fractions p/q and r/s are at
-least 1/(qs) apart, which is 2**16 ulps: so at most one simple fraction rounds to a float, and few floats that stand for
-something else have one by chance. Up to 1 that is q <= 262,144, up to 1,000 still q <= 8,192.
+Simple means a denominator q with q² ulp(x) <= 2**-16, and q <= `LARGEST_DENOMINATOR`. Two different fractions p/q and
+r/s are at least 1/(qs) apart, which is 2**16 ulps: so at most one simple fraction rounds to a float, and few floats
+that stand for something else have one by chance. Up to 1 that is q <= 262,144, up to 1,000 still q <= 8,192.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["LARGEST", "exact_power", "exactly", "fraction_of", "rounded", "weighted_sum"]
+__all__ = ["LARGEST_DENOMINATOR", "exact_power", "exactly", "fraction_of", "rounded", "weighted_sum"]
 
-LARGEST = 2**24
+LARGEST_DENOMINATOR = 2**24
 CHANCE = 2.0**-16
 MOST_POWER = 64  # a larger one takes long to compute exactly
 
@@ -36,7 +36,7 @@ def fraction_of(number: Number) -> Fraction:
     binary = Fraction(number)
     if isinstance(number, int) or binary.denominator == 1:
         return binary
-    largest = math.isqrt(int(min(CHANCE / math.ulp(number), LARGEST**2)))
+    largest = math.isqrt(int(min(CHANCE / math.ulp(number), LARGEST_DENOMINATOR**2)))
     if binary.denominator <= largest or not largest:
         return binary
     near = binary.limit_denominator(largest)

@@ -19,11 +19,11 @@ from tracr.errors import ExpressionError, TracrError
 from tracr.rational import fraction_of, rounded
 
 __all__ = [
-    "LARGEST",
-    "LONGEST",
+    "LARGEST_VALUE",
+    "LONGEST_STRING",
     "PLAIN",
+    "Computation",
     "Number",
-    "Program",
     "Value",
     "as_value",
     "comparing_values",
@@ -36,19 +36,19 @@ __all__ = [
 
 Value = Hashable
 Number = int | float
-LARGEST = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory; so is a longer text
-LONGEST = 100_000
+LARGEST_VALUE = 2**4096  # a larger integer is refused, lest a program's numbers fill the memory
+LONGEST_STRING = 100_000  # characters; a longer text is refused likewise
 NUMBERS = (int, float)
 PLAIN: dict[type, Callable[[Any], bool]] = {
     type(None): lambda value: True,
     bool: lambda value: True,
-    int: lambda value: -LARGEST < value < LARGEST,
+    int: lambda value: -LARGEST_VALUE < value < LARGEST_VALUE,
     float: math.isfinite,
-    str: lambda value: len(value) < LONGEST,
+    str: lambda value: len(value) < LONGEST_STRING,
 }  # the usual types, and whether one of them is surely a value as it is
 
 
-class Program:
+class Computation:
     """Marks what stands for a computation (every expression): hashable, yet never itself a value."""
 
     __slots__ = ()
@@ -79,20 +79,33 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
     elif type(value) is tuple:
         inside = f"an element of {where}"
         value = tuple([as_value(element, where=inside) for element in value])
-    elif isinstance(value, Program):
+    elif isinstance(value, Computation):
         raise ExpressionError(
             f"{where} is the expression {value!r}, which is a program, not a value",
             hint="combine s-ops with operators or rasp.SequenceMap; a constant is a plain Python value",
         )
+    _check_size(value, where)
+    _check_comparable(value, where)
+    return value  # type: ignore[no-any-return]
+
+
+def _check_size(value: object, where: str) -> None:
+    """Refuse what is not finite, or so large that it would fill the memory."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError(
             f"{where} is {value!r}, which is not a number a transformer can hold",
             hint="use None for 'no value', or a finite number",
         )
-    if (isinstance(value, int) and abs(value) > LARGEST) or (isinstance(value, str) and len(value) > LONGEST):
+    if (isinstance(value, int) and abs(value) > LARGEST_VALUE) or (
+        isinstance(value, str) and len(value) > LONGEST_STRING
+    ):
         raise ExpressionError(
             f"{where} is a {type(value).__name__} that is too large to compute with", hint="use smaller values"
         )
+
+
+def _check_comparable(value: object, where: str) -> None:
+    """Refuse what cannot be hashed, or compared with itself."""
     try:
         hash(value)
     except TypeError:
@@ -109,7 +122,6 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
         raise ExpressionError(
             f"{where} is {short_repr(value)}, which is not equal to itself", hint="use None for 'no value'"
         )
-    return value  # type: ignore[no-any-return]
 
 
 def _incomparable(where: str, value: object, error: Exception) -> ExpressionError:

@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 
 import tracr
 from tests.adapters.gpt2_in_numpy import logits
-from tests.agreement import compile_quietly, same, some_inputs
+from tests.agreement import load_compiled, same, some_inputs
+from tests.library import masks
 from tests.strategies import Case, cases
+from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.adapters.huggingface.gpt2 import sizes_of
 from tracr.adapters.huggingface.head import head_of
 from tracr.adapters.huggingface.tokens import Words
@@ -67,27 +69,19 @@ def test_the_library(tmp_path: Path, name: str, activation: str) -> None:
     """Every program, causal where it can be: 0 wrong outputs in float32."""
     example = EXAMPLES[name]
     inputs = some_inputs(example.vocab, example.max_seq_len, 60)
-    for causal in (False, True):
-        try:
-            model = compiled(name, causal=causal)
-        except tracr.CompileError:
-            assert causal
-            continue
+    for causal in masks(name):
+        model = compiled(name, causal=causal)
         assert wrong_outputs(model, tmp_path / str(causal), inputs, activation=activation) == []
 
 
+@mostly_compared()
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), numbers=st.sampled_from(("auto", "column")))
 def test_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
     """Any program, categorical and numerical outputs, `None` included."""
-    try:
-        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return
-    low, high = model.program.lengths
-    inputs = [xs for xs in case.inputs(12) if low <= len(xs) <= high]
-    if inputs:
-        assert wrong_outputs(model, tmp_path / "model", inputs, numbers=numbers, overwrite=True) == []
+    model = compile_case(case, level=level)
+    inputs = inputs_for(model, case, 12)
+    assert wrong_outputs(model, tmp_path / "model", inputs, numbers=numbers, overwrite=True) == []
 
 
 # Words
@@ -179,7 +173,7 @@ def test_a_checkpoint_is_json_and_safetensors_and_comes_back(tmp_path: Path) -> 
     """`tracr.load` gives the labelled model that was saved; the same model gives the same bytes."""
     model = compiled("hist2").rotated(3)
     model.save_pretrained(tmp_path / "a")
-    loaded = tracr.load(tmp_path / "a")
+    loaded = load_compiled(tmp_path / "a")
     assert repr(loaded) == repr(model)
     assert loaded.residual == model.residual
     loaded.save_pretrained(tmp_path / "b")
@@ -208,12 +202,12 @@ def test_a_damaged_checkpoint_is_not_taken_for_the_program(tmp_path: Path, name:
     data[-2] ^= 1
     (folder / name).write_bytes(data)
     with pytest.raises(tracr.FormatError, match=r"changed|JSON|missing|unknown"):
-        tracr.load(folder)
+        load_compiled(folder)
     (folder / name).unlink()
     with pytest.raises(tracr.FormatError):
-        tracr.load(folder)
+        load_compiled(folder)
     if not name.startswith("tracr"):
-        assert tracr.load(folder / "tracr")("abca") == [2, 1, 1, 2]
+        assert load_compiled(folder / "tracr")("abca") == [2, 1, 1, 2]
 
 
 def test_a_folder_is_replaced_only_if_it_is_ours(tmp_path: Path) -> None:
@@ -221,7 +215,7 @@ def test_a_folder_is_replaced_only_if_it_is_ours(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     compiled("hist").save_pretrained(folder)
     compiled("sort").save_pretrained(folder)
-    assert repr(tracr.load(folder)) == repr(compiled("sort"))
+    assert repr(load_compiled(folder)) == repr(compiled("sort"))
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(tracr.FormatError, match="overwrite"):
         compiled("hist").save_pretrained(folder)
@@ -232,7 +226,7 @@ def test_a_folder_is_replaced_only_if_it_is_ours(tmp_path: Path) -> None:
     with pytest.raises(tracr.FormatError, match="overwrite"):
         compiled("hist").save_pretrained(folder)
     compiled("hist").save_pretrained(folder, overwrite=True)
-    assert repr(tracr.load(folder)) == repr(compiled("hist"))
+    assert repr(load_compiled(folder)) == repr(compiled("hist"))
 
 
 def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
@@ -251,7 +245,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
     two.save_pretrained(tmp_path / "m", output="second")
     found = logits(tmp_path / "m", two.vocabulary.encode(["aab"])[0])[0, 1:].argmax(axis=-1)
     assert json.loads((tmp_path / "m" / "tokenizer.json").read_text())["model"]["vocab"]["3"] in found
-    assert tracr.load(tmp_path / "m")("aab") == {"first": [2, 2, 1], "second": [3, 3, 3]}
+    assert load_compiled(tmp_path / "m")("aab") == {"first": [2, 2, 1], "second": [3, 3, 3]}
 
 
 # The card

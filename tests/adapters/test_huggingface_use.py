@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracr
+from tests.agreement import load_compiled
 from tracr.adapters.huggingface.head import MARGIN, head_of
 from tracr.rasp import programs
 
@@ -70,7 +71,7 @@ def test_a_model_fine_tuned_in_transformers_comes_back(tmp_path: Path) -> None:
     tuned = transformers.AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tuned.save_pretrained(folder)
-    assert tracr.load(folder).certified
+    assert load_compiled(folder).certified
     inputs = tokenizer("a b c a", return_tensors="pt")
     optimiser = torch.optim.AdamW(tuned.parameters(), lr=1e-3)
     for _ in range(3):
@@ -78,7 +79,7 @@ def test_a_model_fine_tuned_in_transformers_comes_back(tmp_path: Path) -> None:
         tuned(**inputs, labels=inputs.input_ids).loss.backward()
         optimiser.step()
     tuned.save_pretrained(folder)
-    trained = tracr.load(folder)
+    trained = load_compiled(folder)
     assert not trained.certified
     assert trained.residual.labels == model.residual.labels
     with torch.no_grad():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracr
+from tests.agreement import load_compiled
 from tracr.rasp import programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -56,7 +57,7 @@ def test_activations_have_their_names(path: Path) -> None:
 def test_it_is_read_back(tmp_path: Path, dtype: str) -> None:
     """With labels, graph and program; certified, and float64 again."""
     MODEL.to_onnx(tmp_path / "model.onnx", dtype=dtype)
-    loaded = tracr.load(tmp_path / "model.onnx")
+    loaded = load_compiled(tmp_path / "model.onnx")
     assert loaded.certified
     assert loaded.residual.labels == MODEL.residual.labels
     for (name, array), (_, back) in zip(MODEL.parameters.named(), loaded.parameters.named(), strict=True):
@@ -73,21 +74,21 @@ def test_edited_weights_are_read_back_as_such(path: Path) -> None:
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, "unembed.W_U"))
 
     edit(path, swap)
-    loaded = tracr.load(path)
+    loaded = load_compiled(path)
     assert not loaded.certified
     assert loaded("abc") == ["c", "a", "b"]
-    assert tracr.load(path, recompile=True)("abc") == ["c", "b", "a"]
+    assert load_compiled(path, recompile=True)("abc") == ["c", "b", "a"]
     loaded.to_onnx(path)
-    assert not tracr.load(path).certified
+    assert not load_compiled(path).certified
 
 
 def test_what_is_not_ours_is_refused(path: Path, tmp_path: Path) -> None:
     """No ONNX at all, one of somebody else, one that points to other files."""
     (tmp_path / "text.onnx").write_text("no")
     with pytest.raises(tracr.FormatError, match="was not written by"):
-        tracr.load(tmp_path / "text.onnx")
+        load_compiled(tmp_path / "text.onnx")
     with pytest.raises(tracr.FormatError, match="is missing"):
-        tracr.load(tmp_path / "nowhere.onnx")
+        load_compiled(tmp_path / "nowhere.onnx")
 
     def point_elsewhere(proto: Any) -> None:
         proto.graph.initializer[0].data_location = onnx.TensorProto.EXTERNAL
@@ -96,11 +97,11 @@ def test_what_is_not_ours_is_refused(path: Path, tmp_path: Path) -> None:
     point_elsewhere(proto)
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(tracr.FormatError, match="other files"):
-        tracr.load(path)
+        load_compiled(path)
     del proto.metadata_props[:]
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(tracr.FormatError):
-        tracr.load(path)
+        load_compiled(path)
 
 
 def test_same_model_same_bytes(path: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracr
+from tests.agreement import load_compiled
 from tracr.rasp import programs, rasp
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -112,7 +113,7 @@ def test_training_moves_the_model_and_it_comes_back(tmp_path: Path) -> None:
         loss.backward()
         optimiser.step()
     module.save(tmp_path / "trained")
-    loaded = tracr.load(tmp_path / "trained")
+    loaded = load_compiled(tmp_path / "trained")
     assert not loaded.certified
     assert loaded.residual.labels == FRACTION.residual.labels
     logits = loaded.logits(loaded.encode(inputs), np.float64)[:, 1:, 0]

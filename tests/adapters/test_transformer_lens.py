@@ -13,6 +13,7 @@ from tests.adapters.table import compiled
 from tests.agreement import compile_quietly, same, some_inputs
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.ground_truth.data import GRANULARITIES
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs
 from tracr.rasp.annotations import Encoding
 
@@ -39,7 +40,6 @@ USUAL = [
 def test_the_cache_has_every_activation(name: str) -> None:
     """`run_with_cache` gives what `model.run` gives, under the same names, and the finer activations too."""
     model = compiled(name, False)
-    assert model is not None
     module = model.to_transformer_lens(dtype="float64")
     tokens = list(model.options.vocab[:3])
     _, cache = module.run_with_cache(tokens)
@@ -60,7 +60,7 @@ def places(model: Any) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", programs.EXAMPLES)
 def test_every_place_of_the_ground_truth_is_a_hook(name: str, level: int) -> None:
     """The hook fires, and has the head and the neurons that are named."""
@@ -88,7 +88,6 @@ def test_every_place_of_the_ground_truth_is_a_hook(name: str, level: int) -> Non
 def test_an_edge_starts_where_its_source_says(name: str) -> None:
     """What the source's hook holds in the slots of an edge is what the residual stream holds there in the end."""
     model = compiled(name, False)
-    assert model is not None
     module = model.to_transformer_lens(dtype="float64")
     _, cache = module.run_with_cache([list(model.options.vocab[:3])])
     last = cache[f"blocks.{model.n_layers - 1}.hook_resid_post"]
@@ -110,7 +109,6 @@ def test_an_edge_starts_where_its_source_says(name: str) -> None:
 def test_ablating_an_edge_at_its_hook_is_ablating_it(name: str, granularity: Any) -> None:
     """Zero in the slots of an edge, at the reader's hook, gives the outputs that `ground_truth.ablate` gives."""
     model = compiled(name, False)
-    assert model is not None
     module = model.to_transformer_lens()
     data = [xs for xs in some_inputs(model.options.vocab, model.vocabulary.longest, 25) if len(xs) > 1]
     ids = module.encode(data)
@@ -139,7 +137,6 @@ def test_ablating_an_edge_at_its_hook_is_ablating_it(name: str, granularity: Any
 def test_finer_hooks_can_be_switched_off() -> None:
     """As in TransformerLens, with `set_use_...`; the answer stays the same."""
     model = compiled("hist", False)
-    assert model is not None
     module = model.to_transformer_lens()
     module.set_use_attn_in(False)
     module.set_use_split_qkv_input(False)
@@ -153,7 +150,6 @@ def test_finer_hooks_can_be_switched_off() -> None:
 def test_tokens_and_labels() -> None:
     """Tokens get one BOS, ids none; logits can be named by value."""
     model = compiled("hist", False)
-    assert model is not None
     module = model.to_transformer_lens()
     ids = module.to_tokens("aba")
     assert ids.tolist() == [[3, 0, 1, 0]]
@@ -170,7 +166,6 @@ def test_tokens_and_labels() -> None:
 def test_stacked_weights() -> None:
     """`W_Q` and the like are stacked over layers, as tools for weights expect."""
     model = compiled("sort", False)
-    assert model is not None
     module = model.to_transformer_lens()
     cfg = module.cfg
     assert module.W_Q.shape == (cfg.n_layers, cfg.n_heads, cfg.d_model, cfg.d_head)
@@ -254,7 +249,6 @@ def test_attribution_follows_the_edges() -> None:
 def test_the_cache_can_be_decomposed() -> None:
     """TransformerLens's own decompositions of the residual stream add up to it."""
     model = compiled("sort", False)
-    assert model is not None
     module = model.to_transformer_lens(dtype="float64")
     _, cache = module.run_with_cache([3, 1, 2])
     last = cache[f"blocks.{model.n_layers - 1}.hook_resid_post"]
@@ -267,7 +261,6 @@ def test_the_cache_can_be_decomposed() -> None:
 def test_weights_come_back_from_both() -> None:
     """Unchanged weights are certified, changed ones are not."""
     model = compiled("sort", False)
-    assert model is not None
     module = model.to_transformer_lens()
     assert module.to_compiled().certified
     with torch.no_grad():
@@ -290,7 +283,6 @@ def test_numerical_outputs_and_no_layers() -> None:
 def test_the_format_of_older_versions() -> None:
     """Configuration and weights are those that HookedTransformer (2 and 3) takes; run where one is installed."""
     model = compiled("reverse", False)
-    assert model is not None
     try:
         from transformer_lens import HookedTransformer, HookedTransformerConfig
     except ImportError:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -15,17 +14,6 @@ from tracr.rasp.programs import EXAMPLES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = BENCHMARKS / "against_original.py"
-
-
-@pytest.fixture(scope="module")
-def cases() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_cases", BENCHMARKS / "sides" / "cases.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["benchmark_cases"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import tracr
 from tracr.cli import app
-from tracr.cli.sources import Choice, compiled, find, input_of
+from tracr.cli.sources import GivenOptions, compiled, find, input_of
 from tracr.errors import TracrError, TracrWarning
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES, make_sort, make_sort_freq
@@ -150,7 +150,7 @@ def test_programs_do_their_task_or_are_refused(name: str) -> None:
     """Whatever vocabulary and length are asked for: the task in plain Python, or an error."""
     answered = refused = 0
     for vocab, longest in ASKED:
-        choice = Choice(vocab, longest)
+        choice = GivenOptions(vocab, longest)
         try:
             found = find(name, choice=choice)
             model = compiled(found, choice)
@@ -247,8 +247,8 @@ def test_causal_attention_is_told() -> None:
 
 def test_what_the_command_line_makes_is_written_nowhere() -> None:
     """No line of the command line's own libraries stands in messages and in the ground truth."""
-    found = find("sort", choice=Choice("1,2", 3))
-    assert {node.expr.origin for node in compiled(found, Choice("1,2", 3)).graph.nodes} == {""}
+    found = find("sort", choice=GivenOptions("1,2", 3))
+    assert {expr.origin for expr in compiled(found, GivenOptions("1,2", 3)).expressions} == {""}
 
 
 def test_max_memory_is_passed_on() -> None:

@@ -158,7 +158,7 @@ def test_shapes_of_params(name: str) -> None:
     model = compile_rasp_to_model(example.program, example.vocab, example.max_seq_len)
     config, width = model.model_config, len(model.residual_labels)
     inner = config.num_heads * config.key_size
-    shapes = {
+    shapes: dict[str, dict[str, tuple[int, ...]]] = {
         "token_embed": {"embeddings": (len(example.vocab) + 2, width)},
         "pos_embed": {"embeddings": (example.max_seq_len + 1, width)},
     }
@@ -248,7 +248,7 @@ def test_wrong_inputs_are_input_errors_and_value_errors(tokens: Any, message: st
 
 def test_values_without_encoding_are_input_errors() -> None:
     """Both ways, for outputs too."""
-    encoder = reverse().output_encoder
+    encoder: Any = reverse().output_encoder
     for value in ("z", ["a"]):
         with pytest.raises(tracr.InputError, match="has no encoding"):
             encoder.encode([value])

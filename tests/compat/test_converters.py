@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.agreement import RAW, same, some_inputs
+from tests.agreement import RAW, load_compiled, same, some_inputs
 from tests.compat.frameworks import residual_stream
+from tracr.compiler.assemble import AssembledTransformerModel
 from tracr.compiler.basis_inference import InvalidValueSetError
 from tracr.compiler.compiling import compile_rasp_to_model
 from tracr.compiler.craft_model_to_transformer import NoTokensError
-from tracr.compiler.residual.assemble import AssembledTransformerModel
 from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis
 from tracr.craft.vectorspace_fns import project
 from tracr.ir.options import Options
@@ -35,13 +35,18 @@ MORE_OUTPUTS = {
 }
 
 
-def compiled(name: str) -> tuple[AssembledTransformerModel, rasp.SOp, list[list[Any]]]:
+Compiled = tuple[AssembledTransformerModel, rasp.SOp, list[list[Any]]]
+
+
+def compiled(name: str) -> Compiled:
     """A model of the library or of the programs above, with inputs."""
     if name in MORE_OUTPUTS:
-        program, vocab, longest = MORE_OUTPUTS[name], ["a", "b"], 4
-    else:
-        example = programs.EXAMPLES[name]
-        program, vocab, longest = example.program, list(example.vocab), example.max_seq_len
+        return with_inputs(MORE_OUTPUTS[name], ("a", "b"), 4)
+    example = programs.EXAMPLES[name]
+    return with_inputs(example.program, example.vocab, example.max_seq_len)
+
+
+def with_inputs(program: rasp.SOp, vocab: tuple[rasp.Value, ...], longest: int) -> Compiled:
     return compile_rasp_to_model(program, vocab, longest), program, some_inputs(vocab, longest, 8)
 
 
@@ -197,7 +202,7 @@ def test_encoders_made_by_hand() -> None:
     assert NumericalEncoder().decode(NumericalEncoder().encode([0.5, 2])) == [0.5, 2]
     for arguments in ({"bos_token": 9}, {"pad_token": 9}, {"enforce_bos": True}):
         with pytest.raises(ValueError, match="token"):
-            CategoricalEncoder(space.basis, **arguments)  # type: ignore[arg-type]
+            CategoricalEncoder(space.basis, **arguments)
 
 
 def test_encoders_of_models_can_be_made_again_from_their_basis() -> None:
@@ -239,7 +244,7 @@ def test_a_saved_model_has_the_order_it_was_compiled_with(tmp_path: Any) -> None
     model = compile_rasp_to_model(programs.make_hist(), "ab", 3)
     model.compiled.save(tmp_path / "model")
     for recompile in (False, True):
-        loaded = tracr.load(tmp_path / "model", recompile=recompile)
+        loaded = load_compiled(tmp_path / "model", recompile=recompile)
         assert loaded.residual.labels == model.residual_labels
         assert loaded("aab") == [2, 2, 1]
     for level in (0, 1, 2):

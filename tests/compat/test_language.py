@@ -66,9 +66,10 @@ def test_only_s_ops_have_encodings() -> None:
     """A selector is neither numerical nor categorical, and asking which is a TypeError."""
     assert not rasp.is_numerical(EVERY)
     assert not rasp.is_categorical(EVERY)
-    for ask in (rasp.numerical, rasp.categorical, rasp.get_encoding, rasp.default_encoding):
+    asked: tuple[Any, ...] = (rasp.numerical, rasp.categorical, rasp.get_encoding, rasp.default_encoding)
+    for ask in asked:
         with pytest.raises(TypeError, match="only an s-op has an encoding"):
-            ask(EVERY)  # type: ignore[operator]
+            ask(EVERY)
     with pytest.raises(tracr.ExpressionError, match="encoding must be"):
         rasp.annotate(rasp.tokens, encoding="numerical")
 

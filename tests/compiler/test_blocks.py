@@ -8,12 +8,15 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, some_inputs
+from tracr.ir.options import LEVELS
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 
-LEVELS = (0, 1)
-as_is: Callable[[SOp], SOp] = lambda sop: sop  # noqa: E731
-ENCODINGS = {"inferred": as_is, "numerical": rasp.numerical, "categorical": rasp.categorical}
+ENCODINGS: dict[str, Callable[[SOp], SOp]] = {
+    "inferred": lambda sop: sop,
+    "numerical": rasp.numerical,
+    "categorical": rasp.categorical,
+}
 
 
 def check(program: SOp, vocab: tuple[Value, ...], longest: int = 4, *, causal: bool = False) -> None:
@@ -208,13 +211,13 @@ def test_a_string_default_of_a_decoded_mean() -> None:
     check(rasp.Map(lambda x: x, rasp.Aggregate(later, rasp.indices, default="none")), ("a", "b"), 9)
 
 
-def test_level_1_is_not_deeper_for_constants() -> None:
+def test_higher_levels_are_not_deeper_for_constants() -> None:
     """A map to one value depends on nothing."""
     width = rasp.SelectorWidth(SAME)
     program = rasp.SequenceMap(lambda a, b: a + b, rasp.Map(lambda x: 0, rasp.numerical(width)), width)
     check(program, LETTERS)
-    zero, one = (compile_quietly(program, LETTERS, 4, level=level) for level in LEVELS)
-    assert one.n_layers <= zero.n_layers
+    zero, one, two = (compile_quietly(program, LETTERS, 4, level=level) for level in LEVELS)
+    assert two.n_layers <= one.n_layers <= zero.n_layers
 
 
 @pytest.mark.parametrize(

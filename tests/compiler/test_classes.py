@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tracr.compiler.lower.classes import runs
 from tracr.ir.domains import finite
-from tracr.ir.program import UNREACHED
+from tracr.ir.ops import UNREACHED
 
 
 @given(
@@ -18,7 +18,7 @@ from tracr.ir.program import UNREACHED
 )
 def test_runs_are_as_long_as_they_can_be(values: list[object], width: int, seed: int) -> None:
     """Members agree with the row of their class wherever they are reached; the next number does not."""
-    domain = finite(values)  # type: ignore[arg-type]
+    domain = finite(values)
     rows = np.random.default_rng(seed).integers(UNREACHED, 2, (len(domain), width))
     classes, merged = runs(domain, rows)
     assert len(merged) == classes.max() + 1

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import compile_quietly
 from tracr.compiler.frontend.rules.means import means_by_count
-from tracr.compiler.pipeline import tabulated, trace
+from tracr.compiler.frontend.trace import trace
+from tracr.compiler.pipeline import tabulated
 from tracr.ir.domains import Finite, Interval, finite
+from tracr.ir.ops import Aggregation, Width
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Program, Width
+from tracr.ir.program import Program
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp, Value
 from tracr.rational import fraction_of
@@ -37,7 +40,7 @@ def output_domain(program: SOp, **options: object) -> Finite | Interval:
     return found.sops[found.outputs[0][1]].domain
 
 
-def values(program: SOp, **options: object) -> set[object]:
+def values(program: SOp, **options: object) -> set[Any]:
     """The listed values of the program's output."""
     domain = output_domain(program, **options)
     assert isinstance(domain, Finite)
@@ -95,7 +98,7 @@ def test_dependent_arguments_are_tabulated_where_they_meet() -> None:
 def test_aggregates_over_one_selector_share_their_count() -> None:
     """The difference of two fractions over equal selectors has one denominator, even if written twice."""
     difference = values(frac("a") - frac("b"), longest=10)
-    fractions = {Fraction(d).limit_denominator(1000) for d in difference}  # type: ignore[arg-type]
+    fractions = {Fraction(d).limit_denominator(1000) for d in difference}
     assert fractions == {Fraction(a - b, n) for n in range(1, 11) for a in range(n + 1) for b in range(n + 1)}
 
 
@@ -269,7 +272,7 @@ def test_a_mean_times_its_count_is_known_to_be_a_sum() -> None:
     prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ)
     opened, closed = (rasp.Aggregate(prevs, rasp.tokens == token) for token in "ab")
     products = (rasp.indices + 1) * (opened - closed)
-    assert all(abs(value - round(value)) < 1e-9 for value in values(products, longest=8))  # type: ignore[call-overload, operator]
+    assert all(abs(value - round(value)) < 1e-9 for value in values(products, longest=8))
     rounded = rasp.Map(round, products)
     for xs in ("aabb", "baab", "abxabx"):
         assert compile_quietly(rounded, "abx", 8)(xs) == rounded(xs)
@@ -300,7 +303,7 @@ def test_one_result_among_many_that_is_no_value_is_named(odd: object, message: s
     )
     for program in programs_of_it:
         with pytest.raises(tracr.CompileError, match=f"on 3.*{message}"):
-            tabulated_program(program, vocab=range(9))  # type: ignore[arg-type]
+            tabulated_program(program, vocab=range(9))
 
 
 @pytest.mark.parametrize("error", [StopIteration("over"), KeyError("none"), ZeroDivisionError()])
@@ -313,7 +316,7 @@ def test_whatever_a_function_raises_is_told_with_its_arguments(error: Exception)
         return x
 
     with pytest.raises(tracr.CompileError, match=rf"on 2: {type(error).__name__}.*on 5: {type(error).__name__}"):
-        tabulated_program(rasp.Map(function, rasp.tokens), vocab=range(9))  # type: ignore[arg-type]
+        tabulated_program(rasp.Map(function, rasp.tokens), vocab=range(9))
 
 
 def test_numpy_results_are_the_numbers_they_hold() -> None:

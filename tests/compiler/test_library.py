@@ -6,19 +6,12 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs, assert_agrees, some_inputs
+from tests.library import LENGTH
 from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.programs import EXAMPLES
-from tracr.rasp.traversal import topological
 
-
-def uses_length(program: rasp.SOp) -> bool:
-    """Whether `length` is part of the program."""
-    return any(expr is rasp.length for expr in topological([program]))
-
-
-LENGTH = {name for name, example in EXAMPLES.items() if uses_length(example.program)}
 # Programs that never look ahead: their causal meaning is the bidirectional one.
 BACKWARD = {name for name, example in EXAMPLES.items() if example.backward}
 

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 import tracr
-from tracr.ir.budget import BASE, Sizes, as_bytes
+from tracr.ir.budget import BASE, ValueSizes, as_bytes
 from tracr.ir.options import as_vocabulary
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, indices, tokens
@@ -164,11 +165,11 @@ def test_a_large_value_that_many_share_is_counted_once() -> None:
     text = "z" * 90_000
     shared = Map(lambda x: text, tokens)
     assert tracr.compile(shared, range(60_000), 3, max_memory="64MB")([5]) == [text]
-    sizes = Sizes()
+    sizes = ValueSizes()
     assert sizes.beyond([1, "a", None, 2.5, (1, "a")]) == 0
     assert sizes.beyond([(text, 1), (text, 2)]) < 2 * len(text)
     assert sizes.beyond([text]) == 0
-    assert Sizes().beyond([2**4000, 1]) > 300
+    assert ValueSizes().beyond([2**4000, 1]) > 300
 
 
 def test_the_message_has_the_estimate_and_what_to_do() -> None:
@@ -202,8 +203,11 @@ def test_max_memory_is_a_number_of_bytes(size: object) -> None:
 def test_sums_of_many_terms_take_time_in_proportion() -> None:
     """Level 2: four times the terms take less than eight times as long, 400 a few seconds."""
 
+    def times(factor: int, token: int) -> int:
+        return (token * factor) % 5
+
     def seconds(terms: int) -> float:
-        program = added([Map(lambda t, k=k: (t * k) % 5, tokens) for k in range(terms)])
+        program = added([Map(partial(times, k), tokens) for k in range(terms)])
         start = time.process_time()
         tracr.compile(program, range(5), 5, level=2)
         return time.process_time() - start

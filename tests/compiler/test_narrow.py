@@ -10,12 +10,12 @@ import pytest
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, random_circuit, random_models
-from tracr.compiler.layers.assign import assign_to_layers, in_sublayers, merge_heads
+from tracr.compiler.layers.assign import assign_to_layers, in_sublayers, merge_heads, stack
 from tracr.compiler.layers.narrow import narrow, narrowest
 from tracr.compiler.layers.placing import placing_of
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
-from tracr.ir.circuit import Circuit, Component
+from tracr.ir.circuit import Component, Frame
 from tracr.ir.in_place import as_new, as_old
 from tracr.ir.liveness import live_widths
 from tracr.rasp import programs, rasp
@@ -23,15 +23,15 @@ from tracr.rasp import programs, rasp
 # Live widths
 
 
-def widths_by_definition(circuit: Circuit, sublayers: Sequence[Sequence[Component]]) -> list[int]:
+def widths_by_definition(frame: Frame, sublayers: Sequence[Sequence[Component]]) -> list[int]:
     """Direction by direction and sub-layer by sub-layer: there from its write until the MLP that clears it, and in this
     one, too, unless what it writes can take its place."""
-    special = [BOS, PAD, ONE] if circuit.program.options.level == 0 else [BOS, PAD]
-    written: dict[Variable, int] = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), -1)
+    special = [BOS, PAD, ONE] if frame.options.level == 0 else [BOS, PAD]
+    written: dict[Variable, int] = dict.fromkeys((*special, *(source.variable for source in frame.embedded)), -1)
     for time, parts in enumerate(sublayers):
         written |= {variable: time for part in parts for variable, _ in part.writes}
-    kept = {variable for linear in circuit.unembedded for variable in linear.blocks} | set(special)
-    directions = [(variable, start) for variable, start in written.items() for _ in circuit.kept(variable)]
+    kept = {variable for linear in frame.unembedded for variable in linear.blocks} | set(special)
+    directions = [(variable, start) for variable, start in written.items() for _ in frame.kept(variable)]
 
     def cleared(variable: Variable, start: int) -> float:
         if variable in kept:
@@ -70,10 +70,10 @@ def most_pairs(old: list[Variable], new: list[Variable]) -> int:
 def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
     """For compiled programs and for random circuits, merged heads and variables nobody reads included."""
     schedules = [model.schedule for model in random_models(range(40), level=level)]
-    schedules += [merge_heads(assign_to_layers(random_circuit(seed, 9))) for seed in range(20)]
+    schedules += [merge_heads(stack(assign_to_layers(random_circuit(seed, 9)))) for seed in range(20)]
     for schedule in schedules:
         sublayers = [components for _, components in schedule.sublayers()]
-        assert list(live_widths(schedule)) == widths_by_definition(schedule.circuit, sublayers)
+        assert list(live_widths(schedule, schedule.sublayers())) == widths_by_definition(schedule, sublayers)
 
 
 def test_slots_reach_the_largest_width() -> None:
@@ -94,7 +94,8 @@ def test_live_widths_of_a_chain() -> None:
     second = rasp.Aggregate(before, first, default="a")
     schedule = compile_quietly(second, "ab", 3).schedule
     stays = 2  # BOS and PAD
-    assert live_widths(schedule) == tuple(stays + width for width in (5, 2 + 5, 2 + 5, 2 + 5, 2 + 5))
+    widths = live_widths(schedule, schedule.sublayers())
+    assert widths == tuple(stays + width for width in (5, 2 + 5, 2 + 5, 2 + 5, 2 + 5))
 
 
 # The heuristic
@@ -108,8 +109,8 @@ def test_the_heuristic_is_as_deep_and_never_wider() -> None:
     for circuit in circuits:
         soonest, chosen = assign_to_layers(circuit), narrow(circuit)
         chosen.verify()
-        assert len(chosen.layers) == len(soonest.layers)
-        assert chosen.fewest <= chosen.peak <= soonest.peak
+        assert len(list(chosen.sublayers())) == len(list(soonest.sublayers()))
+        assert chosen.placement.fewest <= chosen.peak <= soonest.peak
         assert sum(len(components) for _, components in chosen.sublayers()) == len(circuit.components)
         narrower += chosen.peak < soonest.peak
     assert narrower > 10
@@ -136,7 +137,7 @@ def test_the_pass_can_be_switched_off() -> None:
 def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
-    times = assign_to_layers(circuit).placement
+    times = assign_to_layers(circuit).placement.times
     with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 
@@ -147,11 +148,11 @@ def test_costs_are_those_of_the_merged_schedule() -> None:
         circuit = random_circuit(seed, 4 + seed)
         placing = placing_of(circuit)
         for times in (placing.first, placing.last, narrowest(placing)):
-            schedule = merge_heads(in_sublayers(circuit, times))
+            schedule = merge_heads(stack(in_sublayers(circuit, times)))
             schedule.verify()
             heads = [layer.heads for layer in schedule.layers]
             sizes = [len(part) * max((head.rank for head in part), default=0) for part in heads]
-            assert placing.cost(times)[:3] == (max(live_widths(schedule)), sum(map(len, heads)), sum(sizes))
+            assert placing.cost(times)[:3] == (schedule.peak, sum(map(len, heads)), sum(sizes))
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf"), "10", True])

@@ -1,6 +1,7 @@
-"""The passes of the optimiser: what each does to a small program, and that all of them together change no answer.
+"""Passes and options of the optimiser: what each does to a small program, and that together they change no answer.
 
-A new pass needs a program in `SMALL`. `python -m tests.compiler.test_passes` writes the texts anew; read what changed.
+A new pass or option needs a program in `SMALL`. `python -m tests.compiler.test_passes` writes the texts anew; read what
+changed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly, same
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr import CompiledModel
-from tracr.ir.switches import PASSES
+from tracr.ir.switches import OPTIONS, PASSES
 from tracr.rasp import programs, rasp
 from tracr.rasp.programs.brackets import make_shuffle_dyck
 from tracr.rasp.rasp import Comparison, SOp, Value
@@ -77,13 +79,14 @@ SMALL = {
 }
 
 
-LEVELS = {name: one.level for name, one in PASSES.items() if one.level is not None}
-AUTOMATIC = sorted(LEVELS)
+SWITCHES = {**PASSES, **OPTIONS}
+LEVEL_OF = {name: one.level for name, one in SWITCHES.items() if one.level is not None}
+AUTOMATIC = sorted(LEVEL_OF)
 
 
 def compiled(name: str, *, on: bool) -> CompiledModel:
     """The small program of a pass, at its level, with it or without."""
-    return tracr.compile(*SMALL[name], level=LEVELS.get(name, 2), passes={name: on})
+    return tracr.compile(*SMALL[name], level=LEVEL_OF.get(name, 2), passes={name: on})
 
 
 def size(model: CompiledModel) -> tuple[int, ...]:
@@ -104,9 +107,9 @@ def text(name: str) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("name", SWITCHES)
 def test_every_pass_before_and_after(name: str) -> None:
-    """Every pass has a small program that it makes smaller, as kept in tests/golden/passes."""
+    """Every pass, and every option, has a small program that it makes smaller, as kept in tests/golden/passes."""
     assert name in SMALL, f"add a program to SMALL that shows what {name} does"
     if name == "solve":
         pytest.importorskip("ortools")
@@ -132,21 +135,17 @@ def test_no_pass_makes_a_program_of_the_library_larger(name: str) -> None:
 def check(case: Case, passes: set[str]) -> None:
     """Compile with just these passes: the model, and the program it was made of, give the interpreter's answers."""
     program, inputs = case.program, case.inputs(10)
-    try:
-        model = compile_quietly(
-            program, case.vocab, case.max_seq_len, causal=case.causal, passes=passes, bos="<bos>", pad="<pad>"
-        )
-    except tracr.CompileError:
-        return
+    model = compile_case(case, passes=passes)
     assert_agrees(model, program, inputs, singles=2)
     evaluation = evaluate_batch(model.program, inputs)
     accepted = [xs for xs, error in zip(inputs, evaluation.errors, strict=True) if not error]
     expected = evaluate_batch(model.program, accepted).outputs()
-    for name, rows in evaluate_batch(model.circuit.program, accepted).outputs().items():
+    for name, rows in evaluate_batch(model.circuit.rewriting.applied(model.program), accepted).outputs().items():
         for row, wanted in zip(rows, expected[name], strict=True):
             assert all(map(lambda a, b: same(a, b, 1e-9), row, wanted)), (name, row, wanted)
 
 
+@mostly_compared()
 @given(case=cases(max_ops=10), passes=st.sets(st.sampled_from(AUTOMATIC)))
 @example(Case(39735, (-1, 0, 0.5), 6, 3, False, False), {"fold", "linear_tables", "sums"})  # functions of sums at PAD
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -156,6 +155,7 @@ def test_any_passes_give_the_same_answers(case: Case, passes: set[str]) -> None:
 
 
 @pytest.mark.slow
+@mostly_compared(0.9)
 @given(case=cases(max_ops=14, max_seq_len=8), passes=st.sets(st.sampled_from(AUTOMATIC)))
 @settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_passes_give_the_same_answers_at_length(case: Case, passes: set[str]) -> None:
@@ -215,7 +215,7 @@ def test_what_returns_its_input_is_its_input() -> None:
     """A mean turned into a float, as it was."""
     program = (rasp.numerical(rasp.Map(float, fraction("a"))).named("again") + fraction("b")).named("total")
     model = smallest(program)
-    assert model.circuit.program.absorbed == {"again": "the same as fraction_a"}
+    assert model.circuit.rewriting.absorbed == {"again": "the same as fraction_a"}
     assert model.n_layers == 1
 
 
@@ -228,7 +228,7 @@ def test_functions_of_functions_are_one() -> None:
     odd = rasp.SequenceMap(lambda n, token: (n % 2, token), small.named("small"), rasp.tokens).named("odd")
     fused, apart = smallest(odd), smallest(odd, passes={"fuse": False})
     assert (fused.n_layers, apart.n_layers) == (2, 3)
-    assert fused.circuit.program.absorbed == {"small": "part of odd"}
+    assert fused.circuit.rewriting.absorbed == {"small": "part of odd"}
     assert "absorbed small: part of odd" in fused.show("translate")
     assert "absorbed small: part of odd" in fused.ground_truth.show()
     with pytest.raises(tracr.InputError, match="small cannot be set: the optimiser made it part of odd"):
@@ -282,7 +282,7 @@ def test_and_with_a_comparison_of_a_mean() -> None:
     none_so_far = rasp.Map(lambda x: x == 0, fraction("b")).named("none_so_far")
     model = smallest(rasp.SequenceMap(lambda x, y: x and y, IS_A, none_so_far).named("both"))
     assert model.n_layers == 1
-    assert model.circuit.program.absorbed == {"none_so_far": "part of both"}
+    assert model.circuit.rewriting.absorbed == {"none_so_far": "part of both"}
 
 
 # share_neurons
@@ -301,11 +301,11 @@ def test_sharing_neurons_rounds_nothing() -> None:
     models = [compiled("share_neurons", on=on) for on in (False, True)]
     inputs = [list(xs) for xs in all_inputs("abc", 4) if len(xs) == 4]
     streams = [model.run(inputs)["blocks.0.hook_resid_post"] for model in models]
-    held = [stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True)]
-    assert np.array_equal(*held)
+    apart, shared = (stream[..., model.residual.indices("less")] for model, stream in zip(models, streams, strict=True))
+    assert np.array_equal(apart, shared)
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name in PASSES:
+    for name in SWITCHES:
         (FOLDER / f"{name}.txt").write_text(text(name), encoding="utf-8")

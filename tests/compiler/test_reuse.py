@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 import tracr
 from tests.agreement import compile_quietly
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.ir.layout import ALWAYS
 from tracr.rasp import programs, rasp
@@ -72,17 +73,13 @@ def test_the_library(name: str) -> None:
     assert not any(one.until < ALWAYS for one in apart.layout.directions)
 
 
+@mostly_compared()
 @given(case=cases(max_ops=12))
 @example(case=Case(201, (1, 2, 3), 10, 1, False, False))  # a head copies a number that rounding made negative
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case) -> None:
     """The same on random programs; a cleared slot is exactly zero until it is written again."""
-    try:
-        model = compile_quietly(
-            case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=2
-        )
-    except tracr.CompileError:
-        return
+    model = compile_case(case, level=2)
     check_layout(model)
     run = model.run(case.inputs(6))
     for number in range(model.n_layers):

@@ -9,7 +9,7 @@ from tracr.rasp import programs, rasp
 def test_components_go_into_the_earliest_sub_layer() -> None:
     """A chain of n aggregates needs n layers, and nothing waits for what it does not read."""
     before = rasp.Select(rasp.indices, rasp.indices - 1, rasp.Comparison.EQ)
-    chain = rasp.tokens
+    chain: rasp.SOp = rasp.tokens
     for _ in range(4):
         chain = rasp.Aggregate(before, chain, default="-")
     both = rasp.SequenceMap(lambda x, y: x + y, chain, rasp.Aggregate(before, rasp.tokens, default="-").named("early"))

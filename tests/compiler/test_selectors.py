@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ import tracr
 from tests.agreement import all_inputs, assert_agrees, compile_quietly
 from tracr.compiler.selectors.conjunctions import Conjunction, cover
 from tracr.compiler.selectors.head_plans import choose_plan
+from tracr.ir.ops import PairLookup
 from tracr.ir.options import LEVELS
-from tracr.ir.program import CompositeNode, PairLookup, Selector, SelectorNode
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode
 from tracr.rasp import programs, rasp
 from tracr.rasp.rasp import Comparison, SOp
 
@@ -37,7 +39,7 @@ def formulas(draw: st.DrawFn) -> dict[int, Selector]:
         found[number] = SelectorNode(number, f"s{number}", "", "", (), 2 * pair, 2 * pair + 1, table)
     for _ in range(draw(st.integers(1, 6))):
         number = len(found)
-        kind = draw(st.sampled_from(("and", "or", "not")))
+        kind: Any = draw(st.sampled_from(("and", "or", "not")))
         parts = tuple(draw(st.integers(0, number - 1)) for _ in range(1 if kind == "not" else 2))
         found[number] = CompositeNode(number, f"c{number}", "", "", (), kind, parts)
     return found
@@ -136,7 +138,7 @@ CASES: dict[str, tuple[SOp, str]] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("causal", [False, True])
 def test_constructions(name: str, causal: bool) -> None:
-    """Each is right at both levels, padded and not, and the construction is the one that is meant."""
+    """Each is right at every level, padded and not, and the construction is the one that is meant."""
     program, kind = CASES[name]
     for level in LEVELS:
         model = compile_quietly(program, "abc", 5, level=level, causal=causal)

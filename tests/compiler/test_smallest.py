@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly, some_inputs
+from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.interventions import interventions_agree
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr.compiler.frontend.rules import Inference, infer_node
 from tracr.compiler.frontend.rules.counts import masks, widths_by_position
 from tracr.compiler.frontend.trace import trace
@@ -25,6 +26,7 @@ from tracr.compiler.program.matching import numbered_keys, tolerances
 from tracr.craft.variables import Feature, Number
 from tracr.ir.domains import Finite
 from tracr.ir.options import Options
+from tracr.ir.selectors import SelectorNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
@@ -104,24 +106,13 @@ def test_every_pass_makes_reverse_smaller(off: str) -> None:
     assert less.d_model > whole.d_model
 
 
+@mostly_compared()
 @given(case=cases(max_ops=8, composite=True), passes=st.sets(st.sampled_from(NEW)))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case, passes: set[str]) -> None:
     """Whatever passes are on, padded and causal: outputs are the interpreter's, also with variables set."""
     switches = {name: name in passes for name in NEW}
-    try:
-        model = compile_quietly(
-            case.program,
-            case.vocab,
-            case.max_seq_len,
-            causal=case.causal,
-            level=2,
-            bos="<b>",
-            pad="<p>",
-            passes=switches,
-        )
-    except tracr.CompileError:
-        return
+    model = compile_case(case, level=2, passes=switches)
     assert_agrees(model, case.program, case.inputs(12), singles=2)
     interventions_agree(model, case.inputs(6), case.seed)
 
@@ -198,11 +189,12 @@ def test_widths_among_positions(causal: bool) -> None:
     """The cumulative sums say what the selection matrices do."""
     program = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, lambda k, q: (k * q) % 3 == 1), rasp.tokens, "b")
     options = Options(tuple("abc"), 7, level=2, causal=causal)
-    graph = trace({"x": program})
-    inference = Inference(options, (1, 7), len(graph.nodes), frozenset())
-    for node in graph.nodes:
+    traced = trace({"x": program})
+    inference = Inference(options, (1, 7), len(traced.nodes), frozenset())
+    for node in traced.nodes:
         infer_node(node.expr, inference, node)
     (selector,) = inference.selectors.values()
+    assert isinstance(selector, SelectorNode)
     facts = inference.facts[selector.keys], inference.facts[selector.queries]
     found = widths_by_position(selector.table, *facts, inference.shape, causal)
     by_length = masks(selector.table, *facts, inference.shape, causal)
@@ -273,7 +265,7 @@ def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
     assert model.program.stored.sums
     assert model.program.stored.few_bits
     model.save(tmp_path / "model")
-    again = tracr.load(tmp_path / "model")
+    again = load_compiled(tmp_path / "model")
     assert again.residual.labels == model.residual.labels
     assert again([3, 1, 2]) == [2, 1, 3]
     text = json.loads((tmp_path / "model" / "model.json").read_text())

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import tracr
-from tests.agreement import assert_agrees, some_inputs
+from tests.agreement import assert_agrees, load_compiled, some_inputs
 from tests.compiler.circuits import DYCK2, DYCK3, every_schedule, few_schedules, random_circuit, random_models
 from tracr.compiler.layers.assign import in_sublayers
 from tracr.compiler.layers.narrow import narrowest
 from tracr.compiler.layers.placing import placing_of
 from tracr.compiler.optimal.solve import best_times
-from tracr.saving.models import MODEL, read_program, tensors
+from tracr.saving.models import MODEL, read_model, tensors
 
 pytest.importorskip("ortools")
 pytestmark = pytest.mark.slow  # where every extra is installed
@@ -81,17 +81,17 @@ def saved(tmp_path: Path) -> Path:
 
 def test_loading_needs_no_solver(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule is saved with the model; compiling anew needs the solver, and says so."""
-    expected = tracr.load(saved, recompile=True).show("schedule")
+    expected = load_compiled(saved, recompile=True).show("schedule")
 
     def gone(module: str, extra: str) -> None:
         raise tracr.MissingExtra(f"this needs {module}", hint=extra)
 
     monkeypatch.setattr("tracr.compiler.optimal.solve.need", gone)
-    model = tracr.load(saved)
+    model = load_compiled(saved)
     assert model.show("schedule") == expected
     assert model.verify(500)
     with pytest.raises(tracr.MissingExtra, match="ortools"):
-        tracr.load(saved, recompile=True)
+        load_compiled(saved, recompile=True)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_schedule_that_cannot_be_is_refused(saved: Path, change: Any) -> None:
     weights = tensors((saved / "weights.safetensors").read_bytes(), "weights")
     tables = (saved / "tables.safetensors").read_bytes()
     with pytest.raises(tracr.TracrError):
-        read_program(json.dumps(content).encode(), tables, weights, False, 10**8)
+        read_model(json.dumps(content).encode(), tables, weights, False, 10**8)
     del content["schedule"]
     with pytest.raises(tracr.FormatError, match="schedule"):
-        read_program(json.dumps(content).encode(), tables, weights, False, 10**8)
+        read_model(json.dumps(content).encode(), tables, weights, False, 10**8)

@@ -1,20 +1,16 @@
-"""Large comparisons are several narrow heads where that makes the model smaller; a higher level is never larger."""
+"""Large comparisons are several narrow heads where that makes the model smaller, and take no layer more."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly
+from tests.agreement import assert_agrees, compile_quietly, load_compiled
 from tracr.ir.options import LEVELS
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import programs, rasp
@@ -46,46 +42,7 @@ def agrees(model: CompiledModel, program: SOp, vocab: int, longest: int) -> None
     assert_agrees(model, program, inputs)
 
 
-# The library
-
-
-@cache
-def benchmark_cases() -> ModuleType:
-    """What the benchmarks measure."""
-    path = Path(__file__).parents[2] / "benchmarks" / "sides" / "cases.py"
-    spec = importlib.util.spec_from_file_location("cases_of_split", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["cases_of_split"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-SLOW = {("nary_sequencemap", 50), ("induction", 50)}
-
-
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        pytest.param(name, most, marks=[pytest.mark.slow] if (name, most) in SLOW else [])
-        for name in programs.EXAMPLES
-        for most in (10, 20, 50)
-    ],
-)
-def test_no_level_is_larger_than_the_one_below(name: str, most: int) -> None:
-    """Level 1 in layers and parameters, level 2 also in dimensions and heads."""
-    case = benchmark_cases().Case(name, most, most)
-    sizes = []
-    for level in LEVELS:
-        try:
-            sizes.append(size(compile_quietly(case.build(programs, rasp), case.vocab, case.length, level=level)))
-        except tracr.CompileError:
-            sizes.append((10**9,) * 4)  # too large, at a low level
-    zero, one, two = sizes
-    assert all(own <= other for own, other in zip(one[:2], zero[:2], strict=True)), sizes
-    assert all(own <= other for own, other in zip(two, one, strict=True)), sizes
-
+# Counts
 
 READERS: dict[str, Callable[[SOp], SOp]] = {
     "put out": lambda count: count,
@@ -174,7 +131,7 @@ def test_saved_models_stay_split(tmp_path: Path) -> None:
     """A selector that is not there is refused."""
     model = compile_quietly(order(), range(1, 301), 5)
     model.save(tmp_path / "model")
-    assert tracr.load(tmp_path / "model").program.stored == model.program.stored
+    assert load_compiled(tmp_path / "model").program.stored == model.program.stored
     program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
     program["stored"]["split"] = [99]
     with pytest.raises(tracr.FormatError, match="selector that is not there"):

@@ -27,6 +27,6 @@ def test_rows_are_grouped_by_what_they_hold(dtype: DTypeLike, rows: int, columns
 @given(st.lists(st.integers(-2, 2) | st.sampled_from(["a", None, 0.5, (1, 2)])))
 def test_items_are_numbered_as_they_come(items: list[object]) -> None:
     """Equal ones have one number."""
-    distinct, numbers = numbered(items)  # type: ignore[arg-type]
+    distinct, numbers = numbered(items)
     assert distinct == list(dict.fromkeys(items))
     assert [distinct[number] for number in numbers] == items

@@ -74,7 +74,7 @@ def test_widths_are_decoded_exactly(longest: int) -> None:
     """From c/(c+w), one or two roundings off, to an exact one-hot code: not even the last bit is wrong."""
     weight = float(np.exp(np.float64(np.float32(np.log(longest)))))
     widths = np.arange(longest + 1)
-    shares = weight / (weight + widths)
+    shares: np.ndarray = weight / (weight + widths)
     read = number(0.5, 1.0, Noise(error=80 * 2**-24, grid=2.0**-24))
     order = np.argsort(shares)
     units = staircase(read, shares[order], np.eye(longest + 1)[order], {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -167,11 +168,12 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     """Killed twice and started again, the command writes the file an undisturbed one writes."""
     path, options = tmp_path / "killed.jsonl", ("--seed", 3, "--max-len", 4)
+
+    def written(lines: int) -> bool:
+        return path.exists() and path.read_bytes().count(b"\n") >= lines
+
     for lines in (20, 60):
-        kill_when(
-            lambda lines=lines: path.exists() and path.read_bytes().count(b"\n") >= lines,
-            *("--count", 100_000, "-o", path, *options),
-        )
+        kill_when(partial(written, lines), *("--count", 100_000, "-o", path, *options))
     found = path.read_bytes().count(b"\n") + 30
     done = run("--count", found, "-o", path, *options)
     assert done.returncode == 0, done.stderr

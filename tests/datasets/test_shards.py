@@ -14,10 +14,11 @@ import pytest
 import tracr
 from tests.agreement import compile_quietly
 from tests.datasets.killing import content, kill_when, run
-from tracr.datasets import Controls, read_programs, sample, write_programs
+from tracr.datasets import Controls, Record, read_programs, sample, write_programs
 from tracr.datasets.building import build_shards, outcomes
 from tracr.datasets.shards import Settings
 from tracr.datasets.stored import read_models, read_sidecar
+from tracr.ir.options import LEVELS
 from tracr.rasp.generate import random_inputs
 from tracr.workers import over_processes, over_ray
 
@@ -25,12 +26,12 @@ CONTROLS = Controls(("a", "b", "c"), 4, max_ops=4)
 
 
 @pytest.fixture(scope="module")
-def records() -> list[tracr.datasets.Record]:  # type: ignore[name-defined]
+def records() -> list[Record]:
     return list(sample(24, 1, CONTROLS))
 
 
-@pytest.mark.parametrize("level", [0, 1])
-def test_models_come_back(tmp_path: Path, records: list, level: int) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_models_come_back(tmp_path: Path, records: list[Record], level: int) -> None:
     """A stored model has the weights and labels of a fresh compilation, and runs without one."""
     assert build_shards(tmp_path, records, Settings(level, shard_size=10)) == 24
     assert sorted(content(tmp_path)) == [f"shard-0000{n}.{kind}" for n in range(3) for kind in ("json", "safetensors")]
@@ -55,12 +56,14 @@ def test_models_come_back(tmp_path: Path, records: list, level: int) -> None:
         assert list(again.weights) == list(model.weights)
 
 
-def test_refusals_are_recorded(tmp_path: Path, records: list, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_are_recorded(tmp_path: Path, records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
     """A program the compiler refuses has a reason instead of a model; a wrong model and a crash are told apart."""
 
     class Wrong:
         def verify(self, budget: int) -> None:
             return None
+
+    calls: list[object] = []
 
     def compiler(outputs: object, options: object) -> Wrong:
         calls.append(outputs)
@@ -70,7 +73,6 @@ def test_refusals_are_recorded(tmp_path: Path, records: list, monkeypatch: pytes
             raise ZeroDivisionError
         return Wrong()
 
-    calls: list[object] = []
     monkeypatch.setattr("tracr.datasets.shards.compile_model", compiler)
     build_shards(tmp_path, records[:3])
     refused, failed, wrong = read_sidecar(tmp_path / "shard-00000.json")["programs"]
@@ -81,7 +83,7 @@ def test_refusals_are_recorded(tmp_path: Path, records: list, monkeypatch: pytes
     assert list(read_models(tmp_path)) == []
 
 
-def test_records_that_do_not_fit_their_seed_are_refused(tmp_path: Path, records: list) -> None:
+def test_records_that_do_not_fit_their_seed_are_refused(tmp_path: Path, records: list[Record]) -> None:
     """The text of a record is never executed: what its seed gives is, if that is the same."""
     build_shards(tmp_path, [replace(records[0], source="raise SystemExit")])
     (entry,) = read_sidecar(tmp_path / "shard-00000.json")["programs"]
@@ -89,13 +91,13 @@ def test_records_that_do_not_fit_their_seed_are_refused(tmp_path: Path, records:
     assert "is not the one that its seed [1, 0] gives" in entry["reason"]["what"]
 
 
-def test_expressions_know_their_line(tmp_path: Path, records: list) -> None:
+def test_expressions_know_their_line(tmp_path: Path, records: list[Record]) -> None:
     """Labels and ground truth tell of lines of the stored source."""
     build_shards(tmp_path, records)
     assert any('"program.py:' in json.dumps(model.entry["ground_truth"]) for model in read_models(tmp_path))
 
 
-def test_missing_shards_are_made(tmp_path: Path, records: list) -> None:
+def test_missing_shards_are_made(tmp_path: Path, records: list[Record]) -> None:
     """Only those: what is complete stays, what lost a file, was left half or lacks later programs is made anew."""
     build_shards(tmp_path / "whole", records, Settings(shard_size=6))
     folder = tmp_path / "broken"
@@ -108,7 +110,7 @@ def test_missing_shards_are_made(tmp_path: Path, records: list) -> None:
     assert content(folder) == content(tmp_path / "whole")
 
 
-def test_other_settings_are_refused(tmp_path: Path, records: list) -> None:
+def test_other_settings_are_refused(tmp_path: Path, records: list[Record]) -> None:
     """A folder holds models of one level and one dataset."""
     build_shards(tmp_path, records[:3])
     with pytest.raises(tracr.FormatError, match="other settings"):
@@ -120,7 +122,7 @@ def test_other_settings_are_refused(tmp_path: Path, records: list) -> None:
     assert build_shards(tmp_path, records[:2]) == 0
 
 
-def test_changed_shards_are_refused(tmp_path: Path, records: list) -> None:
+def test_changed_shards_are_refused(tmp_path: Path, records: list[Record]) -> None:
     """Weights that are not those that were written, and files that are no shards."""
     with pytest.raises(tracr.FormatError, match="no shards"):
         list(read_models(tmp_path))
@@ -136,7 +138,7 @@ def test_changed_shards_are_refused(tmp_path: Path, records: list) -> None:
             list(read_models(tmp_path))
 
 
-def test_processes_give_the_same_shards(tmp_path: Path, records: list) -> None:
+def test_processes_give_the_same_shards(tmp_path: Path, records: list[Record]) -> None:
     """Byte for byte."""
     build_shards(tmp_path / "one", records, Settings(shard_size=5))
     with over_processes(2) as workers:
@@ -183,7 +185,7 @@ def test_without_ray_the_error_says_what_to_install() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_ray_gives_the_same_files(tmp_path: Path, records: list) -> None:
+def test_ray_gives_the_same_files(tmp_path: Path, records: list[Record]) -> None:
     """Over a local Ray cluster, byte for byte what one process makes."""
     pytest.importorskip("ray")
     with over_ray() as workers:

@@ -61,7 +61,7 @@ def test_the_text_gives_the_program_back(seed: int, controls: Controls) -> None:
         rasp.Map(square, rasp.Map(square, rasp.indices + 1, simplify=False)),
         ~((rasp.tokens == "a") & True),
         rasp.SequenceMap(
-            BinaryOperator("<"), rasp.indices + rasp.length, rasp.LinearSequenceMap(*[rasp.length] * 2, 1, 2)
+            BinaryOperator("<"), rasp.indices + rasp.length, rasp.LinearSequenceMap(rasp.length, rasp.length, 1, 2)
         ),
         rasp.Aggregate(~prevs | prevs & prevs, rasp.tokens, "none").named("class").annotated(author="me", line=3),
         rasp.numerical(rasp.indices).named("rasp") + rasp.length.named("rasp"),

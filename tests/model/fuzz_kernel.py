@@ -33,6 +33,7 @@ from tracr.runtime.kernel import kernel
 from tracr.runtime.kernel.kernel import Kernel
 from tracr.runtime.kernel.packed import pack
 
+KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
 Array = NDArray[Any]
 Change = Callable[[np.random.Generator, Array], Array]
 
@@ -112,12 +113,12 @@ def try_broken(seed: int) -> str:
     parameters, ids = random_network(rng)
     words, numbers = broken(rng, *_packed(parameters, causal=bool(rng.integers(2))))
     try:
-        network = kernel._kernel.load(words, numbers, {}, int(rng.integers(1, 4)))
+        network = KERNEL.load(words, numbers, {}, int(rng.integers(1, 4)))
     except ValueError as refusal:
         return str(refusal).removeprefix("no packed network: ")
     for count in (0, 1, 1, len(ids)):
         try:  # the change may have been to the number of tokens, positions or logits
-            run(kernel._kernel, network, rng.permutation(ids)[:count], parameters.W_U.shape[1])
+            run(KERNEL, network, rng.permutation(ids)[:count], parameters.W_U.shape[1])
         except (IndexError, ValueError):
             return ""
     return ""
@@ -129,12 +130,12 @@ def check_sound(seed: int, other: Any) -> None:
     parameters, ids = random_network(rng)
     words, numbers = _packed(parameters, causal=bool(rng.integers(2)))
     logits = parameters.W_U.shape[1]
-    alone, threaded = (kernel._kernel.load(words, numbers, {}, threads) for threads in (1, 3))
-    expected = run(kernel._kernel, alone, ids, logits)
+    alone, threaded = (KERNEL.load(words, numbers, {}, threads) for threads in (1, 3))
+    expected = run(KERNEL, alone, ids, logits)
     for row, own in zip(ids, expected, strict=True):
-        np.testing.assert_array_equal(run(kernel._kernel, alone, row[None], logits)[0], own)
+        np.testing.assert_array_equal(run(KERNEL, alone, row[None], logits)[0], own)
     if seed % 10 == 0 and len(ids):
-        np.testing.assert_array_equal(run(kernel._kernel, threaded, ids.repeat(200, 0), logits)[::200], expected)
+        np.testing.assert_array_equal(run(KERNEL, threaded, ids.repeat(200, 0), logits)[::200], expected)
     if other is not None:
         assert run(other, other.load(words, numbers, {}, 1), ids, logits).tobytes() == expected.tobytes()
 
@@ -197,7 +198,7 @@ def main() -> None:
     parser.add_argument("--against", help="another build of the kernel; this one must have sanitizers then")
     against = parser.parse_args().against
     other = other_build(against) if against else None
-    assert not against or b"__asan_init" in Path(kernel._kernel.__file__).read_bytes(), "this kernel has no sanitizers"
+    assert not against or b"__asan_init" in Path(str(KERNEL.__file__)).read_bytes(), "this kernel has no sanitizers"
 
     met = Counter(try_broken(seed) for seed in range(BROKEN))
     assert met[""] > BROKEN // 20, "nearly all broken networks are refused: nothing is run"

@@ -27,7 +27,7 @@ def random_network(rng: np.random.Generator) -> tuple[Parameters, np.ndarray]:
         layer |= {"W_O": array(heads, d_head, width), "b_O": array(width)}
         layer |= {"W_in": array(width, neurons), "b_in": array(neurons)}
         layers.append(LayerParameters(**layer, W_out=array(neurons, width), b_out=array(width)))
-    embeddings = [array(size, width) for size in (tokens, positions)]
+    embeddings = array(tokens, width), array(positions, width)
     for embedding in embeddings:  # all rows different, or some, or none, or no dimension at all
         embedding[:] = embedding[
             rng.integers(len(embedding), size=len(embedding)) // rng.integers(1, len(embedding) + 1)

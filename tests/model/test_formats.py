@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr.model.number_formats import SHORT, Format, format_of
 from tracr.model.rounding import bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
@@ -77,14 +78,12 @@ def test_bounds_hold_for_variants(name: str, to: Format) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:some logits are not numbers")
+@mostly_compared()
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(max_ops=5))
 def test_bounds_hold_for_random_programs(case: Case) -> None:
     """The same for random programs; and where float16 is not refused, its answers are those of float32."""
-    try:
-        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal)
-    except tracr.CompileError:
-        return
+    model = compile_case(case)
     for to in SHORT.values():
         check(model, to, 20)
     found = model.check_format("float16", 100)
@@ -108,7 +107,7 @@ def test_formats_that_are_wrong_are_refused() -> None:
     refused = "some number may not fit into float16"
     for use in (model.cast, lambda dtype: model("aab", dtype=dtype), lambda dtype: model.run("aab", dtype=dtype)):
         with pytest.raises(tracr.PrecisionError, match=refused):
-            use(np.float16)  # type: ignore[no-untyped-call]
+            use(np.float16)
     assert model.cast("float16", check=False).W_E.dtype == np.float16
 
 

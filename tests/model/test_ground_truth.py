@@ -16,14 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 import tracr
-from tests.agreement import compile_quietly, same, some_inputs
+from tests.agreement import same, some_inputs
 from tests.strategies import Case, cases
+from tests.tally import compile_case, mostly_compared
 from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Variable
 from tracr.ground_truth.ablations import Ablation, Ablations
 from tracr.ground_truth.circuits import MinimalCircuit, Reason
 from tracr.ground_truth.data import GRANULARITIES, Attends, Edge, GroundTruth
+from tracr.ir.circuit import Component
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 
 ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
@@ -66,15 +69,15 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     writers: dict[int, list[tuple[str, Variable, bool]]] = {}  # who adds what to a slot; whether that was cancelled
     found: set[Wire] = set()
 
-    def live(variable: Variable, used: Array) -> list[int]:
+    def live(variable: Variable, used: Any) -> list[int]:
         return [int(s) for s, u in zip(slots_of.get(variable, ()), used, strict=False) if s >= 0 and u]
 
-    def write(name: str, variable: Variable, used: Array) -> None:
+    def write(name: str, variable: Variable, used: Any) -> None:
         for slot in live(variable, used):
             assert all(cancelled for _, _, cancelled in writers.setdefault(slot, []))
             writers[slot].append((name, variable, False))
 
-    def clear(name: str, variable: Variable, used: Array) -> None:
+    def clear(name: str, variable: Variable, used: Any) -> None:
         for slot in live(variable, used):
             writers[slot] = [*((*earlier[:2], True) for earlier in writers[slot]), (name, variable, True)]
 
@@ -93,7 +96,8 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     for variable in (BOS, PAD, ONE):
         write("embed", variable, np.ones(1))
     for number, layer in enumerate(layout.layers):
-        for kind, components in (("attn", layer.heads), ("mlp", layer.mlps)):
+        sublayers: tuple[tuple[str, tuple[Component, ...]], ...] = (("attn", layer.heads), ("mlp", layer.mlps))
+        for kind, components in sublayers:
             named = [(f"blocks.{number}.{kind}.{index}", component) for index, component in enumerate(components)]
             for name, component in named:
                 names = ("q", "k", "v") if isinstance(component, Head) else ("in",)
@@ -133,7 +137,7 @@ def test_edges_follow_the_weights() -> None:
     before = {str(edge) for edge in model.ground_truth.edges()}
     layer = model.parameters.layers[0]
     blind = layer.W_K * (np.array(model.residual.labels) != "tokens:pad")[:, None]
-    changed = replace(model, parameters=replace(model.parameters, layers=(replace(layer, W_K=blind),)))
+    changed = replace(model, changed=replace(model.parameters, layers=(replace(layer, W_K=blind),)))
     assert before - {str(edge) for edge in changed.ground_truth.edges()} == {"embed -> blocks.0.attn.0.k: tokens:pad"}
 
 
@@ -248,8 +252,11 @@ def reference(model: tracr.CompiledModel, ablated: set[Edge], data: list[list[An
             elif node.id == "pos_embed":
                 pending[node.id] = np.broadcast_to(weights.W_pos[: ids.shape[1]], (*ids.shape, model.d_model))
             elif node.kind == "head":
+                assert node.layer is not None
                 pending[node.id] = head(node, weights.layers[node.layer])
             elif node.kind == "neurons":
+                assert node.layer is not None
+                assert node.neurons is not None
                 w, part = weights.layers[node.layer], slice(*node.neurons)
                 hidden = np.maximum(read(node.id, "in") @ w.W_in[:, part] + w.b_in[part], 0)
                 pending[node.id] = hidden @ w.W_out[part]
@@ -327,17 +334,13 @@ def test_the_minimal_circuit_is_enough_and_all_of_it_is_needed(model: tracr.Comp
     assert all(near(a, b) for one, other in pairs if one is not None for a, b in zip(one, other, strict=True))
 
 
+@mostly_compared()
 @given(case=cases(max_ops=6))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(case: Case) -> None:
     """Edges and minimal circuits of random programs."""
-    for level in (0, 1, 2):
-        try:
-            model = compile_quietly(
-                case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-            )
-        except tracr.CompileError:
-            return
+    for level in LEVELS:
+        model = compile_case(case, level=level)
         check_edges(model)
         for ablation in ABLATIONS:
             check_minimal(model, [*case.inputs(8), *case.inputs(3)], ablation)
@@ -390,7 +393,8 @@ def test_mistakes_are_named() -> None:
         truth.edges("heads")  # type: ignore[arg-type]
     with pytest.raises(tracr.TracrError, match=r"no ablation 'noise'[\s\S]*zero, mean, resample"):
         truth.minimal(ablation="noise", data=["ab"])  # type: ignore[arg-type]
-    for data in ("ab", []):
+    wrong: tuple[Any, ...] = ("ab", [])
+    for data in wrong:
         with pytest.raises(tracr.InputError, match="list of inputs"):
             truth.minimal(data=data)
     with pytest.raises(tracr.InputError, match="without tokens"):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import tracr
-from tests.agreement import compile_quietly, some_inputs
+from tests.agreement import load_compiled, some_inputs
 from tests.interventions import interventions_agree, replaced_output
 from tests.strategies import VOCABULARIES, Case, cases
+from tests.tally import NotCompared, Tally, compile_case, mostly_compared
 from tracr.ir.options import LEVELS
 from tracr.model.interventions import folded, locations
 from tracr.rasp import programs, rasp
@@ -29,18 +31,20 @@ def test_setting_variables_does_what_the_interpreter_says(name: str, level: int)
     assert ran > 2
 
 
+def check(case: Case, level: int) -> None:
+    """At least one of several interventions runs, and those that run give what the interpreter says."""
+    ran, _ = interventions_agree(compile_case(case, level=level), case.inputs(3), case.seed)
+    if not ran:
+        raise NotCompared("every intervention was refused")
+
+
+@mostly_compared(0.8)
 @given(case=cases(max_ops=8))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_setting_variables_of_random_programs(case: Case) -> None:
     """The same on random programs at every level, padded and causal too."""
     for level in LEVELS:
-        try:
-            model = compile_quietly(
-                case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-            )
-        except tracr.CompileError:
-            return
-        interventions_agree(model, case.inputs(3), case.seed)
+        check(case, level)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -69,17 +73,13 @@ def test_setting_a_variable_leaves_padding_alone(level: int) -> None:
 @pytest.mark.parametrize("start", range(0, 4000, 250))
 def test_thousands_of_random_programs(start: int) -> None:
     """The same by the thousand."""
-    for seed in range(start, start + 250):
-        rng = random.Random(seed)
-        case = Case(seed, rng.choice(VOCABULARIES), rng.randint(1, 9), rng.randint(1, 5), rng.random() < 0.3)
-        for level in LEVELS:
-            try:
-                model = compile_quietly(
-                    case.program, case.vocab, case.max_seq_len, causal=case.causal, bos="<b>", pad="<p>", level=level
-                )
-            except tracr.CompileError:
-                continue
-            interventions_agree(model, case.inputs(3), seed)
+    with Tally(least=0.9) as tally:
+        for seed in range(start, start + 250):
+            rng = random.Random(seed)
+            case = Case(seed, rng.choice(VOCABULARIES), rng.randint(1, 9), rng.randint(1, 5), rng.random() < 0.3)
+            for level in LEVELS:
+                with tally.draw():
+                    check(case, level)
 
 
 def number_times_flag() -> rasp.SOp:
@@ -99,9 +99,12 @@ def test_values_that_never_meet_are_refused(level: int) -> None:
         model.run(
             [list("ab"), list("bab")], set={"is_a": [[True, False], [False, True, True]], "num": [[1, 2], [2, 1, 2]]}
         )
-    both = {"is_a": [False, True, True], "num": [2, 1, 1]}
+    both: dict[str, list[rasp.Value]] = {"is_a": [False, True, True], "num": [2, 1, 1]}
     assert model.run("aba", set=both).decoded == replaced_output(model, "aba", both) == [0, 1, 1]
-    given = {"is_a": [False, True, True], "product": [0, 1, 0]}  # what is_a leads to matters no more
+    given: dict[str, list[rasp.Value]] = {
+        "is_a": [False, True, True],
+        "product": [0, 1, 0],
+    }  # what is_a leads to matters no more
     assert model.run("aba", set=given).decoded == [0, 1, 0]
 
 
@@ -172,13 +175,13 @@ def test_a_loaded_model_has_no_selectors_as_written(tmp_path: Path) -> None:
     again = rasp.Map(lambda i: i % 2, rasp.indices).named("again")
     program = (rasp.SelectorWidth(odd | first).named("width") * parity + again).named("out")
     tracr.compile(program, "ab", 4).save(tmp_path / "model")
-    model = tracr.load(tmp_path / "model")
+    model = load_compiled(tmp_path / "model")
     assert model.run("aba", set={"width": [1, 2, 3]}).decoded == [0, 3, 0]
     with pytest.raises(tracr.InputError, match="selector of width was made simpler"):
         model.run("aba", set={"parity": [1, 1, 1], "again": [1, 1, 1]})
     plain = tracr.compile(rasp.SequenceMap(lambda x, y: (x, y), parity, again), "ab", 4)
     plain.save(tmp_path / "plain")
-    loaded = tracr.load(tmp_path / "plain")
+    loaded = load_compiled(tmp_path / "plain")
     assert loaded.variables.missing == plain.variables.missing
     with pytest.raises(tracr.InputError, match="cannot be set alone"):
         loaded.run("aba", set={"parity": [1, 1, 1]})
@@ -269,7 +272,8 @@ def test_batches_need_values_for_every_input() -> None:
         model.run([list("aa"), list("ab")], set={"is_x": [[True, True]]})
     with pytest.raises(tracr.InputError, match="needs a list of values"):
         model.run([list("aa"), list("ab")], set={"is_x": [True, True]})
-    assert model.run("aa", set={"is_x": np.array([1, 0])}).decoded == [1, 0.5]
+    array: Any = np.array([1, 0])
+    assert model.run("aa", set={"is_x": array}).decoded == [1, 0.5]
     assert model.run("aa", set={"tokens": "xa"}).decoded == [1, 0.5]
     padded = ["a", "a", "pad"]
     for values in ([True, False], [True, False, True]):
@@ -279,7 +283,9 @@ def test_batches_need_values_for_every_input() -> None:
 def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
     """Position 0 is always there, unless positions are set otherwise: the default was proved away."""
     model = tracr.compile(rasp.Aggregate(rasp.Select(rasp.indices, 0, rasp.Comparison.EQ), rasp.tokens), "ab", 2)
-    node = model.program.sops[locations(model.layout)["indices"].variable.node]
+    number = locations(model.program, model.layout)["indices"].variable.node
+    assert number is not None
+    node = model.program.sops[number]
     assert not evaluate_batch(model.program, ["a"], {node.id: np.array([[0]], np.int32)}).errors[0]
     assert evaluate_batch(model.program, ["a"], {node.id: np.array([[1]], np.int32)}).errors[0]
 
@@ -293,7 +299,7 @@ def test_setting_a_folded_variable() -> None:
     with pytest.raises(tracr.InputError, match=r"tokens is not there[\s\S]*factor"):  # only `weighted` is embedded
         tracr.compile(program, "abx", 4, level=2).run("xa", set={"is_x": [0, 1]})
     model = tracr.compile(program, "abx", 4, level=2, passes={"factor": False})
-    assert set(folded(model.layout)) == {"is_x", "is_a", "weighted"}
+    assert set(folded(model.program, model.layout)) == {"is_x", "is_a", "weighted"}
     assert model("xa") == [2.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1]}).decoded == [0.0, 0.5]
     assert model.run("xa", set={"is_x": [0, 1], "is_a": [1, 0]}).decoded == [-1.0, 0.5]

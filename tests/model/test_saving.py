@@ -26,9 +26,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, load_compiled
 from tests.strategies import Case, cases
+from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr.errors import FormatError
+from tracr.ir.options import LEVELS
 from tracr.rasp import programs, rasp
 from tracr.saving.models import is_saved_model
 from tracr.saving.values_json import decode_value, encode_value
@@ -61,34 +63,30 @@ def contents(folder: Path) -> dict[str, bytes]:
 # Round trips
 
 
+@mostly_compared()
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=cases(composite=True), level=st.sampled_from((0, 1)))
+@given(case=cases(composite=True), level=st.sampled_from(LEVELS))
 def test_a_loaded_model_is_the_saved_one(tmp_path: Path, case: Case, level: int) -> None:
     """Identical logits, outputs and stages on random programs; saved again, identical bytes."""
-    try:
-        model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return
+    model = compile_case(case, level=level)
     model.save(tmp_path / "a")
-    loaded = tracr.load(tmp_path / "a")
+    loaded = load_compiled(tmp_path / "a")
     assert_same(model, loaded)
-    low, high = model.program.lengths
-    inputs = [xs for xs in case.inputs(10) if low <= len(xs) <= high]
-    if inputs:
-        ids, _, _ = model.vocabulary.encode(inputs)
-        assert np.array_equal(loaded.logits(ids), model.logits(ids))
-        assert list(map(repr, loaded(inputs))) == list(map(repr, model(inputs)))
     loaded.save(tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    inputs = inputs_for(model, case, 10)
+    ids, _, _ = model.vocabulary.encode(inputs)
+    assert np.array_equal(loaded.logits(ids), model.logits(ids))
+    assert list(map(repr, loaded(inputs))) == list(map(repr, model(inputs)))
 
 
-@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", programs.EXAMPLES)
 def test_library_programs_come_back(tmp_path: Path, name: str, level: int) -> None:
     """Every program of the library, at every level."""
     model = example(name, level=level)
     model.save(tmp_path / "model")
-    assert_same(model, tracr.load(tmp_path / "model"))
+    assert_same(model, load_compiled(tmp_path / "model"))
 
 
 SCALARS = st.one_of(
@@ -130,12 +128,23 @@ def test_values_of_every_type_come_back(value: Any) -> None:
 
 def test_a_model_over_odd_values_comes_back(tmp_path: Path) -> None:
     """Tuples, bytes, frozensets, None, booleans, huge integers as tokens and as results."""
-    vocab = [("a", (1, None)), b"\xff", frozenset({"x"}), None, True, -0.5, 2**80, "\ud800", Fraction(1, 3), 2 - 0.5j]
+    vocab: list[Any] = [
+        ("a", (1, None)),
+        b"\xff",
+        frozenset({"x"}),
+        None,
+        True,
+        -0.5,
+        2**80,
+        "\ud800",
+        Fraction(1, 3),
+        2 - 0.5j,
+    ]
     vocab += [Decimal("1.50"), (Decimal("-0"), frozenset({Fraction(-7, 2)}))]
     odd = rasp.Map(lambda x: (x, 1.0), rasp.tokens).named("odd")
     model = tracr.compile({"odd": odd, "tokens": rasp.tokens}, vocab, 3)
     model.save(tmp_path / "model")
-    loaded = tracr.load(tmp_path / "model")
+    loaded = load_compiled(tmp_path / "model")
     assert_same(model, loaded)
     for token in vocab:
         assert repr(loaded([token])) == repr(model([token]))
@@ -149,7 +158,7 @@ def test_fraction_outputs_come_back(tmp_path: Path, level: int) -> None:
     """With their type, though no float is equal to them."""
     model = tracr.compile(HALVES, "abc", 3, level=level)
     model.save(tmp_path / "model")
-    assert repr(tracr.load(tmp_path / "model")("ab")) == "[Fraction(97, 2), Fraction(49, 1)]"
+    assert repr(load_compiled(tmp_path / "model")("ab")) == "[Fraction(97, 2), Fraction(49, 1)]"
 
 
 SHORT_AND_LONG = {
@@ -167,10 +176,10 @@ SHORT_AND_LONG = {
 def test_models_with_single_passes_switched_come_back(tmp_path: Path, name: str, level: int) -> None:
     """Each on and off: also those with fewer dimensions than positions."""
     program, vocab, longest = SHORT_AND_LONG[name]
-    for place, (switch, on) in enumerate(itertools.product(set(tracr.PASSES) - {"solve"}, (True, False))):
+    for place, (switch, on) in enumerate(itertools.product({*tracr.PASSES, *tracr.OPTIONS} - {"solve"}, (True, False))):
         model = compile_quietly(program, vocab, longest, level=level, passes={switch: on})
         model.save(tmp_path / str(place))
-        assert_same(model, tracr.load(tmp_path / str(place)))
+        assert_same(model, load_compiled(tmp_path / str(place)))
 
 
 SETS = """
@@ -229,7 +238,7 @@ def test_warnings_and_source_come_back(tmp_path: Path) -> None:
     inverse = (1 / (rasp.tokens - rasp.indices)).named("inverse")
     model = replace(compile_quietly(inverse, [5, 6], 3, level=0), source="inverse = ...\n")
     model.save(tmp_path / "model")
-    loaded = tracr.load(tmp_path / "model")
+    loaded = load_compiled(tmp_path / "model")
     assert loaded.program.warnings == model.program.warnings
     assert loaded.source == "inverse = ...\n"
 
@@ -243,7 +252,7 @@ def test_only_saved_models_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "model"
     first.save(folder)
     second.save(folder)
-    assert_same(second, tracr.load(folder))
+    assert_same(second, load_compiled(folder))
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(FormatError, match="something else in it"):
         first.save(folder)
@@ -274,7 +283,7 @@ def test_folders_change_places_where_the_system_has_no_exchange(
     monkeypatch.setattr("tracr.saving.folders._swap", lambda first, second: False)
     example("length").save(tmp_path / "model")
     example("hist").save(tmp_path / "model")
-    assert_same(example("hist"), tracr.load(tmp_path / "model"))
+    assert_same(example("hist"), load_compiled(tmp_path / "model"))
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
 
 
@@ -368,7 +377,7 @@ def test_a_disk_that_is_full_or_read_only_is_told_of(tmp_path: Path, number: int
             assert isinstance(refusal, OSError)
             assert str(folder) in str(refusal)
             assert refusal.diagnostic.hint
-            assert_same(old, tracr.load(folder))
+            assert_same(old, load_compiled(folder))
         assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
     assert moments > 6
 
@@ -381,7 +390,7 @@ def test_paths_that_cannot_be_are_refused(tmp_path: Path) -> None:
             example("length").save(folder)
         assert refusal.value.diagnostic.hint
         with pytest.raises(FormatError, match="there is no folder"):
-            tracr.load(folder)
+            load_compiled(folder)
 
 
 # Damaged and hostile folders
@@ -418,12 +427,12 @@ def test_max_memory_is_saved_where_it_is_not_the_default(tmp_path: Path) -> None
     for memory, written in (("2GB", None), ("1GB", 2**30)):
         example("reverse", max_memory=memory).save(tmp_path / memory)
         assert json.loads((tmp_path / memory / "model.json").read_text())["options"].get("max_memory") == written
-        assert tracr.load(tmp_path / memory).options.max_memory == (written or 2**31)
+        assert load_compiled(tmp_path / memory).options.max_memory == (written or 2**31)
 
 
 def refused(folder: Path, match: str = ".") -> str:
     with pytest.raises(FormatError, match=match) as caught:
-        tracr.load(folder)
+        load_compiled(folder)
     assert str(folder) in str(caught.value)
     return str(caught.value)
 
@@ -449,7 +458,7 @@ def test_damaged_files_are_refused(folder: Path, name: str) -> None:
 def test_no_folder_no_model(tmp_path: Path) -> None:
     """A clear message for a wrong path."""
     with pytest.raises(FormatError, match="there is no folder"):
-        tracr.load(tmp_path / "nothing")
+        load_compiled(tmp_path / "nothing")
     refused(tmp_path, r"manifest\.json is missing")
 
 
@@ -501,7 +510,7 @@ def test_a_file_that_is_too_large_is_not_read(folder: Path) -> None:
     refused(folder, "bytes, more than")
     os.truncate(folder / "weights.safetensors", 2**27)
     with pytest.raises(FormatError, match="bytes, more than"):
-        tracr.load(folder, max_parameters=1000)
+        load_compiled(folder, max_parameters=1000)
 
 
 def edit(path: str, value: Any) -> Callable[[Any], None]:
@@ -610,11 +619,11 @@ def weaken(tensors: dict[str, Any]) -> None:
 )
 def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, message: str) -> None:
     """Missing, of another shape or type, not finite, or simply changed; the program can still be compiled anew."""
-    original = tracr.load(folder)
+    original = load_compiled(folder)
     change(folder, "weights.safetensors", f)
     refused(folder, message)
     if message == "differs from the weights its program compiles to":
-        assert_same(original, tracr.load(folder, recompile=True))
+        assert_same(original, load_compiled(folder, recompile=True))
 
 
 @pytest.mark.parametrize(
@@ -654,7 +663,7 @@ def leaves(document: Any, path: str = "") -> list[str]:
     return [path]
 
 
-JUNK = st.sampled_from(
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [..., None, True, 0, -1, 3, 10**30, 0.5, 1e308, "", "x", [], {}, [0], {"tuple": []}, {"int": "x"}]
 )
 
@@ -672,4 +681,4 @@ def test_any_change_to_the_program_loads_or_is_refused(pristine: Path, tmp_path:
     sign(folder)
     for recompile in (False, True):
         with contextlib.suppress(FormatError):
-            tracr.load(folder, recompile=recompile)
+            load_compiled(folder, recompile=recompile)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.agreement import assert_agrees, compile_quietly, same, some_inputs
+from tests.agreement import assert_agrees, load_compiled, same, some_inputs
+from tests.library import masks
 from tests.strategies import Case, cases
+from tests.tally import NotCompared, Tally, compile_case, inputs_for, mostly_compared
 from tracr.ir.options import LEVELS
 from tracr.model.variants.exactness import Exactness
 from tracr.model.variants.layer_norm import LayerNorm, largest_square
@@ -45,14 +48,6 @@ def compiled(name: str, level: int = 1, causal: bool = False) -> tracr.CompiledM
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level, causal=causal)
 
 
-def causal_too(name: str) -> list[bool]:
-    try:
-        compiled(name, causal=True)
-    except tracr.CompileError:  # it needs the length
-        return [False]
-    return [False, True]
-
-
 # Outputs
 
 
@@ -63,7 +58,7 @@ def test_decoded_outputs_are_the_same(name: str, level: int, variant: str) -> No
     """On the library, in float32, bidirectional and causal, padded and not, as the interpreter says."""
     example = EXAMPLES[name]
     inputs = some_inputs(example.vocab, example.max_seq_len, 60)
-    for causal in causal_too(name):
+    for causal in masks(name):
         model = VARIANTS[variant](compiled(name, level, causal))
         assert assert_agrees(model, example.program, inputs, reference=10) == len(inputs)
         assert model.verify(budget=200)
@@ -81,19 +76,13 @@ def test_logits_are_the_same_in_float64(name: str, variant: str) -> None:
         assert np.allclose(before[row, 1 : length + 1], after[row, 1 : length + 1], rtol=1e-9, atol=1e-9)
 
 
+@mostly_compared()
 @settings(max_examples=150, deadline=None)
 @given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(EXACT))
 def test_random_programs(case: Case, level: int, variant: str) -> None:
     """Any program, in float32, by the kernel and by products of matrices; numbers without a list of values to 1e-4."""
-    program = case.program
-    try:
-        model = compile_quietly(program, case.vocab, case.max_seq_len, causal=case.causal, level=level)
-    except tracr.CompileError:
-        return
-    low, high = model.program.lengths
-    inputs = [xs for xs in case.inputs(12) if low <= len(xs) <= high]
-    if not inputs:
-        return
+    model = compile_case(case, level=level)
+    inputs = inputs_for(model, case, 12)
     evaluation = evaluate_batch(model.program, inputs)
     (expected,) = evaluation.outputs().values()
     other = VARIANTS[variant](model)
@@ -146,13 +135,15 @@ def test_figures_of_a_variant_are_the_models() -> None:
     model = compiled("frac_prevs")
     for kind, tokens in (("stream", "xax"), ("weights", None)):
         first, second = (m.figure(kind, tokens) for m in (model, model.rotated(1).with_layer_norm()))
-        words = [[text.get_text() for text in figure.findobj(match=_is_text)] for figure in (first, second)]
+        words = [
+            list(map(_text, figure.findobj(match=lambda artist: bool(_text(artist))))) for figure in (first, second)
+        ]
         assert words[0] == words[1]
         assert "is_x" in words[0]
 
 
-def _is_text(artist: object) -> bool:
-    return type(artist).__name__ == "Text" and bool(artist.get_text())  # type: ignore[attr-defined]
+def _text(artist: Any) -> str:
+    return str(artist.get_text()) if type(artist).__name__ == "Text" else ""
 
 
 def alone(model: tracr.CompiledModel) -> list[str]:
@@ -211,17 +202,23 @@ def test_long_inputs(length: int, variant: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_exact_models_are_rotated_without_a_trace(name: str, level: int) -> None:
+def test_exact_models_are_rotated_without_a_trace(level: int) -> None:
     """Where every label is exact, no bit of a query, key, value or neuron changes, whatever the batch."""
+    with Tally(least=0.15) as tally:  # four programs
+        for name in EXAMPLES:
+            with tally.draw():
+                check_rotated_without_a_trace(name, level)
+
+
+def check_rotated_without_a_trace(name: str, level: int) -> None:
     model, example = compiled(name, level), EXAMPLES[name]
-    exactness = Exactness(model)
-    if not exactness.exact.all():
-        return
+    if not Exactness(model).exact.all():
+        raise NotCompared("some labels are not exact")
     other = model.rotated(level)
     for count in (1, 3, 50):  # BLAS has other ways for other shapes
         ids, _, _ = model.vocabulary.encode(some_inputs(example.vocab, example.max_seq_len, count))
-        before, after = {}, {}
+        before: dict[str, np.ndarray] = {}
+        after: dict[str, np.ndarray] = {}
         model.logits(ids, hook=before.__setitem__)
         other.logits(ids, hook=after.__setitem__)
         there = ids != model.vocabulary.pad_id
@@ -437,7 +434,7 @@ def test_a_saved_variant_comes_back(tmp_path: Path, variant: str) -> None:
     """Weights, directions and steps; saved again, the same bytes."""
     model = VARIANTS[variant](compiled("hist2"))
     model.save(tmp_path / "a")
-    loaded = tracr.load(tmp_path / "a")
+    loaded = load_compiled(tmp_path / "a")
     assert repr(loaded) == repr(model)
     assert np.array_equal(loaded.directions, model.directions)
     for (_, before), (_, after) in zip(model.parameters.named(), loaded.parameters.named(), strict=True):
@@ -446,7 +443,7 @@ def test_a_saved_variant_comes_back(tmp_path: Path, variant: str) -> None:
     loaded.save(tmp_path / "b")
     for name in models.CONTENT:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert tracr.load(tmp_path / "a", recompile=True).variant is None
+    assert load_compiled(tmp_path / "a", recompile=True).variant is None
 
 
 def resaved(folder: Path, model: tracr.CompiledModel) -> Path:
@@ -460,15 +457,15 @@ def test_weights_that_are_not_the_variants_are_refused(tmp_path: Path) -> None:
     rotated = compiled("hist").rotated(1)
     other = compiled("hist").rotated(2)
     with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
-        tracr.load(resaved(tmp_path / "a", replace(rotated, parameters=other.parameters)))
+        load_compiled(resaved(tmp_path / "a", replace(rotated, changed=other.parameters)))
     noisy = compiled("hist").with_noise(1e-2)
     assert noisy.variant is not None
     with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
-        tracr.load(resaved(tmp_path / "b", replace(noisy, variant=replace(noisy.variant, noise=1e-5))))
+        load_compiled(resaved(tmp_path / "b", replace(noisy, variant=replace(noisy.variant, noise=1e-5))))
     assert rotated.variant is not None
     basis = replace(rotated.variant.basis, read=np.ones_like(rotated.variant.basis.read))
     with pytest.raises(tracr.FormatError, match="does not read what"):
-        tracr.load(resaved(tmp_path / "c", replace(rotated, variant=replace(rotated.variant, basis=basis))))
+        load_compiled(resaved(tmp_path / "c", replace(rotated, variant=replace(rotated.variant, basis=basis))))
 
 
 @pytest.mark.parametrize(
@@ -488,7 +485,7 @@ def test_what_a_variant_says_is_checked(tmp_path: Path, change: dict[str, object
     content["variant"] |= change
     _write(tmp_path, {**files, models.MODEL: json.dumps(content).encode()})
     with pytest.raises(tracr.FormatError, match=message):
-        tracr.load(tmp_path)
+        load_compiled(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["variant.write", "variant.read"])
@@ -501,11 +498,11 @@ def test_a_basis_must_be_there(tmp_path: Path, name: str) -> None:
         given = given if broken is None else {**given, name: np.ascontiguousarray(broken)}
         _write(tmp_path, {**files, models.TABLES: safetensors.numpy.save(given)})
         with pytest.raises(tracr.FormatError, match=r"variant\."):
-            tracr.load(tmp_path)
+            load_compiled(tmp_path)
     smaller = {"variant.write": np.eye(3), "variant.read": np.eye(3)}
     _write(tmp_path, {**files, models.TABLES: safetensors.numpy.save({**tables, **smaller})})
     with pytest.raises(tracr.FormatError, match="a basis of 3 labels"):
-        tracr.load(tmp_path)
+        load_compiled(tmp_path)
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

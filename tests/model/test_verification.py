@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import tracr
 from tracr.ir.options import LEVELS
@@ -15,12 +14,12 @@ from tracr.rasp import programs, rasp
 
 
 def tampered(
-    model: tracr.CompiledModel, layer: int, name: str, change: Callable[[NDArray], NDArray]
+    model: tracr.CompiledModel, layer: int, name: str, change: Callable[[np.ndarray], np.ndarray]
 ) -> tracr.CompiledModel:
     """The model with one weight matrix changed."""
     layers = list(model.parameters.layers)
     layers[layer] = replace(layers[layer], **{name: change(getattr(layers[layer], name))})
-    return replace(model, parameters=replace(model.parameters, layers=tuple(layers)))
+    return replace(model, changed=replace(model.parameters, layers=tuple(layers)))
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)

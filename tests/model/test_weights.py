@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, load_compiled
 from tracr.adapters.lens_weights import lens_weights
 from tracr.rasp import programs, rasp
 from tracr.runtime.uniform import uniform
@@ -75,11 +75,11 @@ def test_edited_weights_keep_their_labels() -> None:
 def test_edited_weights_are_saved_as_such(tmp_path: Path) -> None:
     """Saved and loaded they are still edited; `recompile` gives the compiler's own."""
     edited().save(tmp_path / "model")
-    loaded = tracr.load(tmp_path / "model")
+    loaded = load_compiled(tmp_path / "model")
     assert not loaded.certified
     assert loaded("aab") == [1, 1, 2]
     assert loaded.residual.labels == MODEL.residual.labels
-    again = tracr.load(tmp_path / "model", recompile=True)
+    again = load_compiled(tmp_path / "model", recompile=True)
     assert again.certified
     assert again("aab") == [2, 2, 1]
 
@@ -93,7 +93,7 @@ def test_further_heads_and_neurons_are_kept(tmp_path: Path) -> None:
     grown = model.with_weights(filled)
     assert grown.parameters.layers[0].W_V.shape == filled["blocks.0.attn.W_V"].shape
     grown.save(tmp_path / "grown")
-    assert tracr.load(tmp_path / "grown").parameters.layers[0].W_V[0, 0, 0] == 1e-3
+    assert load_compiled(tmp_path / "grown").parameters.layers[0].W_V[0, 0, 0] == 1e-3
 
 
 def test_what_is_no_state_dict_of_the_model_is_refused() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs
+from tracr.ir.domains import Finite
 from tracr.rasp import programs
 
 pytest.importorskip("jax")
@@ -25,7 +26,7 @@ from tracr import natural
 from tracr.errors import FormatError, TracrError
 from tracr.natural.architecture import architecture_of
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Network, Patch
+from tracr.natural.network import Patch, TwinNetwork
 from tracr.natural.sites import Sites
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
 from tracr.natural.training import start
@@ -96,7 +97,9 @@ def test_interventions_are_what_they_are_called(twin: natural.TwinModel) -> None
     """The pass with interventions computes what an independent one in numpy does, for every edge."""
     architecture = twin.architecture
     jax = pytest.importorskip("jax")
-    network = Network(architecture.sites, False, HIST.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn))
+    network = TwinNetwork(
+        architecture.sites, False, HIST.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
+    )
     weights = {name: np.asarray(array) for name, array in twin.parameters.named()}
     sites = architecture.sites
     rng = np.random.default_rng(0)
@@ -135,8 +138,9 @@ def test_the_teacher_answers_as_the_program() -> None:
             ]
         else:
             expected = [base.count(token) for token in base]
-        domain = HIST.outputs[0].domain.values
-        assert [domain[code] for code in lessons.after.codes[row, 1 : count + 1, 0]] == expected, name
+        domain = HIST.outputs[0].domain
+        assert isinstance(domain, Finite)
+        assert [domain.values[code] for code in lessons.after.codes[row, 1 : count + 1, 0]] == expected, name
         assert 0 not in expected  # `hist` is never 0: such interventions have no true answer
         checked[name] += 1
     assert min(checked.values()) >= 40

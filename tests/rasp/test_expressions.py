@@ -14,12 +14,13 @@ from tracr.errors import ExpressionError
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Aggregate, Comparison, Encoding, Full, Map, Select, SelectorWidth, SequenceMap, SOp
 
+EYE: Any = np.eye(3)
 SELECT = Select(rasp.indices, rasp.indices, Comparison.LEQ)
 ALL = [
     *[rasp.tokens, rasp.indices, rasp.length, Full(3), rasp.ConstantSOp([1, 2, 3])],
     *[Map(len, rasp.tokens), SequenceMap(operator.add, rasp.indices, rasp.indices)],
     *[rasp.LinearSequenceMap(rasp.indices, rasp.indices, 1, 2), Aggregate(SELECT, rasp.indices), SelectorWidth(SELECT)],
-    *[SELECT, rasp.ConstantSelector(np.eye(3)), SELECT & SELECT, SELECT | SELECT, ~SELECT],
+    *[SELECT, rasp.ConstantSelector(EYE), SELECT & SELECT, SELECT | SELECT, ~SELECT],
 ]
 each_expression = pytest.mark.parametrize("expr", ALL, ids=lambda expr: type(expr).__name__)
 
@@ -285,7 +286,7 @@ BAD_BUILDS: dict[str, tuple[Callable[[], object], str]] = {
     "Map with swapped arguments": (lambda: Map(rasp.tokens, len), "must be an s-op"),  # type: ignore[arg-type]
     "Map without a function": (lambda: Map(3, rasp.tokens), "must be callable, not 3"),  # type: ignore[arg-type]
     "SequenceMap of a string": (
-        lambda: SequenceMap(max, rasp.tokens, "a"),
+        lambda: SequenceMap(max, rasp.tokens, "a"),  # type: ignore[arg-type]
         "second input of SequenceMap must be an s-op",
     ),
     "LinearSequenceMap with a text factor": (
@@ -297,7 +298,7 @@ BAD_BUILDS: dict[str, tuple[Callable[[], object], str]] = {
         "factor of LinearSequenceMap is nan",
     ),
     "Select with a list": (
-        lambda: Select([1], rasp.tokens, Comparison.EQ),
+        lambda: Select([1], rasp.tokens, Comparison.EQ),  # type: ignore[arg-type]
         r"keys of Select must be an s-op, not \[1\]",
     ),
     "Select with a selector": (lambda: Select(rasp.tokens, SELECT, Comparison.EQ), "queries of Select must be an s-op"),

@@ -3,6 +3,7 @@
 import operator
 import time
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,14 +55,15 @@ def test_the_empty_input() -> None:
 def test_any_sequence_is_an_input() -> None:
     """Strings, lists and tuples of values, mixed and `None` too; numpy scalars come out as Python's."""
     assert rasp.tokens(("a", 1, None, (2, 3))) == ["a", 1, None, (2, 3)]
-    assert [type(value) for value in rasp.tokens(np.array([1, 2]))] == [int, int]
+    array: Any = np.array([1, 2])
+    assert [type(value) for value in rasp.tokens(array)] == [int, int]
 
 
 @pytest.mark.parametrize("bad", [[[1]], [float("nan")], [rasp.tokens]])
 def test_input_tokens_must_be_values(bad: list[object]) -> None:
     """A token that is no value is refused."""
     with pytest.raises(ExpressionError, match="an input token is"):
-        rasp.tokens(bad)  # type: ignore[arg-type]
+        rasp.tokens(bad)
 
 
 def test_an_input_must_be_a_sequence() -> None:
@@ -196,7 +198,7 @@ def test_one_third_is_one_third() -> None:
 def test_several_of_which_one_is_no_number_is_an_error(xs: list[object]) -> None:
     """Several values average only if all are numbers; equal strings and `None` do not."""
     with pytest.raises(EvaluationError, match="position 0 selects several values, not all numbers") as caught:
-        Aggregate(EVERYTHING, rasp.tokens)(xs)  # type: ignore[arg-type]
+        Aggregate(EVERYTHING, rasp.tokens)(xs)
     assert repr(xs[0]) in str(caught.value)
     assert "hint: select at most one position per query" in str(caught.value)
 
@@ -215,10 +217,12 @@ def test_selector_width_counts_each_row(matrix: list[list[bool]]) -> None:
 
 # Constants of one length
 
+EYE: Any = np.eye(3)
+
 
 def test_constants_refuse_other_lengths() -> None:
     """ConstantSOp and ConstantSelector are for inputs of their own length."""
-    sop, selector = ConstantSOp("xyz"), ConstantSelector(np.eye(3))
+    sop, selector = ConstantSOp("xyz"), ConstantSelector(EYE)
     assert sop("abc") == ["x", "y", "z"]
     assert selector("abc") == [[i == j for j in range(3)] for i in range(3)]
     for constant in (sop, selector):
@@ -229,7 +233,10 @@ def test_constants_refuse_other_lengths() -> None:
 
 def test_unchecked_constants_take_inputs_of_any_length() -> None:
     """With check_length=False a shorter input sees the beginning; behind the end there is nothing."""
-    sop, selector = ConstantSOp([5, 6, 7], check_length=False), ConstantSelector(np.eye(3), check_length=False)
+    sop, selector = (
+        ConstantSOp([5, 6, 7], check_length=False),
+        ConstantSelector(EYE, check_length=False),
+    )
     assert sop("ab") == [5, 6]
     assert selector("ab") == [[True, False], [False, True]]
     assert sop("abcde") == [5, 6, 7, None, None]

@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -205,7 +206,7 @@ def test_pair_balance(xs: list[str]) -> None:
     assert [(value > 0) - (value < 0) for value in result] == [(d > 0) - (d < 0) for d in depths]
 
 
-def shuffle_dyck(xs: list[str], pairs: list[str]) -> bool:
+def shuffle_dyck(xs: list[str], pairs: Sequence[Sequence[str]]) -> bool:
     """Balanced if no depth goes negative and all end at zero."""
     for opened, closed in pairs:
         depth = 0
@@ -235,7 +236,7 @@ def test_shuffle_dyck_needs_pairs(pairs: list[str]) -> None:
         lib.make_shuffle_dyck(pairs)
 
 
-def dyck(xs: list[str], pairs: list[str]) -> list[str]:
+def dyck(xs: list[str], pairs: Sequence[Sequence[str]]) -> list[str]:
     """T, P or F for every prefix, with a stack."""
     opener_of = {closed: opened for opened, closed in pairs}
     stack: list[str] = []
@@ -257,13 +258,13 @@ def nearly_balanced(draw: st.DrawFn) -> list[str]:
     for _ in range(draw(st.integers(0, 5))):
         place = draw(st.integers(0, len(xs)))
         inside = draw(st.integers(place, len(xs)))
-        opened, closed = draw(st.sampled_from(["()", "{}"]))
+        opened, closed = draw(st.sampled_from([("(", ")"), ("{", "}")]))
         balanced = [*xs[:place], opened, *xs[place:inside], closed, *xs[inside:]]
         # Around a whole stretch only, so that pairs nest.
         xs = balanced if dyck(xs[place:inside], ["()", "{}"])[-1:] in ([], ["T"]) else [*xs, opened, closed]
         if draw(st.booleans()):
             xs.insert(draw(st.integers(0, len(xs))), "a")
-    if xs and draw(st.booleans()):
+    if len(xs) and draw(st.booleans()):
         xs[draw(st.integers(0, len(xs) - 1))] = draw(st.sampled_from("(){}a"))
     return xs
 
@@ -286,9 +287,9 @@ def test_dyck1(xs: list[str]) -> None:
         assert causal_eval.evaluate(lib.make_dyck1(pair), xs) == dyck(xs, [pair])
 
 
-def closer(xs: list[str], pairs: list[str]) -> list[str | None]:
+def closer(xs: list[str], pairs: Sequence[Sequence[str]]) -> list[str | None]:
     """The partner of the innermost open bracket after every prefix, with a stack."""
-    partner = dict(pairs)
+    partner = {pair[0]: pair[1] for pair in pairs}
     stack: list[str] = []
     answers: list[str | None] = []
     dead = False

@@ -30,11 +30,11 @@ def unreadable(figure: Figure) -> list[str]:
     """What a reader would complain about."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
-    renderer: Any = canvas.get_renderer()
+    renderer = canvas.get_renderer()
     found = texts(figure)
-    complaints = [f"{text.get_text()!r} is tiny" for text in found if text.get_fontsize() < SMALLEST]
+    complaints = [f"{text.get_text()!r} is tiny" for text in found if float(text.get_fontsize()) < SMALLEST]
     boxes = np.array([text.get_window_extent(renderer).extents for text in found]).reshape(-1, 4)
     width, height = figure.bbox.width, figure.bbox.height
     outside = (boxes[:, :2] < -TOUCH).any(axis=1) | (boxes[:, 2] > width + TOUCH) | (boxes[:, 3] > height + TOUCH)

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
-from tests.agreement import compile_quietly
+from tests.agreement import compile_quietly, load_compiled
 from tracr import CompiledModel
 from tracr.cli import app
 from tracr.errors import InputError, WriteError
@@ -100,7 +100,7 @@ def test_the_same_model_gives_the_same_page(model: CompiledModel, tmp_path: Path
     again = tracr.compile(EXAMPLES["frac_prevs"].program, "abcx", 5)
     assert again.explore("xa").html == model.explore("xa").html
     model.save(tmp_path / "model")
-    assert tracr.load(tmp_path / "model").explore("xa").html == model.explore("xa").html
+    assert load_compiled(tmp_path / "model").explore("xa").html == model.explore("xa").html
 
 
 def test_whatever_is_in_a_name_stays_text(model: CompiledModel) -> None:
@@ -268,7 +268,7 @@ def test_values_in_bits_have_their_codes() -> None:
 def test_a_line_for_every_operation() -> None:
     """Selectors stand before their first reader; labels are those of the compiled model."""
     model = tracr.compile(EXAMPLES["sort"].program, (1, 2, 3, 4), 4)
-    assert [f"{line.label} = {line.text}" for line in listing(model.program, model.graph)] == [
+    assert [f"{line.label} = {line.text}" for line in listing(model.program, model.expressions)] == [
         "tokens = the input",
         "indices = the positions",
         "distinct_keys = SequenceMap(lambda key, index: key + min_key * below_max(index) / max_seq_len, "

@@ -14,10 +14,11 @@ import pytest
 
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
-from tracr import CompileError, InputError
+from tests.tally import Tally, compile_case
+from tracr import InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import CompositeNode
+from tracr.ir.selectors import CompositeNode
 from tracr.model.compiled import CompiledModel
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
@@ -96,7 +97,7 @@ def assert_same_values(domain: Domain, got: list[Any], expected: list[Any], tole
     if isinstance(domain, Finite):
         values = [(domain.values[code], domain.values[other]) for code, other in differing]
         assert all(is_number(value) for pair in values for value in pair), values
-        differing = [(float(value), float(other)) for value, other in values]  # type: ignore[arg-type]
+        differing = [(float(value), float(other)) for value, other in values]
     both = np.array([(np.nan if code is None else code, other) for code, other in differing]).reshape(-1, 2)
     np.testing.assert_allclose(both[:, 0], both[:, 1], rtol=tolerance, atol=tolerance)
 
@@ -112,13 +113,11 @@ def assert_codes(evaluation: Evaluation, row: int, program: dict[str, list[float
 def models(count: int, *, start: int = 0) -> list[Job]:
     """Random programs over all sorts of vocabularies, bidirectional and causal, at every level."""
     jobs: list[Job] = []
-    for seed in range(start, start + count):
-        case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
-        try:
-            model = compile_quietly(case.program, case.vocab, case.max_seq_len, causal=case.causal, level=seed // 6 % 3)
-        except CompileError:
-            continue
-        jobs.append((model, case.inputs(12), []))
+    with Tally(least=0.9) as tally:
+        for seed in range(start, start + count):
+            case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 6, 1 + seed % 5, seed % 3 == 0, seed % 2 == 0)
+            with tally.draw():
+                jobs.append((compile_case(case, level=seed // 6 % 3), case.inputs(12), []))
     return jobs
 
 
@@ -126,7 +125,6 @@ def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
     jobs = models(60)
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
-    assert len(jobs) > 40
     assert compared > 400
     combined = [s for model, _, _ in jobs for s in model.program.selectors.values() if isinstance(s, CompositeNode)]
     assert len(combined) > 3, len(combined)
@@ -146,6 +144,7 @@ def test_functions_of_what_is_patched_follow(level: int) -> None:
     ]
     ((page,),) = in_node([(model, [[0, 0, -1]], [patches])])
     (output,) = model.outputs
+    assert isinstance(output.domain, Finite)
     values = [output.domain.values[code] for code in page["model"][0]]
     assert values == model(others) == [1.0, 0.0625, 1.0]
 
@@ -162,10 +161,8 @@ def test_many_random_programs(start: int) -> None:
 def test_the_library() -> None:
     """Every program of the library, at every level."""
     jobs: list[Job] = []
-    for name, example in EXAMPLES.items():
+    for example in EXAMPLES.values():
         for level in (0, 1, 2):
-            if name == "dyck2" and level == 0:
-                continue
             model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
             rng = np.random.default_rng(0)
             inputs = [
@@ -183,8 +180,8 @@ def test_values_in_bits(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     many = rasp.Aggregate(rasp.Select(rasp.tokens, rasp.tokens, EQ), rasp.Map(lambda x: x // 100, rasp.tokens))
     large = compile_quietly(many, range(1100), 4, level=level)
     jobs: list[Job] = [(large, [[7, 1099, 7], [512, 0, 1023, 1024]], [])]
-    monkeypatch.setattr(bits, "MANY", 2)
-    monkeypatch.setattr(bits, "FEW", 1000)
+    monkeypatch.setattr(bits, "IN_BITS_ABOVE", 2)
+    monkeypatch.setattr(bits, "FEW_CLASSES", 1000)
     for name in ("reverse", "sort", "hist2", "induction"):
         example = EXAMPLES[name]
         model = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
@@ -218,11 +215,11 @@ def with_patches(jobs: Sequence[Job]) -> list[Job]:
     for model, inputs, _ in jobs:
         able = [g["sop"] for g in page_data(model, [], "", "")["groups"] if g["settable"]]
         able = [number for number in able if isinstance(model.program.sops[number].domain, Finite)]
-        able = [number for number in able if model.program.sops[number].label not in model.circuit.program.absorbed]
+        able = [number for number in able if model.program.sops[number].label not in model.circuit.rewriting.absorbed]
         patches = []
         for tokens in inputs:
             number = able[rng.integers(len(able))]
-            size = model.program.sops[number].domain.size  # type: ignore[union-attr]
+            size = model.program.sops[number].domain.size
             change = {"sop": number, "position": int(rng.integers(len(tokens))), "code": int(rng.integers(size))}
             patches.append([change])
         found.append((model, inputs, patches))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracr.errors import MissingExtra
 from tracr.extras import need
 
-__all__ = ["adapter"]
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["adapter", "to_jax", "to_onnx", "to_torch", "to_transformer_lens"]
 
 NEEDS = {  # by adapter: the library it is for, and the extra that brings it
     "jax": ("jax", "jax"),
@@ -28,3 +31,23 @@ def adapter(name: str) -> Any:
         raise MissingExtra(
             f"the {library} that is installed cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
         ) from error
+
+
+def to_jax(model: CompiledModel, *options: Any) -> tuple[Any, dict[str, Any]]:
+    """`model.to_jax`."""
+    return adapter("jax").to_jax(model, *options)  # type: ignore[no-any-return]
+
+
+def to_torch(model: CompiledModel, *options: Any) -> Any:
+    """`model.to_torch`."""
+    return adapter("torch").to_torch(model, *options)
+
+
+def to_transformer_lens(model: CompiledModel, *options: Any) -> Any:
+    """`model.to_transformer_lens`."""
+    return adapter("transformer_lens").to_transformer_lens(model, *options)
+
+
+def to_onnx(model: CompiledModel, *options: Any) -> None:
+    """`model.to_onnx`."""
+    adapter("onnx").to_onnx(model, *options)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["from_onnx", "to_onnx"]
 
 OPSET, IR_VERSION = 17, 8  # what onnxruntime reads since 1.12
-LARGEST = 2**31 - 2**24  # bytes of a protobuf message, graph aside
+LARGEST_MESSAGE = 2**31 - 2**24  # bytes of a protobuf message, graph aside
 PROGRAM, TABLES = "tracr.model", "tracr.tables"
 
 
@@ -44,7 +44,7 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
     program, tables = program_files(model)
     parameters = model.cast(dtype)
     size = sum(array.nbytes for _, array in parameters.named()) + len(program) + len(tables) * 4 // 3
-    if size > LARGEST:
+    if size > LARGEST_MESSAGE:
         raise InputError(f"an ONNX file holds at most 2 GiB, the model has {size / 2**30:.1f}", hint="use save")
     proto = helper.make_model(
         _graph(parameters, model.options.causal),

@@ -54,7 +54,7 @@ def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeCo
     return TransformerBridgeConfig(**lens_config(model), dtype=as_dtype(dtype), device=str(device or "cpu"))
 
 
-class Output(NamedTuple):
+class LogitsAndLoss(NamedTuple):
     """What `return_type="both"` gives."""
 
     logits: torch.Tensor
@@ -140,7 +140,7 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         if return_type is None:
             return None
         loss = program_loss(self.compiled, found, given, loss_per_token)
-        return loss if return_type == "loss" else Output(found, loss)
+        return loss if return_type == "loss" else LogitsAndLoss(found, loss)
 
     def run_with_cache(self, *args: Any, return_cache_object: bool = True, **kwargs: Any) -> Any:
         """What `forward` returns and an `ActivationCache`."""

@@ -5,6 +5,7 @@ textual.py        finds the s-op if PROGRAM is a .rasp file
 inputs.py         reads tokens and vocabularies from the words typed
 options.py        the arguments and options shared by several commands
 commands.py       list, passes, compile, run, show, info, verify
+watching.py       prints the program between passes, for compile
 text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs
 checkpoints.py    huggingface: GPT-2 checkpoints

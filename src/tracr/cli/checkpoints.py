@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, one_of
-from tracr.cli.sources import Choice, compiled, find, switches
+from tracr.cli.sources import GivenOptions, compiled, find, switches
 
 __all__ = ["huggingface"]
 
@@ -71,7 +71,9 @@ def huggingface(
     from tracr.cli.description import in_short
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,8 +26,11 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import Choice, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
+from tracr.cli.watching import PassPrinter
 from tracr.errors import TracrError
+from tracr.ir.switches import PassName
+from tracr.nearness import ANSWER, same_value
 
 __all__ = ["app"]
 
@@ -103,14 +106,27 @@ def list_programs(as_json: Json = False) -> None:
 
 @app.command("passes")
 def list_passes(as_json: Json = False) -> None:
-    """List the optimiser passes that --with and --without switch on and off."""
-    from tracr.cli.screen import show_passes
-    from tracr.ir.switches import PASSES
+    """List the passes of the compiler in the order they run, then the options that change them.
 
+    --with and --without switch the options, and the passes that are not always on. `tracr compile --print-after` takes
+    any pass.
+    """
+    from tracr.cli.screen import show_passes
+    from tracr.compiler.pipeline import PIPELINE
+    from tracr.ir.switches import OPTIONS
+
+    rows: list[dict[str, object]] = [
+        {"name": one.name, "kind": "pass", "level": one.level, "switches": [*one.switches], "does": one.does}
+        for one in PIPELINE
+    ]
+    rows += [
+        {"name": name, "kind": "option", "level": one.level, "switches": [name], "does": one.does}
+        for name, one in OPTIONS.items()
+    ]
     if as_json:
-        _print_json([{"name": name, **one._asdict()} for name, one in PASSES.items()])
+        _print_json(rows)
     else:
-        show_passes([(name, one.level, one.does) for name, one in PASSES.items()])
+        show_passes(rows)
 
 
 @app.command("compile")
@@ -147,21 +163,49 @@ def compile_program(
             metavar="SECONDS", help="Search for the best schedule with a solver, this long.", show_default=False
         ),
     ] = None,
+    print_after: Annotated[
+        list[PassName] | None,
+        typer.Option(
+            "--print-after",
+            parser=one_of(PassName),
+            metavar="PASS",
+            help="Print the program after a pass (`tracr passes`); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    print_changed: Annotated[
+        bool, typer.Option("--print-changed", help="Print what each pass changed, as a diff.")
+    ] = False,
+    check_each: Annotated[
+        bool, typer.Option("--check-each", help="Check after every pass that the program still computes the same.")
+    ] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Print the models that the compiler compared, and its choices.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile PROGRAM; save the model or print a stage of the compilation.
+    """Compile PROGRAM; save the model, print a stage, or print the program between two passes.
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
     from tracr.cli.description import in_short, summary
     from tracr.cli.screen import waiting
 
-    choice = Choice(
+    choice = GivenOptions(
         vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
     )
     found = find(program, name, choice)
+    printer = PassPrinter(print_after or (), print_changed)
+    watched = bool(print_after or print_changed or check_each)
+    if found.model is not None and (watched or search):
+        raise typer.BadParameter(f"{found.name} is compiled already: it has no passes to print")
+    try:
+        with waiting(f"compiling {found.name}"):
+            model = compiled(found, choice, watch=printer if watched else None, check_each=check_each)
+    finally:
+        if not as_json:
+            _print_passes(printer)
     with waiting(f"compiling {found.name}"):
-        model = compiled(found, choice)
         limits = model.bounds() if bounds else None
         if output is not None:
             model.save(output, overwrite=overwrite)
@@ -169,16 +213,28 @@ def compile_program(
         stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
         proven = {"bounds": limits.as_json()} if limits else {}
         saved = {"saved": str(output)} if output else {}
-        _print_json({**summary(model, found.name), **stage, **proven, **saved})
+        passes = {"passes": [{"title": title, "text": text} for title, text in printer.report()]} if watched else {}
+        tried = {"search": model.search.as_json()} if search and model.search else {}
+        _print_json({**summary(model, found.name), **stage, **proven, **saved, **passes, **tried})
         return
     if show:
         typer.echo(model.show(show.value))
     else:
         typer.echo(f"{found.name}: {in_short(model)}")
+    if check_each:
+        typer.echo("checked after every pass: the invariants, and the results on a sample of inputs")
+    if search and model.search:
+        typer.echo(model.search.show())
     if limits:
         typer.echo(limits)
     if output is not None:
         typer.echo(f"saved in {output}", err=show is not None)
+
+
+def _print_passes(printer: PassPrinter) -> None:
+    """Print the passes asked for, also if one of them failed."""
+    for title, text in printer.report():
+        typer.echo(f"== {title}\n{text}\n")
 
 
 @app.command(context_settings=TOKENS)
@@ -203,7 +259,9 @@ def run(
     from tracr.cli.description import columns_json, expected_outputs, in_short
     from tracr.cli.screen import show_run, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "run")
     with waiting(f"compiling {found.name}"):
@@ -214,7 +272,7 @@ def run(
     expected = expected_outputs(model, words)
     if found.textual and not causal:
         expected = {output: found.program(words) for output in expected}
-    agree = all(_close(a, b) for name in got for a, b in zip(got[name], expected[name], strict=True))
+    agree = all(same_value(b, a, ANSWER) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
         _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
@@ -224,13 +282,6 @@ def run(
         show_run(words, got, expected)
     if not agree:
         raise TracrError("the model and the interpreter disagree", hint="this is a bug in tracr; please report it")
-
-
-def _close(got: Any, expected: Any) -> bool:
-    """Whether two values are equal, numbers up to float32 precision."""
-    if isinstance(got, float) and isinstance(expected, int | float):
-        return abs(got - expected) <= 1e-4 * max(1, abs(expected))
-    return bool(got == expected)
 
 
 @app.command(context_settings=TOKENS)
@@ -260,7 +311,9 @@ def show(
     from tracr.cli.screen import show_steps, waiting
     from tracr.model.stream import steps, variable_values
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     given = some_tokens(tokens, program, found, "show")
     with waiting(f"compiling {found.name}"):
@@ -303,7 +356,9 @@ def info(
     from tracr.cli.description import summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
@@ -338,7 +393,9 @@ def verify(
     """
     from tracr.cli.screen import waiting
 
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -11,7 +11,7 @@ import typer
 
 from tracr.cli.drawing import picture
 from tracr.cli.options import Level, MaxLen, MaxMemory, Name, Program, Vocab, With, Without, metavar, numbers, one_of
-from tracr.cli.sources import Choice, compiled, find, switches
+from tracr.cli.sources import GivenOptions, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Method(Enum):
     exact = "exact"
 
 
-class Trained(Enum):
+class SweepMethod(Enum):
     """The methods of `tracr sweep`."""
 
     sgd = "sgd"
@@ -86,10 +86,11 @@ def compress_program(
 
     if plot is not None:
         picture(plot)
-    found = find(program, name, Choice(vocab, max_len))
+    found = find(program, name, GivenOptions(vocab, max_len))
     passes = switches(switched_on, switched_off)
     model = compiled(
-        found, Choice(vocab, max_len, None if found.model is not None else level, passes=passes, max_memory=max_memory)
+        found,
+        GivenOptions(vocab, max_len, None if found.model is not None else level, passes=passes, max_memory=max_memory),
     )
     if dim is None and method is not Method.exact:
         raise typer.BadParameter(
@@ -119,14 +120,14 @@ def sweep_programs(
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")] = "0-4",
     method: Annotated[
-        Trained,
+        SweepMethod,
         typer.Option(
-            parser=one_of(Trained),
-            metavar=metavar(Trained),
+            parser=one_of(SweepMethod),
+            metavar=metavar(SweepMethod),
             show_default="sgd",
             help="sgd: the paper's recipe; fast: our optimiser.",
         ),
-    ] = Trained.sgd,
+    ] = SweepMethod.sgd,
     steps: Steps = None,
     level: Level = 0,
     switched_on: With = None,
@@ -150,7 +151,7 @@ def sweep_programs(
     from tracr.workers import over_processes, over_ray
 
     names = [name.strip() for name in programs.split(",") if name.strip()]
-    choice = Choice(level=level, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(level=level, passes=switches(switched_on, switched_off))
     models = {name: compiled(find(name), choice) for name in names}
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers, tqdm(unit="run", leave=False, disable=None) as bar:

@@ -129,13 +129,12 @@ def columns_json(columns: Mapping[str, Sequence[Value]]) -> dict[str, list[Any]]
 
 def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """The outputs of the reference interpreter, or for a saved model of the table interpreter."""
-    from tracr.ir.graph import Graph
     from tracr.rasp.interpreter import evaluate
     from tracr.runtime.table_interpreter import evaluate_batch
 
-    if isinstance(model.graph, Graph):
-        nodes = model.graph.nodes
-        return {name: evaluate(nodes[n].expr, tokens, causal=model.options.causal) for name, n in model.graph.outputs}
+    if model.expressions:
+        outputs = {name: model.expressions[number] for name, number in model.graph.outputs}
+        return {name: evaluate(expr, tokens, causal=model.options.causal) for name, expr in outputs.items()}
     evaluation = evaluate_batch(model.program, [tokens])
     if evaluation.errors.any():
         raise EvaluationError(

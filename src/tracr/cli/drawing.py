@@ -23,7 +23,7 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import DEFAULT_LENGTH, Choice, Found, compiled, find, input_of, switches, usual_input
+from tracr.cli.sources import DEFAULT_LENGTH, Found, GivenOptions, compiled, find, input_of, switches, usual_input
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["draw", "figure", "picture"]
 
 
-class Kind(Enum):
+class FigureKind(Enum):
     """The kinds of figure."""
 
     stream = "stream"
@@ -62,16 +62,16 @@ def figure(
     tokens: Tokens = None,
     given: Input = None,
     kind: Annotated[
-        Kind,
+        FigureKind,
         typer.Option(
-            parser=one_of(Kind),
-            metavar=metavar(Kind),
+            parser=one_of(FigureKind),
+            metavar=metavar(FigureKind),
             show_default="stream",
             help="stream: the residual stream after each sub-layer. attention: each head and its selector. "
             "graph: the program with the domain of each s-op. weights: the matrices with labelled rows and columns. "
             "layers: the components of each layer. slots: the variables stored in each dimension.",
         ),
-    ] = Kind.stream,
+    ] = FigureKind.stream,
     rows: Annotated[
         Rows | None,
         typer.Option(
@@ -115,10 +115,14 @@ def figure(
     from tracr.viz.canvas import save_figure
 
     picture(output)
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
+    choice = GivenOptions(vocab, max_len, level, causal, passes=switches(switched_on, switched_off))
     name, words, one_word = _input(program, name, tokens, given)
     found = find(program, name, choice, words)
-    asked = {"rows": rows.value if rows else None, "only": only or None, "width": None if kind is Kind.graph else width}
+    asked = {
+        "rows": rows.value if rows else None,
+        "only": only or None,
+        "width": None if kind is FigureKind.graph else width,
+    }
     options = {option: value for option, value in asked.items() if value is not None}
     with waiting(f"drawing {found.name}"):
         model = compiled(found, choice)
@@ -163,7 +167,7 @@ def draw(
     if is_textual(program):
         drawing = _of_text(program, name, words, vocab, max_len)
     else:
-        drawing = _of_program(find(program, name, Choice(vocab, max_len), words), words, one_word)
+        drawing = _of_program(find(program, name, GivenOptions(vocab, max_len), words), words, one_word)
     if output is None:
         typer.echo(drawing.svg, nl=False)
         return

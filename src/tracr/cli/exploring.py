@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tracr.cli.options import Causal, Level, MaxLen, MaxMemory, Name, Program, Tokens, Vocab, With, Without
-from tracr.cli.sources import Choice, compiled, find, input_of, switches, usual_input
+from tracr.cli.sources import GivenOptions, compiled, find, input_of, switches, usual_input
 
 __all__ = ["explore"]
 
@@ -42,7 +42,9 @@ def explore(
 
     if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(f"{output} must end in .html", param_hint="--output")
-    choice = Choice(vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory)
+    choice = GivenOptions(
+        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
+    )
     found = find(program, name, choice, tokens or [])
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

@@ -33,7 +33,7 @@ SHOWN = 20  # most tokens that a message lists
 
 
 @dataclass(frozen=True)
-class Words:
+class TypedWords:
     """The words typed, one for each token; `exact` if they tell numbers from strings, as JSON does."""
 
     items: tuple[Value, ...]
@@ -101,26 +101,26 @@ def as_typed(tokens: Sequence[Value], characters: bool = False) -> str:
     return shlex.join(texts)
 
 
-def _split(words: Sequence[str], known: Sequence[Value], characters: bool) -> Words:
+def _split(words: Sequence[str], known: Sequence[Value], characters: bool) -> TypedWords:
     """Split the input into words, one for each token."""
     spelled = set(map(str, known))
     if len(words) != 1:
         for word in words:
             if word not in spelled:
                 _refuse_shell_signs(word)
-        return Words(tuple(words))
+        return TypedWords(tuple(words))
     (word,) = words
     if word in spelled or _is_option(word):
-        return Words((word,))
+        return TypedWords((word,))
     if not word or (characters and all(character in spelled for character in word)):
-        return Words(tuple(word))
+        return TypedWords(tuple(word))
     listed = _json_list(word, spelled)
     if listed is not None:
-        return Words(tuple(listed), exact=True)
+        return TypedWords(tuple(listed), exact=True)
     if not _quoted(word) and "," in word and len(word) > 1:
-        return Words(tuple(_between_commas(word)))
+        return TypedWords(tuple(_between_commas(word)))
     _refuse_shell_signs(word)
-    return Words(tuple(word) if characters else (word,))
+    return TypedWords(tuple(word) if characters else (word,))
 
 
 def _json_list(text: str, spelled: object) -> list[Value] | None:

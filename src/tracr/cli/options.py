@@ -90,12 +90,16 @@ def _memory(size: str | None) -> str | None:
 
 
 def _passes(names: list[str] | None) -> list[str] | None:
-    from tracr.ir.switches import PASSES
+    from tracr.ir.switches import OPTIONS, PASSES, PassName
 
+    known = [*PASSES, *OPTIONS]
     for name in names or ():
-        if name not in PASSES:
-            meant = did_you_mean(name, PASSES, f"there are {', '.join(PASSES)}")
-            raise typer.BadParameter(f"there is no pass {name}; {meant} (`tracr passes`)")
+        if name in known:
+            continue
+        if name in list(PassName):
+            raise typer.BadParameter(f"the pass {name} has no switch; there are {', '.join(known)} (`tracr passes`)")
+        meant = did_you_mean(name, known, f"there are {', '.join(known)}")
+        raise typer.BadParameter(f"there is no pass {name}; {meant} (`tracr passes`)")
     return names
 
 
@@ -150,7 +154,7 @@ With = Annotated[
         "--with",
         callback=_passes,
         metavar="PASS",
-        help="Switch an optimiser pass on (`tracr passes`); may be repeated.",
+        help="Switch a pass or an option on (`tracr passes`); may be repeated.",
         show_default=False,
     ),
 ]
@@ -160,7 +164,7 @@ Without = Annotated[
         "--without",
         callback=_passes,
         metavar="PASS",
-        help="Switch an optimiser pass off; may be repeated.",
+        help="Switch a pass or an option off; may be repeated.",
         show_default=False,
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -94,12 +94,26 @@ def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> Non
     Screen().print(table)
 
 
-def show_passes(rows: Sequence[tuple[str, int | None, str]]) -> None:
-    """Print the optimiser passes: name, lowest level that uses it (if any), description."""
-    table = _plain_table("pass", "from level", "what it does")
-    for name, level, does in rows:
-        table.add_row(Text(name, "cyan"), f"--with {name}" if level is None else str(level), Text(does))
-    Screen().print(table)
+def show_passes(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the passes in the order they run, then the options: name, lowest level, description."""
+    screen = Screen()
+    for kind in ("pass", "option"):
+        table = _plain_table(kind, "from level", "what it does")
+        for row in rows:
+            if row["kind"] == kind:
+                table.add_row(Text(row["name"], "cyan"), _from_level(row), Text(row["does"]))
+        screen.print(table)
+        screen.print()
+    screen.print("A pass without a level always runs. --with and --without switch the other passes and the options.")
+
+
+def _from_level(row: Mapping[str, Any]) -> str:
+    level, switches = row["level"], row["switches"]
+    if level is None:
+        return f"--with {row['name']}"
+    if switches and switches != [row["name"]]:
+        return f"{level} (by {', '.join(switches)})"
+    return str(level) if switches else ""
 
 
 def show_run(
@@ -159,7 +173,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     facts.add_row("parameters", f"{size['parameters']:,}, {size['nonzero']:,} of them not zero")
     for output in model.outputs:
         facts.add_row("output", Text(f"{output.name}, {output.encoding.value} {output.domain}"))
-    for variable, one in folded(model.layout).items():
+    for variable, one in folded(model.program, model.layout).items():
         facts.add_row("folded", Text(f"{variable}, read from {', '.join(one.made_of) or 'a constant'}"))
     for reason, labels in _not_kept(model).items():
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))

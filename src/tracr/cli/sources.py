@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -18,13 +18,14 @@ from tracr.spelling import did_you_mean
 from tracr.values import Value
 
 if TYPE_CHECKING:
+    from tracr.ir.passes import Watch
     from tracr.model.compiled import CompiledModel
     from tracr.rasp.programs import Example
 
 __all__ = [
     "DEFAULT_LENGTH",
-    "Choice",
     "Found",
+    "GivenOptions",
     "compiled",
     "find",
     "input_of",
@@ -37,7 +38,7 @@ DEFAULT_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Choice:
+class GivenOptions:
     """The compile options given on the command line; `None` if not given."""
 
     vocab: str | None = None
@@ -104,11 +105,13 @@ class Found:
         )
 
 
-NOTHING_CHOSEN = Choice()
+NOTHING_CHOSEN = GivenOptions()
 
 
-def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN, words: Sequence[str] = ()) -> Found:
-    """Find a .rasp file, a library program, `file.py:name` or a saved folder, tried in this order.
+def find(
+    program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
+) -> Found:
+    """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
 
     `name` chooses an s-op of a .rasp file. The vocabulary and length are those of `choice`, else the program's own; a
     library program is made for them.
@@ -116,7 +119,7 @@ def find(program: str, name: str | None = None, choice: Choice = NOTHING_CHOSEN,
     return _fitted(_located(program, name, choice, words), choice)
 
 
-def _located(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _located(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     from tracr.rasp.programs import EXAMPLES
 
     if is_textual(program):
@@ -134,11 +137,13 @@ def _located(program: str, name: str | None, choice: Choice, words: Sequence[str
         raise InputError(f"which program of {program}?", hint=choices or "it defines none; assign an s-op to a name")
     if Path(program).is_dir():
         import tracr
+        from tracr.model.running import RunnableModel
 
         model = tracr.load(program)
-        if not isinstance(model, tracr.CompiledModel):
+        if not isinstance(model, RunnableModel):
             raise InputError(f"{program} holds a twin, not a program", hint=f"use its teacher: {program}/teacher")
-        return Found(Path(program).name or program, "a saved model", model=model)
+        # A compressed model itself refuses the methods it lacks.
+        return Found(Path(program).name or program, "a saved model", model=cast("CompiledModel", model))
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
@@ -151,7 +156,7 @@ def _nearby() -> list[str]:
     return [path.name for path in Path().iterdir() if path.suffix == ".rasp" or path.is_dir()]
 
 
-def _fitted(found: Found, choice: Choice) -> Found:
+def _fitted(found: Found, choice: GivenOptions) -> Found:
     """`found` with the vocabulary and length of `choice`."""
     if found.model is not None:
         return found
@@ -166,8 +171,10 @@ def _fitted(found: Found, choice: Choice) -> Found:
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
-def compiled(found: Found, choice: Choice) -> CompiledModel:
-    """The model of `found`, compiled with the options of `choice` and the program's defaults."""
+def compiled(
+    found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
+) -> CompiledModel:
+    """The model of `found`, compiled with the options of `choice`, else the defaults; `watch` sees every pass."""
     import tracr
     from tracr.ir.budget import DEFAULT
 
@@ -187,6 +194,8 @@ def compiled(found: Found, choice: Choice) -> CompiledModel:
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},
         solve_seconds=10.0 if choice.solve is None else choice.solve,
+        watch=watch,
+        check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
     )
     return replace(model, source=found.source)
@@ -229,7 +238,7 @@ def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Valu
 # Files
 
 
-def _from_text(program: str, name: str | None, choice: Choice, words: Sequence[str]) -> Found:
+def _from_text(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
     """An s-op of a .rasp file. Its vocabulary is the one chosen, else the tokens of `set example` and of the input."""
     vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
     text = read_module(program, name, words, vocab, choice.max_len)
@@ -270,10 +279,10 @@ def _from_file(path: Path, name: str) -> Found:
             hint="name an s-op, a list or dict of s-ops, an Example, or a function without arguments that returns one",
         )
     source = path.read_text(encoding="utf-8", errors="replace")
-    if hasattr(value, "program"):
-        return Found.of(name, value, source)
     if hasattr(value, "parameters"):
         return Found(name, model=value)
+    if hasattr(value, "program"):
+        return Found.of(name, value, source)
     return Found(name, program=value, source=source)
 
 
@@ -310,7 +319,7 @@ def _line_of(error: BaseException, path: Path) -> str:
 
 
 def _is_program(value: object) -> bool:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
     from tracr.rasp.expressions import SOp
     from tracr.rasp.programs import Example
 
@@ -318,4 +327,4 @@ def _is_program(value: object) -> bool:
         value = list(value.values())
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(item, SOp) for item in value)
-    return isinstance(value, SOp | Example | CompiledModel)
+    return isinstance(value, SOp | Example | RunnableModel)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracr.cli.options import Causal, MaxLen, MaxMemory, Name, Program, Vocab, numbers
-from tracr.cli.sources import Choice, compiled, find
+from tracr.cli.sources import GivenOptions, compiled, find
 
 if TYPE_CHECKING:
     from tracr.natural import Progress
@@ -45,9 +45,10 @@ def twin(
 
     from tracr.natural import twins
 
-    found = find(program, name, Choice(vocab, max_len, causal=causal, max_memory=max_memory))
+    found = find(program, name, GivenOptions(vocab, max_len, causal=causal, max_memory=max_memory))
     model = compiled(
-        found, Choice(vocab, max_len, None if found.model is not None else 1, causal=causal, max_memory=max_memory)
+        found,
+        GivenOptions(vocab, max_len, None if found.model is not None else 1, causal=causal, max_memory=max_memory),
     )
     with tqdm(total=steps, unit="step", leave=False, disable=None) as bar:
 

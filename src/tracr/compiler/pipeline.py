@@ -1,278 +1,336 @@
-"""The compiler on one page: six steps, each a pure function from one frozen value to the next.
+"""The compiler on one page: `PIPELINE` lists its passes in the order they run.
 
-    step                     from          to             file
-      fuse                   SOp           SOp            fuse.py        .rasp: an expression, an operation
-    1 trace                  SOp           Graph          trace.py
-    2 infer                  Graph         Typed          infer.py
-        share                Typed         Typed          share.py       level 1: equal s-ops become one, unless that
-                                                                         would take more layers
-        drop unused          Typed         Typed          share.py
-        choose encodings     Typed         Typed          encode.py
-        split                Typed         Typed          split.py       level 1: large comparisons as several heads
-        smallest             Typed         Typed          smallest.py    level 2: other ways to store what is computed
-      rewrite                Typed         Typed          rewrite.py     level 2: fewer operations, by three passes
-        simplify             Typed         rewrites       simplify.py    what is constant or known from the position
-        fuse                 Typed         rewrites       map_fusion.py  a table of a table is one
-        sums                 Typed         rewrites       sums.py        functions of a weighted sum
-    3 translate              Typed         Circuit        translate.py
-        fold                 Circuit       Circuit        fold.py        level 2: linear functions need no MLP
-        prune                Circuit       Circuit        prune.py       level 1: drops what nothing reads
-        factor               Circuit       Circuit        factor.py      level 2: embeds what is read of tokens
-    4 assign to layers       Circuit       Schedule       schedule.py
-        narrow               Circuit       Schedule       narrow.py      level 2: a narrower stream, as deep
-        solve                Circuit       Schedule       solve.py       if asked for: the best schedule
-        merge heads          Schedule      Schedule       schedule.py    level 1: heads with one pattern become one
-        share neurons        Schedule      Schedule       neurons.py     level 2: neurons that read the same become one
-    5 construct              Schedule      Construction   construct.py
-    6 assemble               Construction  Parameters     assemble.py
+    pass                from          to            level   what it does                                      in
+    fuse_expressions    outputs       outputs       always  .rasp: one expression becomes one operation       frontend/
+    trace               outputs       TracedGraph   always  lists the operations                              frontend/
+    infer               TracedGraph   Inferred      always  tabulates them; calls the user's functions        frontend/
+    share            *  Inferred      Inferred      1       computes equal expressions once                   program/
+    drop_unused         Inferred      Inferred      always  removes what no output needs                      program/
+    encode              Inferred      Program       always  one-hot or number, for every variable             program/
+    split            *  Program       Program       1       large comparisons over several heads              selectors/
+    store            *  Program       Program       2       other encodings: numbers, weighted sums, bits     program/
+    simplify         *  Program       Program       2       removes constant operations                       program/
+    fuse             *  Program       Program       2       a function of functions is one function           program/
+    sums             *  Program       Program       2       a function of several variables from one sum      program/
+    lower               Program       Circuit       always  heads and groups of neurons for every operation   lower/
+    embed_functions  *  Circuit       Circuit       1       embeds functions of one token or position         circuit/
+    fold                Circuit       Circuit       2       removes linear functions                          circuit/
+    prune               Circuit       Circuit       1       removes what nothing reads                        circuit/
+    factor              Circuit       Circuit       2       embeds only what is read of tokens and positions  circuit/
+    assign              Circuit       PlacedCircuit always  every component into its earliest layer           layers/
+    schedule            PlacedCircuit PlacedCircuit 2       moves components: a narrower stream, as deep      layers/
+    solve               PlacedCircuit PlacedCircuit asked   the best schedule, by a solver                    optimal/
+    stack               PlacedCircuit Schedule      always  the layers, which hold the components from now on layers/
+    merge_heads         Schedule      Schedule      1       merges heads with the same pattern                layers/
+    share_neurons       Schedule      Schedule      2       merges neurons with the same input weights        layers/
+    layout              Schedule      Layout        always  a dimension for every direction, with its label   residual/
+    reuse               Layout        Layout        2       one dimension for several variables in turn       residual/
+    assemble            Layout        Parameters    always  the weights                                       residual/
 
-Every intermediate value has `verify()`, run here on those that the model is made of, and `show()`.
+Every pass is a pure function from one frozen value to the next. Those marked * propose rivals, between which the search
+(`search/`) chooses: it runs the later passes on each rival, as far as its size, and keeps one. The next pass takes that
+one. Level 0 has no rivals; level 1 has those of `share`, `split` and `embed_functions`; level 2 has all.
+
+The program of a compilation is the value after `store`: models are checked against it, saved as it and shown as it.
+Loading a saved model runs the passes after it again. Every value has `show()`. It also has `verify()`, which is run
+here on the values that the model is made of, and by `tracr compile --check-each` after every pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from tracr.compiler.circuit.embed_features import embed_functions, factor, factored_kinds
+from tracr.compiler.circuit.embed_features import factor
 from tracr.compiler.circuit.fold import fold
 from tracr.compiler.circuit.prune import prune
 from tracr.compiler.frontend.fuse_expressions import fuse
 from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.suggest import suggest_vocabulary
-from tracr.compiler.frontend.trace import Outputs, trace
-from tracr.compiler.layers.assign import assign_to_layers, depth, merge_heads
+from tracr.compiler.frontend.trace import Outputs, TracedGraph, trace
+from tracr.compiler.layers.assign import assign_to_layers, merge_heads, stack
 from tracr.compiler.layers.narrow import narrow
 from tracr.compiler.layers.share_neurons import share_neurons
 from tracr.compiler.lower.lower import lower
 from tracr.compiler.lower.numbers import RoundingTwins
-from tracr.compiler.optimal.solve import solve
 from tracr.compiler.program.encodings import choose_encodings
-from tracr.compiler.program.rewrite import rewritten
-from tracr.compiler.program.share import drop_unused, share
-from tracr.compiler.residual.assemble import assemble, check_size
-from tracr.compiler.residual.lay_out import lay_out, placed
-from tracr.compiler.search import smallest
-from tracr.compiler.selectors.splitting import split
-from tracr.errors import CompileError, FunctionError
+from tracr.compiler.program.functions_of_sums import sums
+from tracr.compiler.program.fuse_tables import fuse_maps
+from tracr.compiler.program.share import drop_unused
+from tracr.compiler.program.simplify import simplify
+from tracr.compiler.residual.assemble import assemble
+from tracr.compiler.residual.lay_out import lay_out, with_reuse
+from tracr.compiler.search import (
+    Searcher,
+    choose_embedding,
+    choose_rewrites,
+    choose_sharing,
+    choose_splits,
+    choose_storage,
+)
+from tracr.errors import FunctionError
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import TWINS, finite
+from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
+from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
+from tracr.ir.ops import Attention, LengthOp
 from tracr.ir.options import Options
-from tracr.ir.program import Attention, LengthOp, Program
-from tracr.ir.saved_graph import SavedGraph
-from tracr.ir.schedule import Schedule
-from tracr.ir.size import Size, size_of
+from tracr.ir.parameters import Parameters
+from tracr.ir.passes import Pass, Watch
+from tracr.ir.program import Program, Tables
+from tracr.ir.schedule import PlacedCircuit, Schedule
+from tracr.ir.switches import PASSES, OptionName, PassName
+from tracr.nearness import TWINS
+from tracr.rasp.expressions import RASPExpr
 
-__all__ = ["compile_program", "compile_tabulated", "tabulated"]
+__all__ = ["PIPELINE", "compile_program", "compile_tabulated", "stages", "tabulated", "verify"]
+
+Run = Callable[[Any, Searcher], Any]
 
 
-def compile_program(outputs: Outputs, options: Options) -> Compilation:
-    """A transformer that computes the outputs.
+def _alone(function: Callable[[Any], Any]) -> Run:
+    """A pass that needs to know nothing but the value."""
+    return lambda value, _: function(value)
+
+
+def _switched(name: PassName, takes: type, gives: type, run: Run) -> Pass:
+    """A pass with a switch of its own."""
+    return Pass(name, PASSES[name].level, takes, gives, run, PASSES[name].does, (name,))
+
+
+def _solved(placed: PlacedCircuit, search: Searcher) -> PlacedCircuit:
+    """What a solver finds; it is loaded for those only who ask for it."""
+    from tracr.compiler.optimal.solve import solve
+
+    return solve(placed.circuit, search.options.solve_seconds)
+
+
+def _inferring(near: float = 0.0) -> Run:
+    def run(traced: TracedGraph, search: Searcher) -> Inferred:
+        try:
+            inferred = infer(traced, search.options, near)
+        except FunctionError as error:
+            suggest_vocabulary(error, traced, search.options)
+            raise
+        _check_gap(inferred)
+        return inferred
+
+    return run
+
+
+P = PassName
+PIPELINE: tuple[Pass, ...] = (
+    Pass(
+        P.FUSE_EXPRESSIONS,
+        0,
+        Mapping,
+        Mapping,
+        lambda outputs, search: fuse(outputs, search.options.vocab),
+        "makes one operation of each expression of a .rasp text",
+    ),
+    Pass(P.TRACE, 0, Mapping, TracedGraph, _alone(trace), "lists every operation that the outputs are built from"),
+    Pass(
+        P.INFER,
+        0,
+        TracedGraph,
+        Inferred,
+        _inferring(),
+        "finds the values each variable can take, and calls the program's functions to make tables of them",
+    ),
+    _switched(P.SHARE, Inferred, Inferred, choose_sharing),
+    Pass(P.DROP_UNUSED, 0, Inferred, Inferred, _alone(drop_unused), "removes operations that no output needs"),
+    Pass(
+        P.ENCODE,
+        0,
+        Inferred,
+        Program,
+        _alone(choose_encodings),
+        "decides for each variable whether it is stored as a one-hot code or as a number",
+    ),
+    Pass(
+        P.SPLIT,
+        1,
+        Program,
+        Program,
+        choose_splits,
+        "splits comparisons of very many values over several narrow heads, where that makes the model smaller",
+        (OptionName.RANK,),
+    ),
+    Pass(
+        P.STORE,
+        2,
+        Program,
+        Program,
+        choose_storage,
+        "tries other encodings (numbers, weighted sums, bits) and keeps those that make the model smaller",
+        (OptionName.LINEAR_TABLES, OptionName.MATCH, OptionName.FEW_BITS),
+    ),
+    _switched(P.SIMPLIFY, Program, Program, choose_rewrites(P.SIMPLIFY, simplify)),
+    _switched(P.FUSE, Program, Program, choose_rewrites(P.FUSE, fuse_maps)),
+    _switched(P.SUMS, Program, Program, choose_rewrites(P.SUMS, sums)),
+    Pass(P.LOWER, 0, Program, Circuit, _alone(lower), "builds the attention heads and neurons of every operation"),
+    Pass(
+        P.EMBED_FUNCTIONS,
+        1,
+        Circuit,
+        Circuit,
+        choose_embedding,
+        "lets the embedding write functions of one token or position, where that makes nothing larger",
+        (P.PRUNE, P.FACTOR),
+    ),
+    _switched(P.FOLD, Circuit, Circuit, _alone(fold)),
+    _switched(P.PRUNE, Circuit, Circuit, _alone(prune)),
+    _switched(P.FACTOR, Circuit, Circuit, _alone(factor)),
+    Pass(
+        P.ASSIGN,
+        0,
+        Circuit,
+        PlacedCircuit,
+        _alone(assign_to_layers),
+        "puts each head and neuron into the earliest layer",
+    ),
+    _switched(P.SCHEDULE, PlacedCircuit, PlacedCircuit, lambda placed, _: narrow(placed.circuit)),
+    _switched(
+        P.SOLVE,
+        PlacedCircuit,
+        PlacedCircuit,
+        _solved,
+    ),
+    Pass(P.STACK, 0, PlacedCircuit, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
+    _switched(P.MERGE_HEADS, Schedule, Schedule, _alone(merge_heads)),
+    _switched(P.SHARE_NEURONS, Schedule, Schedule, _alone(share_neurons)),
+    Pass(
+        P.LAYOUT,
+        0,
+        Schedule,
+        Layout,
+        lambda schedule, _: lay_out(schedule, schedule.options),
+        "gives every variable its own labelled dimensions of the residual stream",
+    ),
+    _switched(P.REUSE, Layout, Layout, _alone(with_reuse)),
+    Pass(
+        P.ASSEMBLE,
+        0,
+        Layout,
+        Parameters,
+        lambda layout, _: assemble(layout, layout.schedule.options),
+        "writes the weights",
+    ),
+)
+TABULATED = [one.name for one in PIPELINE].index(P.STORE) + 1  # how many passes make the program that is saved
+VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.FACTOR, P.REUSE)  # what a model is made of
+
+
+def compile_program(outputs: Outputs, options: Options, watch: Watch | None = None) -> Compilation:
+    """A transformer that computes the outputs; `watch` sees every pass and what it made.
 
     If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
     as an assumption; with `strict`, or if the vocabulary itself has such numbers, the program is refused.
     """
-    graph = trace(fuse(outputs, options.vocab))
-    graph.verify()
     try:
-        return _compiled(graph, options)
+        return _compiled(outputs, options, watch, PIPELINE)
     except RoundingTwins:
         if options.strict or len(finite(options.vocab, near=TWINS)) < len(options.vocab):
             raise
-    return _compiled(graph, options, near=TWINS)
+    return _compiled(outputs, options, watch, _with_run(P.INFER, _inferring(TWINS)))
 
 
-def _compiled(graph: Graph, options: Options, near: float = 0.0) -> Compilation:
-    attempts = _Attempts()
-    try:
-        program = tabulated(graph, options, attempts, near)
-    except FunctionError as error:
-        suggest_vocabulary(error, graph, options)
-        raise
-    return compile_tabulated(graph, program, attempts=attempts)
+def _compiled(outputs: Outputs, options: Options, watch: Watch | None, passes: Sequence[Pass]) -> Compilation:
+    search = Searcher(passes, options)
+    made = _run(passes, outputs, search, watch)
+    traced: TracedGraph = made[P.TRACE]
+    return _compilation(made, traced.graph, traced.expressions, made[P.STORE], search)
 
 
-def tabulated(graph: Graph, options: Options, attempts: _Attempts | None = None, near: float = 0.0) -> Program:
+def tabulated(traced: TracedGraph, options: Options) -> Program:
     """Step 2: the program as data. The user's functions are called here, and nowhere later."""
-    inferred = infer(graph, options, near)
-    _check_gap(inferred)
-    double = {number for number, first in inferred.same.items() if number != first} if options.on("share") else set()
-    if double.isdisjoint(inferred.sops):  # no s-op has other readers then
-        program = choose_encodings(drop_unused(share(inferred) if double else inferred))
-    else:
-        program = choose_encodings(drop_unused(inferred))
-        shared = choose_encodings(drop_unused(share(inferred)))
-        if _same_codes(shared, program, inferred.same) or not _deeper(shared, program):
-            program = shared
-    attempts = attempts or _Attempts()
-    if options.on("rank"):
-        program = split(program, attempts)
-    if any(map(options.on, ("linear_tables", "match", "few_bits"))):
-        program = smallest(program, attempts)
-    program.verify()
+    first = [one.name for one in PIPELINE].index(P.INFER)
+    made = _run(PIPELINE[first:TABULATED], traced, Searcher(PIPELINE, options))
+    program: Program = made[P.STORE]
     return program
 
 
-def _check_gap(program: Program) -> None:
+def compile_tabulated(
+    graph: Graph, program: Program, schedule_of: Callable[[Circuit], PlacedCircuit] | None = None
+) -> Compilation:
+    """How a saved model is rebuilt from its tables, and from the schedule that a solver found for it, if one did."""
+    _check_gap(program)
+    passes = PIPELINE
+    if schedule_of is not None:
+        passes = _with_run(P.SOLVE, lambda placed, _: schedule_of(placed.circuit))
+    search = Searcher(passes, program.options)
+    made = _run(passes[TABULATED:], program, search)
+    return replace(_compilation(made, graph, (), program, search), search=None)
+
+
+def stages(outputs: Outputs, options: Options) -> list[tuple[Pass, Any]]:
+    """Every pass that runs, and the value it made.
+
+    >>> from tracr.rasp import rasp
+    >>> made = stages({"output": (rasp.tokens == "x").named("is_x")}, Options(("x", "y"), 3))
+    >>> [str(one.name) for one, _ in made][:4]
+    ['fuse_expressions', 'trace', 'infer', 'share']
+    >>> print(dict((one.name, value) for one, value in made)["lower"].show())
+    embedding writes tokens[2]
+    MLP of 2 neurons: tokens -> is_x[2]  # table of tokens (x == 'x')
+    output output: is_x
+    """
+    found: dict[PassName, tuple[Pass, Any]] = {}
+    compile_program(outputs, options, lambda one, value: found.update({one.name: (one, value)}))
+    return list(found.values())
+
+
+def _with_run(name: PassName, run: Run) -> tuple[Pass, ...]:
+    """The passes with another way to do one of them."""
+    return tuple(replace(one, run=run) if one.name is name else one for one in PIPELINE)
+
+
+def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | None = None) -> dict[PassName, Any]:
+    """What there is after each pass; a pass that is off leaves the value as it is."""
+    made: dict[PassName, Any] = {}
+    verified = None
+    for one in passes:
+        if one.name is P.LOWER:
+            search.settle(value)
+        if one.on(search.options):
+            value = search.run(one.name, value)
+            if watch is not None:
+                watch(one, value)
+        if one.name in VERIFIED and value is not verified:
+            verify(value)
+            verified = value
+        made[one.name] = value
+    return made
+
+
+def _compilation(
+    made: Mapping[PassName, Any],
+    graph: Graph,
+    expressions: tuple[RASPExpr, ...],
+    program: Program,
+    search: Searcher,
+) -> Compilation:
+    layout: Layout = made[P.REUSE]
+    circuit: Circuit = made[P.FACTOR]
+    schedule = layout.schedule
+    record = search.record(layout)
+    return Compilation(
+        program.options, graph, expressions, program, circuit, schedule, layout, made[P.ASSEMBLE], record
+    )
+
+
+def verify(value: Any) -> None:
+    """Raise if an invariant of a value between two passes is broken, or of what it is made of."""
+    if isinstance(value, Layout):
+        verify(value.schedule)
+    if not isinstance(value, Mapping | Parameters):  # what the program was written as, and weights, have no invariants
+        value.verify()
+
+
+def _check_gap(program: Tables) -> None:
     """Refuse a gap that is too small, if the program has attention at all."""
     if any(isinstance(node.op, Attention | LengthOp) for node in program.sops.values()):
         program.options.check_gap()
-
-
-def _same_codes(shared: Program, apart: Program, same: Mapping[int, int]) -> bool:
-    """Whether every s-op has the code it would have by itself: then its readers need no other conversions."""
-    return all(shared.sops[same[number]].encoding is node.encoding for number, node in apart.sops.items())
-
-
-def _deeper(shared: Program, apart: Program) -> bool:
-    """Whether sharing costs layers: one code for readers with different wishes may need a conversion in between."""
-    try:
-        shortest = _depth(apart)
-    except CompileError:  # only what is shared can be compiled
-        return False
-    return _depth(shared) > shortest
-
-
-def _depth(program: Program) -> int:
-    circuit = lower(program)
-    return depth(prune(fold(circuit) if program.options.on("fold") else circuit))
-
-
-class _Attempt:
-    """A program on its way to a model: each step is taken once, and only if somebody asks for what it gives."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    @cached_property
-    def circuit(self) -> Circuit:
-        return lower(self.program)
-
-    @cached_property
-    def reduced(self) -> Circuit:
-        return _reduced(self.circuit)
-
-    @cached_property
-    def factored(self) -> Circuit:
-        return _factored(self.reduced)
-
-    @cached_property
-    def size(self) -> Size:
-        schedule, _, slots = placed(_in_layers(self.factored, assign_to_layers), self.program.options)
-        return size_of(schedule, slots.width)
-
-    def refuse_large(self) -> None:
-        """Refuse a model whose size is known already and too large, if no pass that follows makes it smaller."""
-        options = self.program.options
-        if "size" in vars(self) and not any(map(options.on, ("factor", "schedule", "solve"))):
-            check_size(self.size, options)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory the circuits take."""
-        return sum(part.nbytes for part in vars(self).values() if isinstance(part, Circuit))
-
-    def forget(self) -> None:
-        """Let the circuits go; who needs them again makes them again."""
-        for name in ("circuit", "reduced", "factored"):
-            vars(self).pop(name, None)
-
-
-class _Attempts:
-    """How large the models of programs are: what has been tried is not compiled again.
-
-    The circuits of what was tried take an eighth of the memory at most; beyond, only those of the last one are kept.
-    """
-
-    def __init__(self) -> None:
-        self._tried: dict[Program, _Attempt] = {}
-        self._bytes = 0
-
-    def __getitem__(self, program: Program) -> _Attempt:
-        return self._tried.setdefault(program, _Attempt(program))
-
-    def alone(self, program: Program) -> _Attempt:
-        """The attempt at a program; if all circuits together take too much memory, those of the others are dropped."""
-        own = self[program]
-        if self._bytes > program.options.max_memory // 8:
-            for attempt in self._tried.values():
-                if attempt is not own:
-                    attempt.forget()
-            self._bytes = own.nbytes
-        return own
-
-    def __call__(self, program: Program, most_layers: int | None) -> Size | None:
-        """The size; `None` if the program is refused, or takes more layers than that."""
-        own = self.alone(program)
-        try:
-            if most_layers is not None and depth(own.reduced) > most_layers:
-                return None
-            return own.size
-        except CompileError:
-            return None
-        finally:
-            self._bytes += own.nbytes
-
-
-def compile_tabulated(
-    graph: Graph | SavedGraph,
-    program: Program,
-    schedule_of: Callable[[Circuit], Schedule] | None = None,
-    attempts: _Attempts | None = None,
-) -> Compilation:
-    """Steps 3 to 6: also how a saved model is rebuilt from its tables, and the schedule that a solver found for it."""
-    _check_gap(program)
-    attempts = attempts or _Attempts()
-    chosen = attempts.alone(rewritten(program, attempts))
-    chosen.refuse_large()
-    layout = _with_named_features(chosen, schedule_of or scheduled)
-    schedule = layout.schedule
-    for value in (schedule.circuit, schedule, layout):
-        value.verify()
-    parameters = assemble(layout, program.options)
-    return Compilation(program.options, graph, program, schedule.circuit, schedule, layout, parameters)
-
-
-def _with_named_features(attempt: _Attempt, schedule_of: Callable[[Circuit], Schedule]) -> Layout:
-    """Steps 4 and 5; functions of tokens that `factor` embeds are variables of the program where that costs nothing."""
-    options = attempt.program.options
-    layout = lay_out(_in_layers(attempt.factored, schedule_of), options)
-    for kinds in factored_kinds(attempt.circuit, attempt.factored):
-        size = size_of(layout.schedule, layout.width)
-        circuit = _factored(_reduced(embed_functions(attempt.circuit, kinds)))
-        named = lay_out(_in_layers(circuit, schedule_of), options)
-        if all(own <= other for own, other in zip(size_of(named.schedule, named.width), size, strict=True)):
-            return named
-    return layout
-
-
-def _reduced(circuit: Circuit) -> Circuit:
-    """The circuit without what needs no component of its own."""
-    options = circuit.program.options
-    if options.on("fold"):
-        circuit = fold(circuit)
-    return prune(circuit) if options.on("prune") else circuit
-
-
-def _factored(circuit: Circuit) -> Circuit:
-    return factor(circuit) if circuit.program.options.on("factor") else circuit
-
-
-def _in_layers(circuit: Circuit, schedule_of: Callable[[Circuit], Schedule]) -> Schedule:
-    """Step 4, with a way to choose the layers."""
-    options = circuit.program.options
-    schedule = schedule_of(circuit)
-    if options.on("merge_heads"):
-        schedule = merge_heads(schedule)
-    return share_neurons(schedule) if options.on("share_neurons") else schedule
-
-
-def scheduled(circuit: Circuit) -> Schedule:
-    """Step 4, as the passes say."""
-    options = circuit.program.options
-    if options.on("solve"):
-        return solve(circuit, options.solve_seconds)
-    return narrow(circuit) if options.on("schedule") else assign_to_layers(circuit)

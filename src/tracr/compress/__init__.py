@@ -8,7 +8,7 @@ sgd.py           the paper's recipe, for any number of runs in one program
 fast.py          our optimiser: exact and random starts, softened attention; polish.py its second-order steps
 closed.py        PCA, and the smallest projection without loss
 compressing.py   `compress`
-model.py         CompressedModel; saving.py its folders
+model.py         CompressedModel; refusals.py the methods it lacks; saving.py its folders
 report.py        measures a compressed model against the compiled one
 figures.py       the figures of the paper's section 5
 superposing.py   `superpose`: superposition without training

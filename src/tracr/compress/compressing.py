@@ -16,7 +16,7 @@ from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.objective import Objective, Params
 from tracr.compress.projection import SHARING, Projection, sites_of
 from tracr.compress.sgd import Recipe, starts, train
-from tracr.compress.task import Task, task_of
+from tracr.compress.task import Task, require_labelled, task_of
 from tracr.errors import TracrError
 from tracr.extras import need
 from tracr.model.compiled import CompiledModel
@@ -100,9 +100,7 @@ def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = N
 
 
 def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
-    if isinstance(model, CompressedModel) or not isinstance(model, CompiledModel):
-        what = f"only a compiled model can be compressed, not {type(model).__name__}"
-        raise TracrError(what, hint="pass a model returned by tracr.compile")
+    require_labelled(model, "compressed")
     one_of("method", method, METHODS)
     if not isinstance(sharing, str) or sharing not in SHARING:
         raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")

@@ -30,7 +30,7 @@ __all__ = ["FastRecipe", "fast"]
 
 Array = NDArray[Any]
 PIECES = 5  # pieces of a descent; progress is reported after each
-LARGEST = 1500  # with more trained numbers than this, the curvature matrix takes too long
+LARGEST_CURVATURE = 1500  # with more trained numbers than this, the curvature matrix takes too long
 WORK, FEWEST = 2e9, 32  # most multiplications of a curvature matrix; they limit its inputs, but not below FEWEST
 PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, first and last
 
@@ -173,7 +173,7 @@ class _Search:
             W.append(exact @ turn + free @ rng.normal(scale=scale, size=(width, columns)))
         params = starts(self.objective, columns, [0] * count, None, self.train_weights)
         params["W"] = np.repeat(np.stack(W)[:, None], self.objective.sites.count, axis=1)
-        if _size(params) // count > LARGEST:
+        if _size(params) // count > LARGEST_CURVATURE:
             return
         self.keep(self.cut(params), "exact", 0)
         if columns > self.dim:
@@ -247,7 +247,7 @@ class _Search:
         """Levenberg-Marquardt from the best runs found."""
         best = sorted(found, key=lambda one: one[0])[: 4 * self.recipe.kept]
         chosen = _different(best, self.recipe.kept)
-        if _size(chosen[0]) > LARGEST or not np.isfinite(best[0][0]):
+        if _size(chosen[0]) > LARGEST_CURVATURE or not np.isfinite(best[0][0]):
             return
         again = [chosen[number % len(chosen)] for number in range(self.recipe.kept)]  # one size: compiled once
         params = self.jax.tree.map(lambda *arrays: np.stack(arrays), *again)

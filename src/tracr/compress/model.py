@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,19 @@ from numpy.typing import DTypeLike, NDArray
 
 from tracr.compress.network import Network, network_of
 from tracr.compress.projection import Projection, fold
+from tracr.compress.refusals import refusal
+from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, TracrError
+from tracr.ir.graph import Graph
+from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
-from tracr.model.compiled import CompiledModel, Run
+from tracr.ir.program import Program
+from tracr.model.compiled import CompiledModel
+from tracr.model.running import RunnableModel
+from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.forward import Hook
+from tracr.runtime.outputs import Output
+from tracr.runtime.tensors import as_tensor, like, stream_of
 from tracr.values import Value
 
 if TYPE_CHECKING:
@@ -49,20 +58,67 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedModel(CompiledModel):
-    """A transformer with d dimensions: `compiled` with the projection folded into its weights.
+class CompressedModel(RunnableModel):
+    """A transformer with d dimensions: the weights of `compiled` with the projection folded in.
 
-    It runs like a compiled model, at the input's own length: PAD need not have survived, so padded inputs are cut.
+    It has a compiled model but is not one: its dimensions have no labels, and its outputs can be wrong (`verify`,
+    `report`). It runs each input at its own length: compression can drop PAD, so padded inputs are cut. A method of
+    compiled models that it lacks raises an error that says what to use instead.
     """
 
-    compiled: CompiledModel = field(kw_only=True)
-    projection: Projection = field(kw_only=True)
-    training: Training = field(kw_only=True)
+    compiled: CompiledModel
+    projection: Projection
+    training: Training
+    folded: Parameters = field(repr=False)
 
     @property
-    def d_model(self) -> int:
-        """The width of the compressed residual stream."""
-        return self.projection.dim
+    def parameters(self) -> Parameters:
+        """The weights that the model runs with."""
+        return self.folded
+
+    @property
+    def options(self) -> Options:
+        """The options of the compilation."""
+        return self.compiled.options
+
+    @property
+    def graph(self) -> Graph:
+        """The traced program."""
+        return self.compiled.graph
+
+    @property
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
+        return self.compiled.expressions
+
+    @property
+    def program(self) -> Program:
+        """The tabulated program of the compiled model; `verify` compares the compressed model with it."""
+        return self.compiled.program
+
+    @property
+    def source(self) -> str:
+        """The source text of the program, if known."""
+        return self.compiled.source
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The assumptions of the compilation."""
+        return self.compiled.assumptions
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The program's outputs and their logits."""
+        return tuple(replace(output, error=OUTPUT_TOLERANCE) for output in self.compiled.outputs)
+
+    @property
+    def norm(self) -> None:
+        """None: a compressed model has no layer norms."""
+
+    @property
+    def certified(self) -> bool:
+        """False: the weights are not the compiler's own."""
+        return False
 
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)
@@ -72,8 +128,8 @@ class CompressedModel(CompiledModel):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is pickled: the compiled model, the projection, and the weights."""
-        return _restored, (self.compiled, self.projection, self.training, self.parameters)
+        """The pickled form: the compiled model, the projection, and the weights."""
+        return CompressedModel, (self.compiled, self.projection, self.training, self.folded)
 
     # Features
 
@@ -127,6 +183,44 @@ class CompressedModel(CompiledModel):
         ]
         return sorted(pairs, key=lambda pair: -abs(pair[2]))
 
+    @property
+    def directions(self) -> Array:
+        """The direction [d] along which each label is written, a row each; refused if writers use several."""
+        return self._shared(self.projection.sites.writes, "written along")
+
+    @property
+    def read_directions(self) -> Array:
+        """The vector [d] that reads each label from the residual stream, a column each; refused if readers use several.
+
+        Labels share dimensions, so `directions @ read_directions` is not the identity: it is `gram`.
+        """
+        return self._shared(self.projection.sites.reads, "read along").T
+
+    def coordinates(self, stream: Any) -> Any:
+        """The coordinates of a residual stream [..., d] along the labels, as the model reads them.
+
+        They are `stream @ read_directions`.
+
+        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
+        """
+        given = as_tensor(stream_of(stream, self.d_model))
+        return given @ like(given, self.read_directions)
+
+    def _shared(self, sites: tuple[int, ...], used: str) -> Array:
+        """The common matrix of some sites; refused if they have several."""
+        if len(set(sites)) > 1:
+            raise TracrError(
+                f"the model has several projections, so its labels are {used} several directions",
+                hint='see model.projection; compress(..., sharing="one") has one',
+            )
+        return np.asarray(self.projection.matrices[sites[0]])
+
+    if not TYPE_CHECKING:  # a type checker must report missing attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for a missing attribute: raises an error that says what to use instead."""
+            raise refusal(name)
+
     # Running
 
     def logits(self, ids: Array, dtype: DTypeLike = np.float32, hook: Hook | None = None) -> Array:
@@ -139,7 +233,7 @@ class CompressedModel(CompiledModel):
             return np.pad(found, [(0, 0), (0, ids.shape[1] - size), (0, 0)])
         if hook is not None:
             raise InputError(
-                "a compressed model runs inputs of one length at a time if you want its activations",
+                "a compressed model can only record activations of inputs of one length",
                 hint="pass inputs of one length",
             )
         logits = np.zeros((*ids.shape, self.parameters.W_U.shape[1]), dtype=dtype)
@@ -149,37 +243,28 @@ class CompressedModel(CompiledModel):
         return logits
 
     def _kernel(self, dtype: DTypeLike) -> None:
-        """None: what is done about padding and lengths is done to logits."""
+        """None: the kernel does not cut padding, as `logits` does."""
 
-    def run(
-        self,
-        tokens: Sequence[Any],
-        *,
-        dtype: DTypeLike = np.float32,
-        set: Mapping[str, Sequence[Any]] | None = None,
-        hook: Hook | None = None,
-    ) -> Run:
-        """A forward pass with every activation, all in d dimensions."""
-        if set:
+    def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
+        if changes:
             raise TracrError(
-                "a compressed model's variables have no dimensions of their own to set",
+                "a compressed model's variables share dimensions and cannot be set",
                 hint="set them in model.compiled, or see model.report() for interventions along feature directions",
             )
-        return super().run(tokens, dtype=dtype, hook=hook)
 
     @cached_property
     def network(self) -> Network:
-        """The compiled model's sub-layers (without what was trained besides the projection)."""
+        """The compiled model's sub-layers, with their original weights."""
         return network_of(self.compiled.parameters, self.options.causal)
 
     def report(self, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
-        """What the compressed model computes and how, against the compiled one."""
+        """Measure the compressed model against the compiled one."""
         from tracr.compress.report import report
 
         return report(self, inputs)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back."""
+        """Write the model as a folder of safetensors and JSON, completely or not at all; `tracr.load` reads it."""
         from tracr.compress.saving import save
 
         save(self, folder, overwrite=overwrite)
@@ -189,12 +274,4 @@ def compressed_model(
     compiled: CompiledModel, network: Network, projection: Projection, training: Training
 ) -> CompressedModel:
     """Fold the projection into the weights."""
-    return _restored(compiled, projection, training, fold(compiled.parameters, network, projection))
-
-
-def _restored(
-    compiled: CompiledModel, projection: Projection, training: Training, parameters: Parameters
-) -> CompressedModel:
-    """The compressed model with these weights."""
-    shared = {f.name: getattr(compiled, f.name) for f in fields(CompiledModel) if f.init and f.name != "parameters"}
-    return CompressedModel(**shared, parameters=parameters, compiled=compiled, projection=projection, training=training)
+    return CompressedModel(compiled, projection, training, fold(compiled.parameters, network, projection))

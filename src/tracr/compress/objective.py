@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracr.compress.network import Attention, Network
-from tracr.compress.projection import Sites
+from tracr.compress.projection import ProjectionSites
 from tracr.compress.task import Task
 from tracr.extras import need
 
@@ -38,7 +38,7 @@ class Objective:
     def __init__(
         self,
         task: Task,
-        sites: Sites,
+        sites: ProjectionSites,
         *,
         output_weight: float = 1.0,
         layer_weight: float = 1.0,

@@ -12,14 +12,14 @@ from tracr.compress.network import Attention, Network
 from tracr.errors import TracrError
 from tracr.ir.parameters import LayerParameters, Parameters
 
-__all__ = ["SHARING", "Projection", "Sites", "fold", "sites_of"]
+__all__ = ["SHARING", "Projection", "ProjectionSites", "fold", "sites_of"]
 
 Array = NDArray[Any]
 SHARING = ("one", "layer", "read-write")
 
 
 @dataclass(frozen=True)
-class Sites:
+class ProjectionSites:
     """The number of the matrix, of `count`, that each writer (the embedding, then every sub-layer) and each reader
     (every sub-layer, then the unembedding) uses."""
 
@@ -28,18 +28,18 @@ class Sites:
     reads: tuple[int, ...]
 
 
-def sites_of(network: Network, sharing: str) -> Sites:
+def sites_of(network: Network, sharing: str) -> ProjectionSites:
     """The sites of the paper's single projection ("one"), of one projection per layer and one each for the embedding
     and the unembedding ("layer"), or of one for all reads and one for all writes ("read-write")."""
     size = len(network.parts) + 1
     match sharing:
         case "one":
-            return Sites(1, (0,) * size, (0,) * size)
+            return ProjectionSites(1, (0,) * size, (0,) * size)
         case "read-write":
-            return Sites(2, (0,) * size, (1,) * size)
+            return ProjectionSites(2, (0,) * size, (1,) * size)
         case "layer":
             layers = [part.layer + 1 for part in network.parts]
-            return Sites(network.n_layers + 2, (0, *layers), (*layers, network.n_layers + 1))
+            return ProjectionSites(network.n_layers + 2, (0, *layers), (*layers, network.n_layers + 1))
     raise TracrError(f"there is no projection {sharing!r}", hint=f"there are {', '.join(SHARING)}")
 
 
@@ -48,7 +48,7 @@ class Projection:
     """The matrices [count, D, d], and which of them each writer and reader uses."""
 
     matrices: Array
-    sites: Sites
+    sites: ProjectionSites
 
     @property
     def dim(self) -> int:

@@ -282,7 +282,7 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
     tokens = _tokens(task)
     fitted = np.zeros_like(tokens)
     fitted[::2] = True
-    known = locations(model.compiled.layout)
+    known = locations(model.compiled.program, model.compiled.layout)
     found = []
     for label, location in known.items():
         live = location.slots[location.slots >= 0]
@@ -355,7 +355,7 @@ def _swaps(model: CompressedModel, task: Task) -> tuple[Swap, ...]:
     tokens = _tokens(task)
     found = []
     sites = {part.name: number + 1 for number, part in enumerate(task.network.parts)}
-    for label, location in locations(model.compiled.layout).items():
+    for label, location in locations(model.compiled.program, model.compiled.layout).items():
         live = location.slots[location.slots >= 0]
         if not live.size:
             continue

@@ -19,7 +19,7 @@ from tracr.arguments import flag
 from tracr.arguments import path as as_path
 from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.network import network_of
-from tracr.compress.projection import Projection, Sites
+from tracr.compress.projection import Projection, ProjectionSites
 from tracr.errors import FormatError
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.saving import models
@@ -125,7 +125,7 @@ def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int)
         tuple(item.integer(0, len(matrices) - 1) for item in given[name].items(count=parts + 1))
         for name in ("writes", "reads")
     )
-    return Projection(matrices, Sites(len(matrices), writes, reads))
+    return Projection(matrices, ProjectionSites(len(matrices), writes, reads))
 
 
 def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedModel:
@@ -144,4 +144,4 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))
     layers = tuple(LayerParameters(*blocks[start : start + size]) for start in range(0, len(blocks), size))
-    return replace(model, parameters=Parameters(w_e, w_pos, layers, w_u))
+    return replace(model, folded=Parameters(w_e, w_pos, layers, w_u))

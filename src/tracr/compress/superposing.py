@@ -11,10 +11,10 @@ from tracr.compress.closed import exact_projection
 from tracr.compress.compressing import measured
 from tracr.compress.model import CompressedModel, Training
 from tracr.compress.projection import Projection, sites_of
-from tracr.compress.task import task_of
+from tracr.compress.task import require_labelled, task_of
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
-from tracr.values import Value, short_repr
+from tracr.values import Value
 
 __all__ = ["superpose"]
 
@@ -39,8 +39,7 @@ def superpose(
     This needs dim ≥ r = `exact_dim(model)`. With `exact=False` fewer dimensions are allowed: directions are then random
     unit vectors for reads and writes, and the model no longer computes its program (`model.report()` measures it).
     """
-    if not isinstance(model, CompiledModel):
-        raise TracrError(f"only a compiled model has features, not {short_repr(model)}", hint="pass a compiled model")
+    require_labelled(model, "put in superposition")
     dim, seed, exact = whole("dim", dim, 1), whole("seed", seed), flag("exact", exact)
     if dim > MOST:
         raise TracrError(f"{dim:,} dimensions are more than can be drawn", hint=f"use at most {MOST:,}")

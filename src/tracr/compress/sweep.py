@@ -23,13 +23,13 @@ from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.workers import SERIAL, Workers
 
-__all__ = ["Group", "Swept", "sweep"]
+__all__ = ["ModelRuns", "Swept", "sweep"]
 
 METHODS = ("sgd", "fast")
 
 
 @dataclass(frozen=True)
-class Group:
+class ModelRuns:
     """Runs of one model, as data with the model's saved files, so that workers need no shared disk."""
 
     program: str
@@ -131,7 +131,7 @@ def _groups(
     method: str,
     recipe: Mapping[str, Any],
     size: int,
-) -> Iterator[Group]:
+) -> Iterator[ModelRuns]:
     for name, model in models.items():
         mine = [(dim, seed) for program, dim, seed in runs if program == name]
         if not mine:
@@ -140,10 +140,10 @@ def _groups(
             model.save(Path(aside) / "model")
             files = {entry.name: entry.read_bytes() for entry in (Path(aside) / "model").iterdir()}
         for start in range(0, len(mine), size):
-            yield Group(name, files, tuple(mine[start : start + size]), method, recipe)
+            yield ModelRuns(name, files, tuple(mine[start : start + size]), method, recipe)
 
 
-def run_group(group: Group) -> list[Row]:
+def run_group(group: ModelRuns) -> list[Row]:
     """The results of a group; a failed run is also a result."""
     try:
         with tempfile.TemporaryDirectory() as aside:
@@ -158,7 +158,7 @@ def run_group(group: Group) -> list[Row]:
         return [_row(group.program, dim, seed, f"{type(error).__name__}: {error}".strip()) for dim, seed in group.runs]
 
 
-def _by_sgd(model: CompiledModel, group: Group) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
+def _by_sgd(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
     """All runs together. A run of d dimensions is padded with zero columns, whose gradient is 0, so they stay zero."""
     task = task_of(model)
     objective = Objective(task, sites_of(task.network, "one"))
@@ -179,7 +179,7 @@ def _by_sgd(model: CompiledModel, group: Group) -> Iterator[tuple[tuple[int, int
         yield (dim, seed), measured(model, task, Projection(matrices, objective.sites), training)
 
 
-def _by_fast(model: CompiledModel, group: Group) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
+def _by_fast(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
     for dim, seed in group.runs:
         try:
             made = compress(model, dim, "fast", seed, recipe=FastRecipe(**group.recipe))

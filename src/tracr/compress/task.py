@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tracr.arguments import as_list
 from tracr.compress.network import Network, network_of
-from tracr.errors import InputError
+from tracr.errors import InputError, TracrError
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import forward
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
-from tracr.values import Value
+from tracr.values import Value, short_repr
 
-__all__ = ["OutputTarget", "Task", "all_inputs", "task_of"]
+__all__ = ["OutputTarget", "Task", "all_inputs", "require_labelled", "task_of"]
 
 Array = NDArray[np.float64]
 BUDGET = 20_000
@@ -101,8 +101,24 @@ def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Valu
     return [[model.options.vocab[code] for code in row] for row in sorted(rows)]
 
 
+def require_labelled(model: object, what: str) -> None:
+    """Refuse anything but a compiled model with one dimension per label: labels would name the wrong dimensions."""
+    if not isinstance(model, CompiledModel):
+        raise TracrError(
+            f"only a compiled model can be {what}, not {short_repr(model)}",
+            hint="pass a model returned by tracr.compile",
+        )
+    if model.norm is not None or not np.array_equal(model.directions, np.eye(model.d_model)):
+        steps = ", ".join(model.variant.steps) if model.variant else ""
+        raise TracrError(
+            f"only a model with one dimension per label can be {what}, and this one was changed by {steps}",
+            hint="pass model.labelled, which has the variant's weights along the labels, or model.plain",
+        )
+
+
 def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
     """The task of reproducing the model on these inputs, by default on every input."""
+    require_labelled(model, "compressed")
     given = default_inputs(model) if inputs is None else as_list("inputs", inputs, error=InputError)
     if not given:
         raise InputError("there are no inputs to compress the model on", hint="pass a list of token sequences")

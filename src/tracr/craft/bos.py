@@ -16,11 +16,11 @@ import numpy as np
 from tracr.craft.linear import BOS, ONE, LinearMap
 from tracr.craft.numerics import U, low_bits, power_of_two_above
 from tracr.craft.variables import Array, Variable
+from tracr.nearness import CANCELLED
 
 __all__ = ["cancelling_at_bos"]
 
-ZERO = 1e-12  # a sum is meant to be 0 if it is smaller than this, times the sizes of its terms
-FINE = 2.0**-20  # a weight may be rounded to multiples of this part of it
+FINENESS = 2.0**-20  # a weight may be rounded to multiples of this part of it
 
 
 def cancelling_at_bos(linear: LinearMap) -> LinearMap:
@@ -30,7 +30,7 @@ def cancelling_at_bos(linear: LinearMap) -> LinearMap:
     sizes = sum((np.abs(part).sum(axis=0) for part in terms.values()), np.zeros(linear.width))
     total = sum((part.sum(axis=0) for part in terms.values()), np.zeros(linear.width))
     blocks = {variable: block.copy() for variable, block in linear.blocks.items()}
-    for column in np.flatnonzero((sizes > 0) & (np.abs(total) <= ZERO * sizes)).tolist():
+    for column in np.flatnonzero((sizes > 0) & (np.abs(total) <= CANCELLED * sizes)).tolist():
         _cancel(blocks, held, column, power_of_two_above(float(sizes[column])) * U)
     return LinearMap(blocks, linear.width, linear.through)
 
@@ -49,7 +49,7 @@ def _cancel(blocks: dict[Variable, Array], held: dict[Variable, Array], column: 
             continue
         steps = quantum / low_bits(held[variable][there])
         close = np.round(weights[there] / steps) * steps
-        if (np.abs(close - weights[there]) > FINE * np.abs(weights[there])).any():
+        if (np.abs(close - weights[there]) > FINENESS * np.abs(weights[there])).any():
             return
         rounded[variable] = np.where(there, 0.0, weights)
         rounded[variable][there] = close

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["ascending", "at_most_one", "group_rows", "numbered", "row_keys"]
 
-FEW = 64  # columns of truth values up to which it does not pay to pack them
+UNPACKED = 64  # columns of truth values up to which it does not pay to pack them
 
 
 def numbered(items: Sequence[Hashable]) -> tuple[list[Any], NDArray[np.int32]]:
@@ -58,7 +58,7 @@ def row_keys(matrix: NDArray[Any]) -> list[bytes]:
     >>> len(set(row_keys(np.array([[1, 2], [0, 0], [1, 2]]))))
     2
     """
-    if matrix.dtype == bool and matrix.shape[1] > FEW:
+    if matrix.dtype == bool and matrix.shape[1] > UNPACKED:
         matrix = np.packbits(matrix, axis=1)
     if not matrix.size:  # nothing tells rows apart
         return [b""] * len(matrix)

@@ -39,7 +39,7 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 
 
 Blocks = Mapping[Variable, Array]
-LARGE = 16  # from so many rows on it pays to look at what a block is
+WORTH_LOOKING = 16  # from so many rows on it pays to look at what a block is
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def _nonzero(blocks: Blocks) -> Blocks:
 def _times(block: Array, matrix: Array) -> Array:
     """`block @ matrix`; most codes are read by an identity: a large one is found faster than it is multiplied with."""
     rows, columns = block.shape
-    if rows == columns > LARGE and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
+    if rows == columns > WORTH_LOOKING and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
         return matrix + 0.0  # as in a product, no zero is negative
     product: Array = block @ matrix
     return product

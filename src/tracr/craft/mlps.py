@@ -16,6 +16,7 @@ from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above
 from tracr.craft.variables import Array, Variable
+from tracr.nearness import CANCELLED
 from tracr.values import Value
 
 __all__ = [
@@ -45,7 +46,7 @@ class MLP:
     as_linear: Callable[[], LinearMap] | None = None
     """Makes `linear`."""
     clears: tuple[tuple[Variable, Array], ...] = ()
-    """Variables whose slots are cleared, and how (`compiler/reuse.py`)."""
+    """Variables whose slots are cleared, and how (`residual/slot_reuse.py`)."""
 
     @cached_property
     def linear(self) -> LinearMap | None:
@@ -160,7 +161,7 @@ def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
 def _lookup_error(scale: float) -> float:
     """Error of a + b - c where the first two are 1 or 0 times a number up to `scale`.
 
-    Room for a neuron that clears what the slot held before, up to 1, and for adding to it (`compiler/reuse.py`).
+    Room for a neuron that clears what the slot held before, up to 1, and for adding to it (`residual/slot_reuse.py`).
     """
     return max(4 * scale, 16.0) * U
 
@@ -228,7 +229,7 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
 
     A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. A sum
     of k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes. One of
-    the products may clear what the slot held before, up to 1, to which the sum is added (`compiler/reuse.py`).
+    the products may clear what the slot held before, up to 1, to which the sum is added (`residual/slot_reuse.py`).
     """
     count = (weights != 0).sum(axis=0) + 1
     total = weights.sum(axis=0)
@@ -293,7 +294,7 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     """
     slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
     turns = np.diff(slopes, prepend=0.0)
-    kept = np.abs(turns) > 1e-12 * max(1.0, float(np.abs(slopes).max(initial=0.0)))
+    kept = np.abs(turns) > CANCELLED * max(1.0, float(np.abs(slopes).max(initial=0.0)))
     turns, places = turns[kept], points[:-1][kept]
     write = np.zeros((len(turns), width))
     write[:, 0] = turns

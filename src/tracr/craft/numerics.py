@@ -40,10 +40,7 @@ CLEAN = 2e-6
 OUTPUT_TOLERANCE = 1e-3
 """How far an output number may be off by its error bound, times max(1, |number|). True errors stay far below."""
 
-NEARLY_EQUAL = 1e-9
-"""Numbers closer than this, times max(1, |number|), differ by rounding only (1/3 and 1 - 2/3)."""
-
-ROUGH = 0.2
+TOO_ROUGH = 0.2
 """A one-hot code farther off than this cannot be cleaned any more."""
 
 NUMBER_TOLERANCE = 5e-5

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from tracr.datasets.records import Record
-from tracr.datasets.shards import Settings, Shard, Task, make_shard, shard_name
+from tracr.datasets.shards import Settings, Shard, ShardTask, make_shard, shard_name
 from tracr.datasets.stored import read_sidecar
 from tracr.errors import FormatError
 from tracr.workers import SERIAL, Workers
@@ -38,9 +38,9 @@ def build_shards(
             left.unlink()
     compiled = 0
 
-    def missing() -> Iterator[Task]:
+    def missing() -> Iterator[ShardTask]:
         for number, group in enumerate(_groups(records, settings.shard_size)):
-            task = Task(number, group, settings)
+            task = ShardTask(number, group, settings)
             if not _is_there(folder, task):
                 yield task
             elif progress is not None:
@@ -69,7 +69,7 @@ def _groups(records: Iterable[Record], size: int) -> Iterator[tuple[Record, ...]
         yield group
 
 
-def _is_there(folder: Path, task: Task) -> bool:
+def _is_there(folder: Path, task: ShardTask) -> bool:
     """Whether a shard is complete; one that lacks programs which were drawn since is not."""
     path = folder / f"{shard_name(task.number)}.json"
     if not path.exists():

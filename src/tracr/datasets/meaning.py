@@ -10,28 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.errors import InternalError
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import (
-    Aggregation,
-    CompositeNode,
-    Constant,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
-    TokensOp,
-    Width,
-)
+from tracr.ir.ops import Constant, IndicesOp, LengthOp, Linear, PairLookup, Role, SumLookup, TokensOp
+from tracr.ir.program import InferredNode, Tables
+from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.saving.values_json import encode_value
 from tracr.values import Value, is_number
 
@@ -41,7 +30,7 @@ Part = str | bytes
 DIGEST = 16  # bytes
 
 
-def meaning(program: Program) -> str:
+def meaning(program: Tables) -> str:
     """The key of a tabulated program: 32 hexadecimal digits, the same in every process.
 
     >>> import tracr
@@ -69,18 +58,13 @@ def _digest(*parts: Part) -> str:
     return state.hexdigest()
 
 
-def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
+def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp():
             return _digest(type(node.op).__name__)
         case Constant():
             assert isinstance(node.domain, Finite)
             return _digest("constant", _text(node.domain.values[0]))
-        case Positions(table=table):
-            return _digest("positions", *_results(node.domain, table))
-        case Lookup(inner=inner, table=table):
-            rows, order = _axis(program.sops[inner].domain)
-            return _digest("lookup", keys[inner], rows, *_results(node.domain, table[order]))
         case PairLookup(fst=fst, snd=snd, table=table):
             if keys[fst] > keys[snd]:
                 fst, snd, table = snd, fst, table.T
@@ -91,15 +75,38 @@ def _sop_key(program: Program, node: SOpNode, keys: dict[int, str]) -> str:
         case Linear(terms=terms, constant=constant):
             summands = sorted((keys[term], _text(factor)) for term, factor in terms)
             return _digest("linear", _text(constant), json.dumps(summands))
-        case Aggregation(selector=selector, value=value, default=default):
-            chosen = _selector_key(program, selector, keys)
-            return _digest("aggregation", chosen, keys[value], _text(default))
-        case Width(selector=selector):
-            return _digest("width", _selector_key(program, selector, keys))
-    raise AssertionError(f"{node.op} is no operation")
+        case SumLookup():
+            raise InternalError("a function of a sum is the optimiser's: compare programs before they are optimised")
+        case op:
+            parts = [part for name in op.roles() for part in _field_parts(program, node, name, keys)]
+            return _digest(op.kind, *parts)
 
 
-def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
+def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int, str]) -> Sequence[Part]:
+    """What a field says about the meaning; the text of a function says nothing, its table does."""
+    role, content = node.op.roles()[name], getattr(node.op, name)
+    match role:
+        case Role.INPUT | Role.ATTENDED:
+            return (keys[content],)
+        case Role.SELECTOR:
+            return (_selector_key(program, content, keys),)
+        case Role.TABLE:
+            axes = [_axis(program.sops[number].domain) for number in node.inputs]
+            ordered = content[np.ix_(*(order for _, order in axes))] if axes else content
+            return (*(values for values, _ in axes), *_results(node.domain, ordered))
+        case Role.TERMS:
+            return [part for number, factor in content for part in (keys[number], _text(factor))]
+        case Role.NUMBER | Role.DEFAULT:
+            return (_text(content),)
+        case Role.POINTS:
+            return (_axis(content)[0],)
+        case Role.FUNCTION | Role.FLAG:
+            return ()
+        case _:
+            assert_never(role)
+
+
+def _selector_key(program: Tables, number: int, keys: dict[int, str]) -> str:
     """Combinations of selectors are compared as they are written."""
     found: dict[int, str] = {}
     for part in program.parts(number):
@@ -110,7 +117,7 @@ def _selector_key(program: Program, number: int, keys: dict[int, str]) -> str:
     return found[number]
 
 
-def _literal_key(program: Program, node: SelectorNode, keys: dict[int, str]) -> str:
+def _literal_key(program: Tables, node: SelectorNode, keys: dict[int, str]) -> str:
     rows, order = _axis(program.sops[node.queries].domain)
     columns, across = _axis(program.sops[node.keys].domain)
     table = np.ascontiguousarray(node.table[order][:, across])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import keyword
 import re
 from collections.abc import Mapping
@@ -11,22 +12,17 @@ from typing import Any, NamedTuple
 from tracr.datasets.python_text import Imports, UnprintableError, function_text, value_text
 from tracr.datasets.structure import functions_of
 from tracr.ir.graph import unique_labels
+from tracr.rasp import expressions
 from tracr.rasp.annotations import ENCODING, NAME, Encoding
 from tracr.rasp.expressions import (
-    Aggregate,
-    ConstantSelector,
-    ConstantSOp,
-    Full,
     Indices,
     Length,
     LinearSequenceMap,
     Map,
     RASPExpr,
-    Select,
     SelectorAnd,
     SelectorNot,
     SelectorOr,
-    SelectorWidth,
     SequenceMap,
     SOp,
     Tokens,
@@ -65,10 +61,10 @@ def to_python(program: RASPExpr) -> str:
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
     imports = Imports()
     for expr in exprs:  # which names are imported, before any is given to an expression
-        _Printer(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
+        _PythonPrinter(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
     taken = {*imports.names, RESULT, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
     names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
-    printer = _Printer({**INPUTS, **names}, imports)
+    printer = _PythonPrinter({**INPUTS, **names}, imports)
     lines = [line for expr in exprs for line in printer.lines(expr)]
     return "\n".join([*imports.lines(), "", *lines, f"{RESULT} = {printer.names[program]}", ""])
 
@@ -93,7 +89,7 @@ def _variable(expr: RASPExpr) -> str:
     return "mapped" if text == "map" else text
 
 
-class Phrase(NamedTuple):
+class PythonPhrase(NamedTuple):
     """An expression as text; `closed` if nothing around it can tear it apart: a name or a call."""
 
     text: str
@@ -105,7 +101,7 @@ class Phrase(NamedTuple):
         return self.text if self.closed else f"({self.text})"
 
 
-class _Printer:
+class _PythonPrinter:
     """The text of expressions whose children have names."""
 
     def __init__(self, names: Mapping[RASPExpr, str], imports: Imports) -> None:
@@ -116,21 +112,21 @@ class _Printer:
         name = self.names[expr]
         if not isinstance(expr, Map):
             return [f"{name} = {self.annotated(expr, self.phrase(expr))}"]
-        functions, lines, phrase = functions_of(expr.f), [], Phrase(self.names[expr.inner])
+        functions, lines, phrase = functions_of(expr.f), [], PythonPhrase(self.names[expr.inner])
         for number, function in enumerate(functions):
             # A Map of a Map fuses; one that did not had `simplify=False`. Only the first function can tell.
             phrase = self.applied(function, phrase, expr, unfused=number == 0 and isinstance(expr.inner, Map))
             if number % INLINE == INLINE - 1 and number < len(functions) - 1:
                 lines.append(f"{name} = {phrase.text}")
-                phrase = Phrase(name)
+                phrase = PythonPhrase(name)
         return [*lines, f"{name} = {self.annotated(expr, phrase)}"]
 
-    def annotated(self, expr: RASPExpr, phrase: Phrase) -> str:
+    def annotated(self, expr: RASPExpr, phrase: PythonPhrase) -> str:
         """With the encoding, the name and whatever else was annotated."""
         explicit = dict(expr.annotations.explicit)
         encoding, name = explicit.pop(ENCODING, None), explicit.pop(NAME, None)
         if isinstance(encoding, Encoding):
-            phrase = Phrase(f"rasp.{encoding.value}({phrase.text})")
+            phrase = PythonPhrase(f"rasp.{encoding.value}({phrase.text})")
         parts = []
         if name is not None:
             parts.append(f".named({value_text(name, self.where(expr))})")
@@ -149,56 +145,65 @@ class _Printer:
     def function(self, function: Function, expr: RASPExpr) -> str:
         return function_text(function, self.where(expr), self.imports)
 
-    def phrase(self, expr: RASPExpr) -> Phrase:
+    def phrase(self, expr: RASPExpr) -> PythonPhrase:
         """What stands right of the equals sign, annotations left out."""
         children = [self.names[child] for child in expr.children]
-        where, kind = self.where(expr), type(expr).__name__
+        kind = type(expr).__name__
         match expr:
             case Tokens() | Indices() | Length():
-                return Phrase(f"rasp.{expr.default_name}" if expr.annotations.explicit else f"rasp.{kind}()")
-            case Full():
-                return Phrase(f"rasp.Full({value_text(expr.fill, where)})")
-            case ConstantSOp() | ConstantSelector():
-                values = value_text(expr.value, where)
-                return Phrase(f"rasp.{kind}({values}{'' if expr.check_length else ', check_length=False'})")
-            case LinearSequenceMap():
-                return Phrase(f"rasp.LinearSequenceMap({', '.join(children)}, {expr.fst_fac!r}, {expr.snd_fac!r})")
-            case SequenceMap():
+                return PythonPhrase(f"rasp.{expr.default_name}" if expr.annotations.explicit else f"rasp.{kind}()")
+            case SequenceMap() if not isinstance(expr, LinearSequenceMap):
                 return self.pair(expr, *children)
-            case Select():
-                return Phrase(f"rasp.Select({', '.join(children)}, {self.function(expr.predicate, expr)})")
             case SelectorAnd() | SelectorOr():
-                return Phrase(f" {'&' if isinstance(expr, SelectorAnd) else '|'} ".join(children), closed=False)
+                return PythonPhrase(f" {'&' if isinstance(expr, SelectorAnd) else '|'} ".join(children), closed=False)
             case SelectorNot():
-                return Phrase(f"~{children[0]}", closed=False)
-            case Aggregate():
-                default = "" if expr.default is None else f", {value_text(expr.default, where)}"
-                return Phrase(f"rasp.Aggregate({', '.join(children)}{default})")
-            case SelectorWidth():
-                return Phrase(f"rasp.SelectorWidth({children[0]})")
-        raise UnprintableError(f"{where} is no expression of the language", hint="build programs with tracr.rasp")
+                return PythonPhrase(f"~{children[0]}", closed=False)
+            case _:
+                return PythonPhrase(f"rasp.{kind}({', '.join(self.arguments(expr))})")
 
-    def pair(self, expr: SequenceMap, fst: str, snd: str) -> Phrase:
+    def arguments(self, expr: RASPExpr) -> list[str]:
+        """What the constructor of an expression is given: each of its parameters is a field of the same name."""
+        if getattr(expressions, type(expr).__name__, None) is not type(expr):
+            what = f"{self.where(expr)} is no expression of the language"
+            raise UnprintableError(what, hint="build programs with tracr.rasp")
+        found: list[str] = []
+        by_keyword = False
+        for name, parameter in inspect.signature(type(expr)).parameters.items():
+            text = self.argument(getattr(expr, name), expr)
+            optional = parameter.default is not parameter.empty
+            if optional and text == self.argument(parameter.default, expr):
+                by_keyword = True  # what follows one that is left out
+            else:
+                found.append(f"{name}={text}" if by_keyword or isinstance(parameter.default, bool) else text)
+        return found
+
+    def argument(self, content: Any, expr: RASPExpr) -> str:
+        """One argument: an expression by its name, a function, or a value."""
+        if isinstance(content, RASPExpr):
+            return self.names[content]
+        return self.function(content, expr) if callable(content) else value_text(content, self.where(expr))
+
+    def pair(self, expr: SequenceMap, fst: str, snd: str) -> PythonPhrase:
         """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""
         f = expr.f
         turned = type(expr.snd) is not type(expr.fst) and isinstance(expr.snd, type(expr.fst))
         if isinstance(f, BinaryOperator) and f.symbol in INFIX and not (turned and f.symbol in COMPARISONS):
-            return Phrase(f"{fst} {SIGNS.get(f.symbol, f.symbol)} {snd}", closed=False)
-        return Phrase(f"rasp.SequenceMap({self.function(f, expr)}, {fst}, {snd})")
+            return PythonPhrase(f"{fst} {SIGNS.get(f.symbol, f.symbol)} {snd}", closed=False)
+        return PythonPhrase(f"rasp.SequenceMap({self.function(f, expr)}, {fst}, {snd})")
 
-    def applied(self, function: Function, operand: Phrase, expr: Map, *, unfused: bool) -> Phrase:
+    def applied(self, function: Function, operand: PythonPhrase, expr: Map, *, unfused: bool) -> PythonPhrase:
         """A function of one s-op: an operator where that means the same, else a Map."""
         if isinstance(function, UnaryOperator) and function.symbol in SIGNS and not unfused:
-            return Phrase(f"{SIGNS[function.symbol]}{operand.operand}", closed=False)
+            return PythonPhrase(f"{SIGNS[function.symbol]}{operand.operand}", closed=False)
         if isinstance(function, ConstantOperator) and not unfused and _is_infix(function):
             sign = SIGNS.get(function.symbol, function.symbol)
             constant = value_text(function.constant, self.where(expr))
             if function.reflected:
                 constant = f"({constant})" if constant.startswith("-") else constant
-                return Phrase(f"{constant} {sign} {operand.operand}", closed=False)
-            return Phrase(f"{operand.operand} {sign} {constant}", closed=False)
+                return PythonPhrase(f"{constant} {sign} {operand.operand}", closed=False)
+            return PythonPhrase(f"{operand.operand} {sign} {constant}", closed=False)
         ending = ", simplify=False" if unfused else ""
-        return Phrase(f"rasp.Map({self.function(function, expr)}, {operand.text}{ending})")
+        return PythonPhrase(f"rasp.Map({self.function(function, expr)}, {operand.text}{ending})")
 
 
 def _is_infix(function: ConstantOperator) -> bool:

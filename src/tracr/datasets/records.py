@@ -15,7 +15,7 @@ from tracr.datasets.meaning import meaning
 from tracr.datasets.printing import to_python
 from tracr.errors import FormatError, TracrError, TracrWarning
 from tracr.rasp.expressions import RASPExpr, SOp
-from tracr.rasp.size import Size, size_of
+from tracr.rasp.size import ProgramSize, size_of
 from tracr.rasp.traversal import topological
 from tracr.workers import SERIAL, Workers
 
@@ -53,7 +53,7 @@ class Record:
     seed: tuple[int, int]
     controls: Controls
     source: str
-    size: Size
+    size: ProgramSize
     kinds: Mapping[str, int]
     meaning: str | None
     refused: Refusal | None = None
@@ -89,7 +89,7 @@ class Record:
                 (first, second),
                 controls,
                 data["source"],
-                Size(data["ops"], data["depth"], data["selectors"]),
+                ProgramSize(data["ops"], data["depth"], data["selectors"]),
                 data["kinds"],
                 data["meaning"],
                 None if data["refused"] is None else Refusal(**data["refused"]),

@@ -29,7 +29,7 @@ from tracr.runtime.outputs import Output
 from tracr.saving.values_json import encode_value
 from tracr.version import __version__
 
-__all__ = ["Settings", "Shard", "Task", "make_shard", "shard_name"]
+__all__ = ["Settings", "Shard", "ShardTask", "make_shard", "shard_name"]
 
 FORMAT, VERSION = "tracr shard", 1
 
@@ -44,7 +44,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardTask:
     """A shard that is to be made."""
 
     number: int
@@ -66,7 +66,7 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}"
 
 
-def make_shard(task: Task) -> Shard:
+def make_shard(task: ShardTask) -> Shard:
     """Compile the programs, check the models, and gather them. The same task gives the same bytes."""
     tensors: dict[str, NDArray[Any]] = {}
     entries = []

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, TracrError
-from tracr.ground_truth.data import Edge, GroundTruth, Node
+from tracr.ground_truth.data import Edge, GroundTruth, ModelNode
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -28,7 +28,7 @@ from tracr.values import Value
 if TYPE_CHECKING:
     from tracr.ir.parameters import LayerParameters
 
-__all__ = ["Ablation", "Ablations", "Stream"]
+__all__ = ["Ablation", "Ablations", "RecordedPass"]
 
 Ablation = Literal["zero", "mean", "resample"]
 HELD = 2**28  # most numbers of the residual stream in memory
@@ -37,7 +37,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class RecordedPass:
     """A forward pass: the residual stream before each layer and after the last, the logits, and `hidden`.
 
     `hidden` holds the results of all heads and neurons of a layer, by the names of their hooks, before their output
@@ -65,7 +65,7 @@ class Ablations:
             )
         self.model = truth.model
         self.edges = truth.edges()
-        self.nodes: dict[str, Node] = {node.id: node for node in truth.nodes()}
+        self.nodes: dict[str, ModelNode] = {node.id: node for node in truth.nodes()}
         self.parameters = self.model.cast(np.float32)
         self.kept, self.ids, self.given, self.real = self._encode(data)
         places = np.arange(self.ids.shape[1])
@@ -96,9 +96,9 @@ class Ablations:
             )
         return kept, ids[kept], [given[row] for row in kept], [real[row] for row in kept]
 
-    def _clean(self) -> Stream:
+    def _clean(self) -> RecordedPass:
         embedding = self.parameters.W_E[self.ids] + self.parameters.W_pos[: self.ids.shape[1]]
-        return self.run(frozenset(), Stream((embedding,), {}, embedding))
+        return self.run(frozenset(), RecordedPass((embedding,), {}, embedding))
 
     def _partners(self, seed: int) -> NDArray[np.intp]:
         """For each input another input of the same length."""
@@ -132,17 +132,17 @@ class Ablations:
             self._replaced[number] = held
         return self._replaced[number]
 
-    def carried(self, stream: Stream, number: int) -> Array:
+    def carried(self, stream: RecordedPass, number: int) -> Array:
         """The values that the source of an edge wrote into its slots."""
         edge = self.edges[number]
         return np.asarray(self.model.basis.get(self._output(stream, self.nodes[edge.source]), edge.slots))
 
-    def written(self, stream: Stream, node: Node) -> Array:
+    def written(self, stream: RecordedPass, node: ModelNode) -> Array:
         """The values that a node writes."""
         slots = [slot for one in node.writes for slot in one.slots]
         return np.asarray(self.model.basis.get(self._output(stream, node), slots))
 
-    def _output(self, stream: Stream, node: Node) -> Array:
+    def _output(self, stream: RecordedPass, node: ModelNode) -> Array:
         """The values that a node adds to the residual stream."""
         if node.layer is None:
             return stream.before[0]
@@ -174,7 +174,7 @@ class Ablations:
                 found.append(("logits", self.layer(edge), None))
         return found
 
-    def run(self, ablated: frozenset[int], known: Stream, start: int = 0) -> Stream:
+    def run(self, ablated: frozenset[int], known: RecordedPass, start: int = 0) -> RecordedPass:
         """A forward pass with edges ablated, from layer `start` on; earlier activations are those of `known`."""
         changes: dict[tuple[str, int], dict[Any, list[int]]] = {}
         for number in sorted(ablated):
@@ -200,13 +200,13 @@ class Ablations:
             parts = changes.get((name, layer))
             if not parts:
                 return None
-            return self._again(name, layer, tensor, Stream((known.before[0], streams[-1]), hidden, tensor), parts)
+            return self._again(name, layer, tensor, RecordedPass((known.before[0], streams[-1]), hidden, tensor), parts)
 
         shortened = replace(self.parameters, layers=self.parameters.layers[start:])
         logits = self.model.forward(shortened, self.ids, hook)
-        return Stream((*known.before[:start], *streams[::2]), hidden, logits)
+        return RecordedPass((*known.before[:start], *streams[::2]), hidden, logits)
 
-    def _again(self, name: str, layer: int, tensor: Array, stream: Stream, parts: dict[Any, list[int]]) -> Array:
+    def _again(self, name: str, layer: int, tensor: Array, stream: RecordedPass, parts: dict[Any, list[int]]) -> Array:
         """An activation in which some heads or neurons are computed from a residual stream with ablated edges."""
         changed = tensor.copy()
         for part, numbers in parts.items():
@@ -223,7 +223,7 @@ class Ablations:
                 changed[:, :, part] = seen @ matrix + bias
         return changed
 
-    def logits(self, stream: Stream) -> Array:
+    def logits(self, stream: RecordedPass) -> Array:
         """The logits; those of one-hot outputs are rounded, so that the first value wins a tie."""
         logits = stream.logits.copy()
         for output in self.model.outputs:
@@ -231,18 +231,18 @@ class Ablations:
                 logits[..., output.start : output.stop] = logits[..., output.start : output.stop].round(4)
         return logits
 
-    def _codes(self, stream: Stream) -> list[Array]:
+    def _codes(self, stream: RecordedPass) -> list[Array]:
         logits = self.logits(stream)
         return [output.codes(logits) for output in self.model.outputs]
 
-    def changed(self, stream: Stream) -> bool:
+    def changed(self, stream: RecordedPass) -> bool:
         """Whether an output at some token differs from that of the whole model."""
         return any(
             bool((differs(output.domain, expected, got) & self.token).any())
             for output, expected, got in zip(self.model.outputs, self.expected, self._codes(stream), strict=True)
         )
 
-    def _without(self, stream: Stream, numbers: list[int]) -> Array:
+    def _without(self, stream: RecordedPass, numbers: list[int]) -> Array:
         """The residual stream that a reader sees with edges ablated."""
         seen, basis = stream.before[-1], self.model.basis
         for number in numbers:

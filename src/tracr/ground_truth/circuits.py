@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.ground_truth.ablations import Ablation, Ablations
 from tracr.ground_truth.data import FINEST, Edge, Granularity, GroundTruth, dump, edge_json
+from tracr.nearness import ANSWER, nearly_equal
 from tracr.threads import blas_threads
 from tracr.values import Value
 
@@ -18,7 +19,6 @@ __all__ = ["Inert", "MinimalCircuit", "Reason", "ablate", "minimal"]
 
 Reason = Literal["constant", "bos_or_pad", "saturated", "absorbed", "redundant"]
 FORMAT, VERSION = "tracr minimal circuit", 1
-SAME = 1e-4  # numbers that differ by less than this, times max(1, |number|), count as equal
 
 Array = NDArray[Any]
 
@@ -161,4 +161,4 @@ def _reason(runs: Ablations, number: int) -> Reason | None:
 
 def _apart(first: Array, second: Array) -> NDArray[np.bool_]:
     """The positions at which two activations [input, position, slot] differ."""
-    return np.asarray((np.abs(first - second) > SAME * np.maximum(1, np.abs(first))).any(axis=-1))
+    return np.asarray((~nearly_equal(first, second, ANSWER)).any(axis=-1))

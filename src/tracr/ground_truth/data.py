@@ -27,8 +27,8 @@ __all__ = [
     "FoldedVariable",
     "Granularity",
     "GroundTruth",
-    "Node",
-    "Place",
+    "HookPlace",
+    "ModelNode",
     "Written",
 ]
 
@@ -39,7 +39,7 @@ FINEST: Granularity = "neuron_group"
 
 
 @dataclass(frozen=True)
-class Place:
+class HookPlace:
     """The place of an activation: a TransformerLens hook, and its head or its neurons (from, up to)."""
 
     hook: str
@@ -74,7 +74,7 @@ class Attends:
 
 
 @dataclass(frozen=True)
-class Node:
+class ModelNode:
     """A node of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp if several are merged).
 
     Neurons that clear (at level 2) remove the variables they "write" from the residual stream.
@@ -87,8 +87,8 @@ class Node:
     neurons: tuple[int, int] | None
     writes: tuple[Written, ...]
     computes: str
-    output: Place
-    inputs: tuple[tuple[str, Place], ...]
+    output: HookPlace
+    inputs: tuple[tuple[str, HookPlace], ...]
     attends: Attends | None = None
     clears: bool = False
 
@@ -112,8 +112,8 @@ class Edge:
     input: str
     variable: str
     slots: tuple[int, ...]
-    source_place: Place
-    target_place: Place
+    source_place: HookPlace
+    target_place: HookPlace
     positions: tuple[tuple[int, int], ...] | None = None
     cancelled: bool = False
 
@@ -138,17 +138,17 @@ class GroundTruth:
     """The nodes and edges of a compiled model, at four granularities, and its minimal circuits."""
 
     model: CompiledModel = field(repr=False)
-    _nodes: tuple[Node, ...] = field(repr=False)
+    _nodes: tuple[ModelNode, ...] = field(repr=False)
     _edges: tuple[Edge, ...] = field(repr=False)
     folded: tuple[FoldedVariable, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return f"GroundTruth({len(self._nodes)} nodes, {len(self._edges)} edges)"
 
-    def nodes(self, granularity: Granularity = FINEST) -> tuple[Node, ...]:
+    def nodes(self, granularity: Granularity = FINEST) -> tuple[ModelNode, ...]:
         """The nodes. At "component" the heads of a layer are one node; its neurons are one except at the finest."""
         check_granularity(granularity)
-        groups: dict[str, list[Node]] = {}
+        groups: dict[str, list[ModelNode]] = {}
         for node in self._nodes:
             groups.setdefault(merged_id(node, granularity), []).append(node)
         return tuple(_merged_node(name, group, granularity) for name, group in groups.items())
@@ -189,7 +189,7 @@ class GroundTruth:
             f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
             for one in self.folded
         ]
-        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.program.absorbed.items()]
+        absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.rewriting.absorbed.items()]
         return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class GroundTruth:
             "max_seq_len": options.max_seq_len,
             "dimensions": self.model.residual.labels,
             "folded": [asdict(one) for one in self.folded],
-            "absorbed": dict(self.model.circuit.program.absorbed),
+            "absorbed": dict(self.model.circuit.rewriting.absorbed),
             **self._directions(),
             "granularities": {
                 granularity: {
@@ -280,24 +280,24 @@ def check_granularity(granularity: str) -> None:
         raise TracrError(f"no granularity {granularity!r}", hint=f"there are {', '.join(GRANULARITIES)}")
 
 
-def places(node: Node, granularity: Granularity) -> tuple[Place, tuple[tuple[str, Place], ...]]:
+def places(node: ModelNode, granularity: Granularity) -> tuple[HookPlace, tuple[tuple[str, HookPlace], ...]]:
     """The hooks of the output and the inputs of a head or MLP, at a granularity."""
     block = f"blocks.{node.layer}"
     if node.kind == "neurons" and granularity == FINEST:
-        return Place(f"{block}.mlp.hook_post", neurons=node.neurons), (
-            ("in", Place(f"{block}.mlp.hook_pre", neurons=node.neurons)),
+        return HookPlace(f"{block}.mlp.hook_post", neurons=node.neurons), (
+            ("in", HookPlace(f"{block}.mlp.hook_pre", neurons=node.neurons)),
         )
     if node.kind == "neurons":
-        return Place(f"{block}.hook_mlp_out"), (("in", Place(f"{block}.hook_mlp_in")),)
+        return HookPlace(f"{block}.hook_mlp_out"), (("in", HookPlace(f"{block}.hook_mlp_in")),)
     if granularity == "component":
-        return Place(f"{block}.hook_attn_out"), (("in", Place(f"{block}.hook_attn_in")),)
-    result = Place(f"{block}.attn.hook_result", head=node.head)
+        return HookPlace(f"{block}.hook_attn_out"), (("in", HookPlace(f"{block}.hook_attn_in")),)
+    result = HookPlace(f"{block}.attn.hook_result", head=node.head)
     if granularity == "head":
-        return result, (("in", Place(f"{block}.hook_attn_in", head=node.head)),)
-    return result, tuple((part, Place(f"{block}.hook_{part}_input", head=node.head)) for part in "qkv")
+        return result, (("in", HookPlace(f"{block}.hook_attn_in", head=node.head)),)
+    return result, tuple((part, HookPlace(f"{block}.hook_{part}_input", head=node.head)) for part in "qkv")
 
 
-def merged_id(node: Node, granularity: Granularity) -> str:
+def merged_id(node: ModelNode, granularity: Granularity) -> str:
     """The id of the node that contains `node` at a granularity."""
     if node.kind == "head" and granularity == "component":
         return f"blocks.{node.layer}.attn"
@@ -306,14 +306,14 @@ def merged_id(node: Node, granularity: Granularity) -> str:
     return node.id
 
 
-def _merged_node(name: str, group: list[Node], granularity: Granularity) -> Node:
+def _merged_node(name: str, group: list[ModelNode], granularity: Granularity) -> ModelNode:
     first = group[0]
     if first.kind not in ("head", "neurons"):
         return first
     output, inputs = places(first, granularity)
     if name == first.id:
         return replace(first, output=output, inputs=inputs)
-    return Node(
+    return ModelNode(
         name,
         "attention" if first.kind == "head" else "mlp",
         first.layer,
@@ -326,7 +326,7 @@ def _merged_node(name: str, group: list[Node], granularity: Granularity) -> Node
     )
 
 
-def _node_json(node: Node) -> dict[str, Any]:
+def _node_json(node: ModelNode) -> dict[str, Any]:
     inputs: Mapping[str, Any] = {name: asdict(place) for name, place in node.inputs}
     return {**asdict(node), "inputs": inputs}
 

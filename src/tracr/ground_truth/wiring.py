@@ -27,8 +27,8 @@ from tracr.ground_truth.data import (
     Edge,
     FoldedVariable,
     GroundTruth,
-    Node,
-    Place,
+    HookPlace,
+    ModelNode,
     Written,
     places,
 )
@@ -55,7 +55,7 @@ Slots = tuple[int, ...]
 class _Part:
     """A node with its time, the slots it writes (or clears), and the slots each of its inputs reads."""
 
-    node: Node
+    node: ModelNode
     time: int
     writes: Slots
     reads: dict[str, Slots]
@@ -103,7 +103,7 @@ class _Wiring:
         for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
             slots = _written(matrix)
             says = f"The {what} embedding writes {self._list(slots, -1)}."
-            yield self._part(name, "embedding", -1, slots, {}, says, output=Place(f"hook_{name}"))
+            yield self._part(name, "embedding", -1, slots, {}, says, output=HookPlace(f"hook_{name}"))
         for number, (layer, w) in enumerate(zip(layers, weights.layers, strict=True)):
             for place, head in enumerate(layer.heads):
                 slots = _written(w.W_O[place])
@@ -129,9 +129,9 @@ class _Wiring:
         outputs = ", ".join(output.name for output in self.model.outputs)
         end = 2 * len(layers)
         says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
-        source = Place(f"blocks.{len(layers) - 1}.hook_resid_post" if layers else "")
+        source = HookPlace(f"blocks.{len(layers) - 1}.hook_resid_post" if layers else "")
         yield self._part(
-            "unembed", "unembedding", end, (), {"in": slots}, says, output=Place("logits"), inputs=(("in", source),)
+            "unembed", "unembedding", end, (), {"in": slots}, says, output=HookPlace("logits"), inputs=(("in", source),)
         )
 
     def _part(
@@ -145,15 +145,15 @@ class _Wiring:
         layer: int | None = None,
         head: int | None = None,
         neurons: tuple[int, int] | None = None,
-        output: Place = Place(""),  # noqa: B008  a frozen value
-        inputs: tuple[tuple[str, Place], ...] = (),
+        output: HookPlace = HookPlace(""),  # noqa: B008  a frozen value
+        inputs: tuple[tuple[str, HookPlace], ...] = (),
         clears: bool = False,
     ) -> _Part:
         writes = tuple(
             Written(self.names[variable], *self._expression(variable), held)
             for variable, held in self._by_variable(slots, time - clears).items()
         )
-        node = Node(name, kind, layer, head, neurons, writes, says, output, inputs, clears=clears)
+        node = ModelNode(name, kind, layer, head, neurons, writes, says, output, inputs, clears=clears)
         if layer is not None:
             output, inputs = places(node, FINEST)
             node = replace(node, output=output, inputs=inputs)

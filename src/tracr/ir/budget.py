@@ -31,7 +31,7 @@ __all__ = [
     "WEIGHT",
     "Budget",
     "Growing",
-    "Sizes",
+    "ValueSizes",
     "as_bytes",
     "size_text",
 ]
@@ -95,7 +95,7 @@ def size_text(size: int) -> str:
     return f"{size / 1024**power:,.1f} {' kMG'[power]}B"
 
 
-class Sizes:
+class ValueSizes:
     """Measures values that are larger than `VALUE`: texts, large integers, tuples and sets with all that is in them.
 
     An object of `LARGE` bytes or more is counted once, however many values it is in.
@@ -167,7 +167,7 @@ class Growing:
     def __init__(self, budget: Budget, what: str, expression: object = "") -> None:
         self.budget, self.what, self.expression = budget, what, expression
         self.size, self.many = 0, 0
-        self._sizes = Sizes()
+        self._sizes = ValueSizes()
 
     @property
     def chunk(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.errors import InternalError
-from tracr.ir.program import Program
+from tracr.ir.options import Options
+from tracr.ir.rewriting import Rewriting
 
-__all__ = ["Circuit", "Component", "Embedded"]
+__all__ = ["Circuit", "Component", "Embedded", "Frame", "all_read", "check_matrices"]
 
 Component = Head | MLP
 
@@ -30,20 +31,20 @@ class Embedded:
 
 
 @dataclass(frozen=True, eq=False)
-class Circuit:
-    """Components in topological order over named variables; nothing is placed in a layer yet."""
+class Frame:
+    """What is the same wherever components are placed: what the embedding writes, the variables, and the outputs."""
 
-    program: Program
+    options: Options
     embedded: tuple[Embedded, ...]
     variables: tuple[Variable, ...]
-    components: tuple[Component, ...]
+    """Those that components write."""
     outputs: tuple[tuple[str, Variable], ...]
-    read: Mapping[Variable, NDArray[np.bool_]] | None = None
-    """Which directions are read, once the rest is pruned."""
-    folded: Mapping[Variable, LinearMap] = field(default_factory=dict)
+    read: Mapping[Variable, NDArray[np.bool_]]
+    """Which directions are part of the model: all, or those that are read once the rest is pruned."""
+    folded: Mapping[Variable, LinearMap]
     """Variables that are no directions: what their readers read instead."""
-    choices: tuple[str, ...] = ()
-    """How selectors that are not simply one head were translated, and what that costs."""
+    tables: int
+    """How much memory the tables of the program take."""
 
     @property
     def unembedded(self) -> tuple[LinearMap, ...]:
@@ -57,20 +58,36 @@ class Circuit:
             found.append(linear)
         return tuple(found)
 
-    @property
-    def nbytes(self) -> int:
+    def kept(self, variable: Variable) -> Sequence[int]:
+        """The directions of a variable that are part of the model."""
+        return self.read[variable].nonzero()[0].tolist() if variable in self.read else ()
+
+    def bytes_with(self, components: Iterable[Component]) -> int:
         """How much memory the matrices take; those that several components have count once."""
-        maps = {id(linear): linear for component in self.components for linear in component.maps}
-        written = (matrix for component in self.components for _, matrix in component.writes)
+        components = tuple(components)
+        maps = {id(linear): linear for component in components for linear in component.maps}
+        written = (matrix for component in components for _, matrix in component.writes)
         embedded = (rows for one in self.embedded for rows in (one.by_token, one.by_position) if rows is not None)
         read = sum(linear.nbytes for linear in (*maps.values(), *self.folded.values()))
         return read + sum(matrix.nbytes for matrix in (*written, *embedded))
 
-    def kept(self, variable: Variable) -> Sequence[int]:
-        """The directions of a variable that are part of the model."""
-        if self.read is None:
-            return range(variable.size)
-        return self.read[variable].nonzero()[0].tolist() if variable in self.read else ()
+
+@dataclass(frozen=True, eq=False)
+class Circuit(Frame):
+    """Components in topological order over named variables; nothing is placed in a layer yet."""
+
+    components: tuple[Component, ...]
+    rewriting: Rewriting
+    """What was changed in the program for it to be lowered."""
+    listed: frozenset[int]
+    """The s-ops whose values are listed."""
+    choices: tuple[str, ...] = ()
+    """How selectors that are not simply one head were lowered, and what that costs."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the matrices take; those that several components have count once."""
+        return self.bytes_with(self.components)
 
     def verify(self) -> None:
         """Raise if a component reads what is not yet written, or its matrices do not fit their variables."""
@@ -79,41 +96,58 @@ class Circuit:
             for variable in component.reads:
                 if variable not in written:
                     raise InternalError(f"{component.label} reads {variable.label} before it is written")
-            for linear in component.maps:
-                for variable, block in linear.blocks.items():
-                    if block.shape != (variable.size, linear.width):
-                        raise InternalError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
-            width = component.maps[-1].width
-            for variable, matrix in component.writes:
-                if matrix.shape != (width, variable.size) or not np.isfinite(matrix).all():
-                    raise InternalError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")
-                written.add(variable)
+            check_matrices(component)
+            written.update(variable for variable, _ in component.writes)
         for name, variable in self.outputs:
             if variable not in written and variable not in self.variables and variable not in self.folded:
                 raise InternalError(f"output {name} is never written")
 
     def show(self) -> str:
         """One line per component: what it reads, its size, what it writes."""
-        lines = [f"embedding writes {', '.join(_space(source.variable) for source in self.embedded)}"]
-        for component in self.components:
-            reads = ", ".join(variable.label for variable in component.reads if variable not in (ONE, BOS, PAD))
-            writes = ", ".join(_space(variable) for variable, _ in component.writes)
-            if isinstance(component, Head):
-                size = f"head of rank {component.rank}"
-            else:
-                size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
-            lines.append(f"{size}: {reads or 'BOS'} -> {writes}  # {component.what}")
-        for variable, linear in self.folded.items():
-            made_of = ", ".join(part.label for part in linear.blocks if part not in (ONE, BOS, PAD))
-            readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
-            readers += [f"output {name}" for name, output in self.outputs if output is variable]
-            by = f" by {', '.join(readers)}" if readers else ""
-            lines.append(f"folded {variable.label}: read from {made_of or 'a constant'}{by}")
-        lines += [f"absorbed {label}: {where}" for label, where in self.program.absorbed.items()]
+        lines = [f"embedding writes {', '.join(self._space(source.variable) for source in self.embedded)}"]
+        lines += [self._component_line(component) for component in self.components]
+        lines += [self._folded_line(variable) for variable in self.folded]
+        lines += [f"absorbed {label}: {where}" for label, where in self.rewriting.absorbed.items()]
         lines += [f"choice {choice}" for choice in self.choices]
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)
 
+    def _folded_line(self, variable: Variable) -> str:
+        readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
+        readers += [f"output {name}" for name, output in self.outputs if output is variable]
+        by = f" by {', '.join(readers)}" if readers else ""
+        return f"folded {variable.label}: read from {_labels(self.folded[variable].blocks) or 'a constant'}{by}"
 
-def _space(variable: Variable) -> str:
-    return f"{variable.label}[{variable.size}]"
+    def _component_line(self, component: Component) -> str:
+        writes = ", ".join(self._space(variable) for variable, _ in component.writes)
+        if isinstance(component, Head):
+            size = f"head of rank {component.rank}"
+        else:
+            size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
+        return f"{size}: {_labels(component.reads) or 'BOS'} -> {writes}  # {component.what}"
+
+    def _space(self, variable: Variable) -> str:
+        kept = len(self.kept(variable))
+        return f"{variable.label}[{variable.size if kept == variable.size else f'{kept} of {variable.size}'}]"
+
+
+def _labels(variables: Iterable[Variable]) -> str:
+    return ", ".join(variable.label for variable in variables if variable not in (ONE, BOS, PAD))
+
+
+def all_read(embedded: Iterable[Embedded], variables: Iterable[Variable]) -> dict[Variable, NDArray[np.bool_]]:
+    """Every direction of these, and of the special ones, for a circuit that is not pruned."""
+    everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *variables)
+    return {variable: np.ones(variable.size, dtype=bool) for variable in everything}
+
+
+def check_matrices(component: Component) -> None:
+    """Raise if the matrices of a component do not fit its variables."""
+    for linear in component.maps:
+        for variable, block in linear.blocks.items():
+            if block.shape != (variable.size, linear.width):
+                raise InternalError(f"{component.label} reads {variable.label} with a matrix {block.shape}")
+    width = component.maps[-1].width
+    for variable, matrix in component.writes:
+        if matrix.shape != (width, variable.size) or not np.isfinite(matrix).all():
+            raise InternalError(f"{component.label} writes {variable.label} with a matrix {matrix.shape}")

@@ -10,8 +10,9 @@ from tracr.ir.layout import Layout
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph
 from tracr.ir.schedule import Schedule
+from tracr.ir.search import Search
+from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["Compilation"]
 
@@ -21,9 +22,13 @@ class Compilation:
     """What each step of the compiler made."""
 
     options: Options
-    graph: Graph | SavedGraph
+    graph: Graph
+    expressions: tuple[RASPExpr, ...]
+    """Those that the nodes of the graph were traced from; a saved program has none."""
     program: Program
     circuit: Circuit
     schedule: Schedule
     layout: Layout
     parameters: Parameters
+    search: Search | None = None
+    """What was tried to make the model smaller; a loaded model does not know."""

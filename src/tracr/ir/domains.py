@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.nearness import apart, margin
 from tracr.rational import fraction_of
 from tracr.values import Value, is_number, sort_values
 
-__all__ = ["ROUNDING", "TWINS", "Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
+__all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
-TWINS = 2.0**-48  # numbers this close, times the largest of their kind, differ by rounding only
 BULK = 200  # values for which an array of objects is worth making
-ROUNDING = 1e-9  # relative: what differs by less is the same number
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
 NUMBERS, NONE = frozenset({bool, int, float}), type(None)
 
@@ -167,7 +166,7 @@ class Interval:
 
     def holds(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether each number (NaN is `None`) lies in it, up to rounding."""
-        slack = ROUNDING * max(1.0, abs(self.low), abs(self.high))
+        slack: float = margin(max(abs(self.low), abs(self.high)))
         inside = (numbers >= self.low - slack) & (numbers <= self.high + slack)
         return inside | (np.isnan(numbers) if self.maybe_none else False)
 
@@ -190,6 +189,7 @@ def finite(representatives: Iterable[Value], *, ordered: bool = False, near: flo
     >>> domain = finite([2, 1, True, 1.0])
     >>> domain.values, domain.representatives(0)
     ((1, 2), (1, True, 1.0))
+    >>> from tracr.nearness import TWINS
     >>> finite([1.4700000000000002, 1.47, 2], near=TWINS).representatives(0)
     (1.47, 1.4700000000000002)
     """
@@ -219,12 +219,12 @@ def _near_as_one(domain: Finite, near: float) -> Finite:
     """The domain with numbers next to each other that are near as one value."""
     codes = domain.ascending[0]
     numbers = domain.numbers[codes]
-    apart = np.diff(numbers) > near * float(np.abs(numbers).max(initial=0.0))
-    if apart.all():
+    different = apart(numbers, near, scale=float(np.abs(numbers).max(initial=0.0)))
+    if different.all():
         return domain
     twins = dict(domain.twins)
     kept = set(range(len(domain)))
-    for group in np.split(codes, np.flatnonzero(apart) + 1):
+    for group in np.split(codes, np.flatnonzero(different[1:]) + 1):
         first, *others = sorted(group.tolist(), key=lambda code: fraction_of(float(domain.numbers[code])).denominator)
         for other in others:
             twins[first] = (*twins.get(first, ()), *domain.representatives(other))

@@ -1,4 +1,4 @@
-"""The program as a graph of operations, as it was written."""
+"""The program as a graph of operations, as it was written: labels, kinds and edges, without the expressions."""
 
 from __future__ import annotations
 
@@ -6,37 +6,44 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracr.errors import InternalError
-from tracr.rasp.expressions import RASPExpr, SOp
 
 __all__ = ["Graph", "Node", "unique_labels"]
+
+SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "SelectorNot")
 
 
 @dataclass(frozen=True)
 class Node:
-    """One operation of the program."""
+    """One operation of the program: its label, its kind (`Map`, `Aggregate`, ...) and the numbers of those it reads."""
 
-    id: int
     label: str
-    expr: RASPExpr
+    kind: str
     children: tuple[int, ...]
+
+    @property
+    def is_selector(self) -> bool:
+        """Whether it is a selector, not an s-op."""
+        return self.kind in SELECTORS
 
 
 @dataclass(frozen=True)
 class Graph:
-    """The program as a graph: nodes in topological order, and which of them are outputs."""
+    """Nodes in topological order, each with its place as its number, and which of them are outputs."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, int], ...]
 
     def verify(self) -> None:
-        """Raise if an invariant is broken: ids are positions, edges go forward, labels are unique."""
+        """Raise if an invariant is broken: edges go forward, labels are unique, outputs are s-ops of the graph."""
         for position, node in enumerate(self.nodes):
-            if node.id != position or any(child >= position for child in node.children):
+            if not all(0 <= child < position for child in node.children):
                 raise InternalError(f"graph node {node.label} stands before something it reads")
         if len({node.label for node in self.nodes}) != len(self.nodes):
             raise InternalError("two graph nodes share a label")
         for name, output in self.outputs:
-            if not isinstance(self.nodes[output].expr, SOp):
+            if not 0 <= output < len(self.nodes):
+                raise InternalError(f"the graph has no node for output {name}")
+            if self.nodes[output].is_selector:
                 raise InternalError(f"output {name} is not an s-op")
 
     def show(self) -> str:
@@ -44,7 +51,7 @@ class Graph:
         lines = []
         for node in self.nodes:
             inputs = ", ".join(self.nodes[child].label for child in node.children)
-            lines.append(f"{node.label} = {type(node.expr).__name__}({inputs})")
+            lines.append(f"{node.label} = {node.kind}({inputs})")
         lines += [f"output {name}: {self.nodes[output].label}" for name, output in self.outputs]
         return "\n".join(lines)
 

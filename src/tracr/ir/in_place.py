@@ -1,6 +1,6 @@
 """Whether one MLP can clear a variable's slot and write another there: if 0 < as_new(other) <= as_old(it).
 
-`reuse.py` says why.
+`slot_reuse.py` says why.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tracr.craft.variables import Variable
 
 __all__ = ["as_new", "as_old", "is_rough"]
 
-ROUGH = 16 * U
+COVERS_ROUNDING = 16 * U  # an error bound from here on leaves room for two further roundings
 
 
 def as_old(variable: Variable) -> int:
@@ -31,7 +31,7 @@ def as_new(variable: Variable) -> int:
 
 def is_rough(variable: Variable) -> bool:
     """Whether a variable's own error covers further roundings."""
-    return variable.noise.error >= ROUGH
+    return variable.noise.error >= COVERS_ROUNDING
 
 
 def _is_integer(variable: Variable) -> bool:

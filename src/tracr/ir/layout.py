@@ -23,7 +23,7 @@ ALWAYS = 2**31
 class Direction:
     """One direction of the residual stream: the variable it belongs to, and the value it stands for.
 
-    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`reuse.py` numbers
+    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`slot_reuse.py` numbers
     them).
     """
 
@@ -83,5 +83,10 @@ class Layout:
             ends[direction.slot] = direction.until
 
     def show(self) -> str:
-        """The labels of the residual stream, then the layers."""
-        return "residual stream: " + ", ".join(d.label for d in self.directions) + "\n" + self.schedule.show()
+        """The labels of the residual stream, the dimensions that hold several of them in turn, then the layers."""
+        lines = ["residual stream: " + ", ".join(d.label for d in self.directions)]
+        for slot in range(self.width if self.width < len(self.directions) else 0):
+            held = sorted((d for d in self.directions if d.slot == slot), key=lambda d: d.since)
+            if len(held) > 1:
+                lines.append(f"dimension {slot}: {', then '.join(d.label for d in held)}")
+        return "\n".join([*lines, self.schedule.show()])

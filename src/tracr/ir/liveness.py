@@ -2,9 +2,9 @@
 
 Sub-layers are numbered as they come, 0 attention, 1 MLP, 2 attention, ...; the embedding is -1, the unembedding comes
 after the last. A direction is live from the sub-layer that writes it to the last one that reads it; BOS, PAD and one
-always are. What is dead stays in the stream until neurons subtract it (`reuse.py`): in the MLP sub-layer that reads it
-last, or the first one after the head that reads it last. Its place is free after that; or at once, for what the same
-MLP writes, where the two variables allow that (`in_place.py`).
+always are. What is dead stays in the stream until neurons subtract it (`slot_reuse.py`): in the MLP sub-layer that
+reads it last, or the first one after the head that reads it last. Its place is free after that; or at once, for what
+the same MLP writes, where the two variables allow that (`in_place.py`).
 
 The largest of the widths is what the residual stream needs if dead directions are overwritten, and all it needs: spans
 of time are an interval graph, which takes as many colours as there are spans at any one time. In which pairs an MLP
@@ -14,21 +14,17 @@ integers only, rough ones anything small, so the most is to have rough ones take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
-from tracr.ir.circuit import Circuit
+from tracr.ir.circuit import Component, Frame
 from tracr.ir.in_place import as_new, as_old
-
-if TYPE_CHECKING:
-    from tracr.ir.schedule import Schedule
 
 __all__ = ["Flows", "flows_of", "live_widths", "most_pairs"]
 
@@ -110,37 +106,40 @@ def most_pairs(rough: Times, exact: Times, small: Times, integer: Times) -> Time
     return np.asarray(by_rough + np.minimum(rough - by_rough + exact, integer))
 
 
-def flows_of(circuit: Circuit) -> Flows:
-    """What flows between the components of a circuit."""
-    embedding, unembedding = len(circuit.components), len(circuit.components) + 1
-    special = (BOS, PAD, ONE) if circuit.program.options.level == 0 else (BOS, PAD)
-    writer = dict.fromkeys((*special, *(source.variable for source in circuit.embedded)), embedding)
+def flows_of(frame: Frame, components: Sequence[Component]) -> Flows:
+    """What flows between components."""
+    embedding, unembedding = len(components), len(components) + 1
+    special = (BOS, PAD, ONE) if frame.options.level == 0 else (BOS, PAD)
+    writer = dict.fromkeys((*special, *(source.variable for source in frame.embedded)), embedding)
     readers: dict[Variable, list[int]] = {}
-    for number, component in enumerate(circuit.components):
+    for number, component in enumerate(components):
         for variable, _ in component.writes:
             writer[variable] = number
         for variable in component.reads:
             readers.setdefault(variable, []).append(number)
-    for variable in (*special, *(variable for linear in circuit.unembedded for variable in linear.blocks)):
+    for variable in (*special, *(variable for linear in frame.unembedded for variable in linear.blocks)):
         readers.setdefault(variable, []).append(unembedding)
-    sizes = {variable: len(circuit.kept(variable)) for variable in writer}
+    sizes = {variable: len(frame.kept(variable)) for variable in writer}
     kept = tuple(variable for variable, size in sizes.items() if size)
     return Flows(
         kept,
         np.array([sizes[variable] for variable in kept], dtype=np.intp),
         tuple(writer[variable] for variable in kept),
         tuple(tuple(dict.fromkeys(readers.get(variable, ()))) for variable in kept),
-        len(circuit.components),
+        len(components),
     )
 
 
-def live_widths(schedule: Schedule) -> tuple[int, ...]:
+def live_widths(frame: Frame, sublayers: Iterable[tuple[int, Sequence[Component]]]) -> tuple[int, ...]:
     """The directions that take up room after the embedding, attention 0, MLP 0, attention 1, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs
-    >>> live_widths(tracr.compile(programs.make_hist(), "ab", 3).schedule)
+    >>> schedule = tracr.compile(programs.make_hist(), "ab", 3).schedule
+    >>> live_widths(schedule, schedule.sublayers())
     (4, 5, 6)
     """
-    found = flows_of(schedule.circuit).widths(schedule.placement, len(schedule.layers))
+    placed = [(number, part) for number, components in sublayers for part in components]
+    times = [number for number, _ in placed]
+    found = flows_of(frame, [part for _, part in placed]).widths(times, max(times, default=-1) // 2 + 1)
     return tuple(int(width) for width in found)

@@ -15,7 +15,7 @@ from tracr.arguments import flag, number, whole
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, TracrError, VocabularyError
 from tracr.ir.budget import DEFAULT, VALUE, Budget, Growing, as_bytes
-from tracr.ir.switches import Switches, enabled
+from tracr.ir.switches import Switches, SwitchName, enabled
 from tracr.values import Value, as_value, short_repr, sort_values
 
 __all__ = ["LEVELS", "Options", "as_vocabulary"]
@@ -84,8 +84,8 @@ class Options:
     output_first: bool = False
     max_memory: int = DEFAULT
 
-    def on(self, name: str) -> bool:
-        """Whether a pass of the optimiser is on."""
+    def on(self, name: SwitchName) -> bool:
+        """Whether a pass or an option that has a switch is on."""
         return name in (self.passes or ())
 
     def check_gap(self) -> None:

@@ -56,6 +56,10 @@ class Parameters:
                 yield f"blocks.{number}.{part}.{field.name}", getattr(layer, field.name)
         yield "unembed.W_U", self.W_U
 
+    def show(self) -> str:
+        """One line per array: its name and its shape."""
+        return "\n".join(f"{name} {tuple(array.shape)}" for name, array in self.named())
+
     @staticmethod
     def of(weights: Mapping[str, Tensor]) -> Parameters:
         """The inverse of `named`, in any order."""

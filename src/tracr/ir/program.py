@@ -1,162 +1,39 @@
-"""The program as data: every s-op with its domain, its encoding and its table. No user function is called from here on.
+"""The program as data: every s-op with its domain and its table. No user function is called from here on.
 
-A `Typed` program is what the later steps translate, what the vectorised interpreter runs, and what a model is checked
-against. Values are integer codes (places in a node's domain); `ERROR` marks a cell where the user's function raises,
-`UNREACHED` a cell that no input leads to.
+`Tabulation` is what every stage of the program has. `Inferred` (`inferred.py`) is what the frontend makes: it knows
+which s-ops compute the same, and nothing of encodings. `Program` has an encoding for every s-op: later steps lower it,
+the vectorised interpreter runs it, and models are checked against it. Values are integer codes (places in a node's
+domain); `ERROR` marks a cell where the user's function raises, `UNREACHED` a cell that no input leads to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Generic, Self, TypeVar
 
 from tracr.errors import Diagnostic, InternalError
 from tracr.ir.budget import VALUE
-from tracr.ir.domains import Codes, Domain, Finite
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.ops import ERROR, Op
 from tracr.ir.options import Options
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 from tracr.rasp.annotations import Encoding
-from tracr.values import Value
 
 __all__ = [
-    "ERROR",
-    "PAIR",
-    "UNREACHED",
-    "Aggregation",
-    "Attention",
-    "CompositeNode",
-    "Constant",
-    "IndicesOp",
-    "Kind",
-    "LengthOp",
-    "Linear",
-    "Lookup",
-    "Op",
-    "PairLookup",
-    "Positions",
+    "InferredNode",
     "Program",
     "SOpNode",
-    "Selector",
-    "SelectorNode",
     "Stored",
-    "SumLookup",
-    "Table",
-    "TokensOp",
-    "Width",
-    "parts_of",
-    "table_bytes",
+    "Tables",
+    "Tabulation",
 ]
 
-ERROR = -1
-UNREACHED = -2
-
-Kind = Literal["and", "or", "not"]
-
-PAIR = "pair of values"
-"""The function of an s-op that a product space is made of."""
-
 
 @dataclass(frozen=True, eq=False)
-class TokensOp:
-    """The input tokens."""
-
-
-@dataclass(frozen=True, eq=False)
-class IndicesOp:
-    """The positions."""
-
-
-@dataclass(frozen=True, eq=False)
-class LengthOp:
-    """The length of the input."""
-
-
-@dataclass(frozen=True, eq=False)
-class Constant:
-    """One value everywhere: code 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class Positions:
-    """A code for each position."""
-
-    table: Codes
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """A function of one s-op: `table[code]`; `function` is its text."""
-
-    inner: int
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class PairLookup:
-    """A function of two s-ops: `table[first code, second code]`; `function` is its text."""
-
-    fst: int
-    snd: int
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """`constant` plus a weighted sum of s-ops that hold numbers; `None` if any of them is."""
-
-    terms: tuple[tuple[int, float], ...]
-    constant: float
-
-
-@dataclass(frozen=True, eq=False)
-class SumLookup:
-    """A function of a weighted sum of s-ops that hold numbers: `table[i]` where the sum is `points.values[i]`.
-
-    The optimiser makes it of other tables (`sums.py`); `function` is their text.
-    """
-
-    terms: tuple[tuple[int, float], ...]
-    points: Finite
-    table: Codes
-    function: str
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregation:
-    """The mean of the selected values, or `default`.
-
-    `copies` is true when all selected values are equal (one, mostly), so that nothing is ever averaged; `assumed` when
-    that could not be proved but the interpreter would raise otherwise (several strings have no mean).
-    """
-
-    selector: int
-    value: int
-    default: Value
-    copies: bool
-    assumed: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Width:
-    """How many keys are selected."""
-
-    selector: int
-
-
-Table = Lookup | PairLookup | SumLookup
-Attention = Aggregation | Width
-Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Attention
-
-
-@dataclass(frozen=True, eq=False)
-class SOpNode:
-    """An s-op: what it computes, the values it can take and how it is to be stored.
+class InferredNode:
+    """An s-op: what it computes, the values it can take and the encoding that was asked for, if any.
 
     `source` is the expression as text, `origin` where it was written (`file.py:12`).
     """
@@ -168,147 +45,47 @@ class SOpNode:
     op: Op
     domain: Domain
     wish: Encoding | None
-    encoding: Encoding
 
     @cached_property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops this one reads at its own position."""
-        match self.op:
-            case Lookup(inner=inner):
-                return (inner,)
-            case PairLookup(fst=fst, snd=snd):
-                return (fst, snd)
-            case Linear(terms=terms) | SumLookup(terms=terms):
-                return tuple(node for node, _ in terms)
-            case _:
-                return ()
+        return self.op.inputs
 
 
 @dataclass(frozen=True, eq=False)
-class Selects:
-    """What every selector has; `counts` are the widths that can occur."""
+class SOpNode(InferredNode):
+    """An s-op of a program whose encodings are chosen: how it is to be stored, too."""
 
-    id: int
-    label: str
-    source: str
-    origin: str
-    counts: tuple[int, ...]
+    encoding: Encoding
 
-    @property
-    def always(self) -> bool:
-        """Whether every query selects something."""
-        return bool(self.counts) and self.counts[0] > 0
 
-    @property
-    def at_most_one(self) -> bool:
-        """Whether no query selects two keys."""
-        return not self.counts or self.counts[-1] <= 1
+N = TypeVar("N", bound=InferredNode, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class SelectorNode(Selects):
-    """A selector: `table[query code, key code]` is 1, 0 or ERROR."""
-
-    keys: int
-    queries: int
-    table: NDArray[np.int8]
-
-
-@dataclass(frozen=True, eq=False)
-class CompositeNode(Selects):
-    """A boolean combination of selectors over different s-ops; it raises where any of them does."""
-
-    kind: Kind
-    parts: tuple[int, ...]
-
-    def combined(self, sides: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """What it selects, from what its parts do."""
-        match self.kind:
-            case "not":
-                return ~sides[0]
-            case "and":
-                return sides[0] & sides[1]
-            case "or":
-                return sides[0] | sides[1]
-
-
-Selector = SelectorNode | CompositeNode
-
-
-def table_bytes(op: Op | Selector) -> int:
-    """How many bytes the table of an operation, or a selector, takes."""
-    table = getattr(op, "table", None)
-    return 0 if table is None else int(table.nbytes)
-
-
-def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
-    """A selector and all it is made of, each once, what is combined before what combines it."""
-    if isinstance(selectors[number], SelectorNode):
-        return [selectors[number]]
-    found: dict[int, Selector] = {}
-    stack = [number]
-    while stack:
-        selector = selectors[stack[-1]]
-        inner = selector.parts if isinstance(selector, CompositeNode) else ()
-        waiting = [part for part in inner if part not in found]
-        if waiting:
-            stack.extend(waiting)
-        else:
-            found[stack.pop()] = selector
-    return list(found.values())
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`smallest.py`).
-
-    `split` are the selectors that more and narrower heads read (`split.py`); `sums` the tables that are computed as
-    weighted sums; with `few_bits`, bits are not for very many values only.
-    """
-
-    split: tuple[int, ...] = ()
-    sums: tuple[int, ...] = ()
-    few_bits: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
+class Tabulation(Generic[N]):
     """All s-ops and selectors the outputs need, in topological order."""
 
     options: Options
-    sops: dict[int, SOpNode]
+    sops: dict[int, N]
     selectors: dict[int, Selector]
     outputs: tuple[tuple[str, int], ...]
     lengths: tuple[int, int]
-    warnings: tuple[Diagnostic, ...] = ()
-    same: Mapping[int, int] = field(default_factory=dict)
-    """For each node of a program that is not yet shared, the first that computes the same."""
-    shared: Mapping[str, str] = field(default_factory=dict)
-    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
-    bypassed: Mapping[str, str] = field(default_factory=dict)
-    """S-ops whose parts a selector compares in their place (`splitting.py`), and that selector."""
-    written: Program | None = None
-    """The same before sharing, with selectors as they were written; a loaded program has none (`as_written.py`)."""
-    absorbed: Mapping[str, str] = field(default_factory=dict)
-    """S-ops that others depend on but do not read any more, and where the optimiser (`rewrite.py`) left them."""
-    stored: Stored = Stored()
-    assumptions: tuple[Diagnostic, ...] = ()
-    """What had to be assumed of the inputs for the program to be compiled."""
 
     @property
     def nbytes(self) -> int:
         """About how much memory values and tables take."""
         domains = {id(node.domain): node.domain.size for node in self.sops.values()}
         tabulated = (*(node.op for node in self.sops.values()), *self.selectors.values())
-        return VALUE * sum(domains.values()) + sum(map(table_bytes, tabulated))
+        return VALUE * sum(domains.values()) + sum(one.nbytes for one in tabulated)
 
-    def children(self, node: SOpNode) -> tuple[int, ...]:
+    def children(self, node: InferredNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
-        if isinstance(node.op, Attention):
-            compared = (side for part in self.literals(node.op.selector) for side in (part.keys, part.queries))
-            value = (node.op.value,) if isinstance(node.op, Aggregation) else ()
-            return (*dict.fromkeys(compared), *value)
-        return node.inputs
+        if not node.op.selectors:
+            return node.inputs
+        literals = (part for selector in node.op.selectors for part in self.literals(selector))
+        compared = dict.fromkeys(side for part in literals for side in (part.keys, part.queries))
+        return (*node.inputs, *compared, *node.op.attended)
 
     def parts(self, number: int) -> list[Selector]:
         """A selector and all it is made of, each once, what is read before its readers."""
@@ -318,26 +95,37 @@ class Program:
         """The selectors that are not combinations which a selector is made of."""
         return [part for part in self.parts(number) if isinstance(part, SelectorNode)]
 
+    def only(self, sops: Container[int], selectors: Container[int]) -> Self:
+        """Without the others."""
+        return replace(
+            self,
+            sops={number: node for number, node in self.sops.items() if number in sops},
+            selectors={number: selector for number, selector in self.selectors.items() if number in selectors},
+        )
+
     def verify(self) -> None:
-        """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        """Raise if an invariant is broken: order, table shapes, codes inside the domain."""
         self._verify_selectors()
         seen: set[int] = set()
-        for node in self.sops.values():
-            if any(child not in seen for child in self.children(node)):
+        for number, node in self.sops.items():
+            if number != node.id or any(child not in seen for child in self.children(node)):
                 raise InternalError(f"program node {node.label} stands before something it reads")
             seen.add(node.id)
-            if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
-                raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
-            if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
-                raise InternalError(f"{node.label} is categorical but its values are not listed")
-            if isinstance(node.op, Table | Positions):
-                if not isinstance(node.domain, Finite) or node.op.table.max(initial=ERROR) >= len(node.domain):
-                    raise InternalError(f"the table of {node.label} leaves its domain")
-                shape = tuple(self.sops[child].domain.size for child in node.inputs) or (self.options.max_seq_len,)
-                if isinstance(node.op, SumLookup):
-                    shape = (len(node.op.points),)
-                if node.op.table.shape != shape:
-                    raise InternalError(f"the table of {node.label} has shape {node.op.table.shape}, not {shape}")
+            self._verify_table(node)
+        for name, output in self.outputs:
+            if output not in seen:
+                raise InternalError(f"there is no s-op for output {name}")
+
+    def _verify_table(self, node: InferredNode) -> None:
+        cells = node.op.cells
+        if cells is None:
+            return
+        if not isinstance(node.domain, Finite) or cells.max(initial=ERROR) >= len(node.domain):
+            raise InternalError(f"the table of {node.label} leaves its domain")
+        sizes = tuple(self.sops[child].domain.size for child in node.inputs)
+        shape = node.op.shape(sizes, self.options.max_seq_len)
+        if cells.shape != shape:
+            raise InternalError(f"the table of {node.label} has shape {cells.shape}, not {shape}")
 
     def _verify_selectors(self) -> None:
         known: set[int] = set()
@@ -353,64 +141,111 @@ class Program:
             known.add(selector.id)
 
     def show(self) -> str:
-        """One line per s-op: what it is, its values and its encoding."""
-        lines = []
-        for node in self.sops.values():
-            what = describe(self, node)
-            lines.append(f"{node.label} = {what} : {node.encoding.value} {node.domain}")
+        """One line per s-op: what it is, and its values."""
+        lines = [f"{node.label} = {describe(self, node)} : {self._held(node)}" for node in self.sops.values()]
         combined = [s for s in self.selectors.values() if isinstance(s, CompositeNode)]
         for part in dict.fromkeys(part for composite in combined for part in (*composite.parts, composite.id)):
             lines.append(f"selector {describe_selector(self, part)}")
         for name, output in self.outputs:
             lines.append(f"output {name}: {self.sops[output].label}")
-        lines += [f"warning {warning}" for warning in self.warnings]
-        lines += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join(lines)
 
+    def _held(self, node: N) -> str:  # type: ignore[misc]  # read only
+        return f"{node.domain}"
 
-def describe(program: Program, node: SOpNode) -> str:
+
+Tables = Tabulation[InferredNode]
+"""Any of them, for readers of tables alone."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`search/`).
+
+    `split` are the selectors that more and narrower heads read (`splitting.py`); `sums` the tables that are computed as
+    weighted sums; with `few_bits`, bits are not for very many values only.
+    """
+
+    split: tuple[int, ...] = ()
+    sums: tuple[int, ...] = ()
+    few_bits: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Program(Tabulation[SOpNode]):
+    """A tabulated program whose encodings are chosen."""
+
+    stored: Stored
+    warnings: tuple[Diagnostic, ...] = ()
+    assumptions: tuple[Diagnostic, ...] = ()
+    """What had to be assumed of the inputs for the program to be compiled."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
+    bypassed: Mapping[str, str] = field(default_factory=dict)
+    """S-ops whose parts a selector compares in their place, and that selector; unknown of a loaded program."""
+    written: Tables | None = None
+    """The program as it was written, before sharing (`as_written.py`); a loaded program has none."""
+
+    def only(self, sops: Container[int], selectors: Container[int]) -> Self:
+        """Without the others, and without the choices for them."""
+        split = tuple(number for number in self.stored.split if number in selectors)
+        sums = tuple(number for number in self.stored.sums if number in sops)
+        return replace(super().only(sops, selectors), stored=replace(self.stored, split=split, sums=sums))
+
+    def verify(self) -> None:
+        """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
+        super().verify()
+        for node in self.sops.values():
+            if node.encoding is Encoding.NUMERICAL and not node.domain.numeric:
+                raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
+            if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
+                raise InternalError(f"{node.label} is categorical but its values are not listed")
+        if not self.sops.keys() >= set(self.stored.sums) or not self.selectors.keys() >= set(self.stored.split):
+            raise InternalError("what is stored in another way is no part of the program")
+
+    def show(self) -> str:
+        """One line per s-op: what it is, its values and its encoding."""
+        notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
+        notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
+        notes += ["bits for what is copied and compared"] * self.stored.few_bits
+        notes += [f"warning {warning}" for warning in self.warnings]
+        notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
+        return "\n".join([super().show(), *notes])
+
+    def _held(self, node: SOpNode) -> str:
+        return f"{node.encoding.value} {node.domain}"
+
+
+def describe(program: Tables, node: InferredNode) -> str:
     """What an s-op computes, in one phrase."""
 
-    def label(number: int) -> str:
-        return program.sops[number].label
-
-    match node.op:
-        case Lookup(inner=inner, function=function):
-            return f"table of {label(inner)} ({function})"
-        case PairLookup(fst=fst, snd=snd, function=function):
-            return f"table of {label(fst)} and {label(snd)} ({function})"
-        case SumLookup(terms=terms, function=function):
-            return f"function of {_weighted(program, terms)} ({function})"
-        case Linear(terms=terms, constant=constant):
-            return f"{_weighted(program, terms)} + {constant:g}" if constant else _weighted(program, terms)
-        case Aggregation(selector=selector, value=value, copies=copies, default=default):
-            verb = "copy" if copies else "mean"
-            assumed = " (assuming one)" if node.op.assumed else ""
-            return (
-                f"{verb} of {label(value)} where {describe_selector(program, selector)}{assumed}, default {default!r}"
-            )
-        case Width(selector=selector):
-            return f"number of keys where {describe_selector(program, selector)}"
-        case Constant() | Positions():
-            return "constant"
-        case LengthOp():
-            return "number of tokens"
-        case _:
-            return "input"
+    return node.op.phrase(_Described(program))
 
 
-def _weighted(program: Program, terms: Sequence[tuple[int, float]]) -> str:
-    return " + ".join(f"{factor:g}*{program.sops[term].label}" for term, factor in terms)
+@dataclass(frozen=True)
+class _Described:
+    """How an operation names what it reads, in a phrase."""
+
+    program: Tables
+
+    def sop(self, number: int) -> str:
+        return self.program.sops[number].label
+
+    def selector(self, number: int) -> str:
+        return describe_selector(self.program, number)
+
+    def function(self, text: str) -> str:
+        return text
 
 
-def describe_selector(program: Program, number: int) -> str:
+def describe_selector(program: Tables, number: int) -> str:
     """A selector in one phrase: keys, queries, and how many keys a query may select."""
     selector = program.selectors[number]
     low, high = (selector.counts[0], selector.counts[-1]) if selector.counts else (0, 0)
     return f"{selector.label}({_compared(program, selector)}, selects {low}..{high})"
 
 
-def _compared(program: Program, selector: Selector) -> str:
+def _compared(program: Tables, selector: Selector) -> str:
     if isinstance(selector, SelectorNode):
         return f"keys {program.sops[selector.keys].label}, queries {program.sops[selector.queries].label}"
     labels = [program.selectors[part].label for part in selector.parts]

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracr.craft.heads import Head
 from tracr.craft.mlps import MLP
 from tracr.errors import InternalError
-from tracr.ir.circuit import Circuit, Component
+from tracr.ir.circuit import Circuit, Component, Frame, check_matrices
 from tracr.ir.liveness import live_widths
 
-__all__ = ["Layer", "PlacedHead", "PlacedNeurons", "Schedule", "Sublayer"]
+__all__ = [
+    "LIMIT",
+    "OPTIMAL",
+    "Layer",
+    "PlacedCircuit",
+    "PlacedHead",
+    "PlacedNeurons",
+    "Placement",
+    "Schedule",
+    "Sublayer",
+]
+
+OPTIMAL, LIMIT = "optimal", "feasible, limit reached"
+"""What a solver says of a placement: nothing is better, or there was no time to find out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +85,70 @@ class PlacedNeurons(NamedTuple):
         return self.start + self.group.read.width
 
 
+@dataclass(frozen=True)
+class Placement:
+    """The number of the sub-layer of each component of a circuit, and how these were chosen."""
+
+    times: tuple[int, ...]
+    status: str
+    """What the solver did, where components that can wait were not simply put first; "" there."""
+    fewest: int
+    """So many directions are live somewhere in every schedule of this depth, as far as was proved."""
+
+
 @dataclass(frozen=True, eq=False)
-class Schedule:
-    """The circuit's components in layers: `placement` has the number of the sub-layer of each of them."""
+class PlacedCircuit:
+    """A circuit, and which of its components is to be in which sub-layer."""
 
     circuit: Circuit
+    placement: Placement
+
+    def sublayers(self) -> Iterator[Sublayer]:
+        """Every sub-layer, in the order of the forward pass."""
+        found: dict[int, list[Component]] = {}
+        for component, time in zip(self.circuit.components, self.placement.times, strict=True):
+            found.setdefault(time, []).append(component)
+        for number in range((max(found, default=-1) // 2 + 1) * 2):
+            yield Sublayer(number, tuple(found.get(number, ())))
+
+    @property
+    def peak(self) -> int:
+        """The largest number of directions live after a sub-layer."""
+        return max(live_widths(self.circuit, self.sublayers()))
+
+    def verify(self) -> None:
+        """Raise if a component is in a sub-layer of the other kind, or not after what it reads."""
+        self.circuit.verify()
+        for number, components in self.sublayers():
+            for component in components:
+                if number % 2 != (0 if isinstance(component, Head) else 1):
+                    raise InternalError(f"{component.label} cannot stand in sub-layer {number}")
+        _check_order(self.circuit, list(self.sublayers()))
+
+    def show(self) -> str:
+        """Two lines per layer: what attention computes, what the MLP computes."""
+        return "\n".join([*map(_line, self.sublayers()), *_solved(self.placement, self.peak)]) or "no layers"
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule(Frame):
+    """The components in layers, merged with others where that was done, and with those that clear dimensions.
+
+    `placement` says where the components of the circuit went.
+    """
+
     layers: tuple[Layer, ...]
-    placement: tuple[int, ...]
-    status: str = ""
-    """What the solver did, where components that can wait were not simply put first."""
-    fewest: int = 0
-    """So many directions are live somewhere in every schedule of this depth."""
+    placement: Placement
+
+    @property
+    def status(self) -> str:
+        """What the solver did, where components that can wait were not simply put first."""
+        return self.placement.status
+
+    @property
+    def fewest(self) -> int:
+        """So many directions are live somewhere in every schedule of this depth."""
+        return self.placement.fewest
 
     def sublayers(self) -> Iterator[Sublayer]:
         """Every sub-layer, in the order of the forward pass."""
@@ -104,29 +170,47 @@ class Schedule:
                 yield (placed := PlacedNeurons(number, place, start, group))
                 start = placed.stop
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the matrices take; those that several components have count once."""
+        return self.bytes_with(component for _, components in self.sublayers() for component in components)
+
     def verify(self) -> None:
-        """Raise if a component reads what is written in its own sub-layer or later."""
-        written = dict.fromkeys((source.variable for source in self.circuit.embedded), -1)
-        for number, components in self.sublayers():
-            written.update({variable: number for component in components for variable, _ in component.writes})
-        for number, components in self.sublayers():
+        """Raise if a component reads what is written in its own sub-layer or later, or its matrices do not fit."""
+        _check_order(self, list(self.sublayers()))
+        for _, components in self.sublayers():
             for component in components:
-                late = [v.label for v in component.reads if written.get(v, -1) >= number]
-                if late:
-                    raise InternalError(f"{component.label} reads {', '.join(late)} before it is written")
+                check_matrices(component)
 
     def show(self) -> str:
         """Two lines per layer: what attention computes, what the MLP computes."""
-        lines = []
-        for sublayer in self.sublayers():
-            parts = [variable.label for component in sublayer.components for variable, _ in component.writes]
-            parts += [component.label for component in sublayer.components if not component.writes]
-            lines.append(f"{sublayer.kind} {sublayer.layer}: {', '.join(parts) or 'no-op'}")
-        if self.status:
-            lines.append(f"solver: {self.status}; {self.peak} directions live at most, no schedule has < {self.fewest}")
-        return "\n".join(lines) or "no layers"
+        return "\n".join([*map(_line, self.sublayers()), *_solved(self.placement, self.peak)]) or "no layers"
 
     @property
     def peak(self) -> int:
         """The largest number of directions live after a sub-layer."""
-        return max(live_widths(self))
+        return max(live_widths(self, self.sublayers()))
+
+
+def _check_order(frame: Frame, sublayers: Sequence[Sublayer]) -> None:
+    """Raise if a component reads what is written in its own sub-layer or later."""
+    written = dict.fromkeys((source.variable for source in frame.embedded), -1)
+    for number, components in sublayers:
+        written.update({variable: number for component in components for variable, _ in component.writes})
+    for number, components in sublayers:
+        for component in components:
+            late = [v.label for v in component.reads if written.get(v, -1) >= number]
+            if late:
+                raise InternalError(f"{component.label} reads {', '.join(late)} before it is written")
+
+
+def _line(sublayer: Sublayer) -> str:
+    parts = [variable.label for component in sublayer.components for variable, _ in component.writes]
+    parts += [component.label for component in sublayer.components if not component.writes]
+    return f"{sublayer.kind} {sublayer.layer}: {', '.join(parts) or 'no-op'}"
+
+
+def _solved(placement: Placement, peak: int) -> list[str]:
+    if not placement.status:
+        return []
+    return [f"solver: {placement.status}; {peak} directions live at most, no schedule has < {placement.fewest}"]

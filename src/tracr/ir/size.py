@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from tracr.ir.program import Program
 from tracr.ir.schedule import Layer, Schedule
 
-__all__ = ["Measure", "Size", "count_parameters", "layer_sizes", "size_of"]
+__all__ = ["Size", "count_parameters", "layer_sizes", "size_of"]
 
 
 class Size(NamedTuple):
@@ -18,10 +16,6 @@ class Size(NamedTuple):
     dimensions: int
     heads: int
     parameters: int
-
-
-Measure = Callable[[Program, int | None], Size | None]
-"""How large the model of a program is; `None` if it is refused, or has more than so many layers."""
 
 
 def size_of(schedule: Schedule, width: int) -> Size:
@@ -38,8 +32,8 @@ def layer_sizes(layer: Layer) -> tuple[int, int, int]:
 
 def count_parameters(schedule: Schedule, width: int) -> dict[str, int]:
     """How many weights each part of a model with so many dimensions has."""
-    options = schedule.circuit.program.options
-    outputs = sum(len(variable.values) for _, variable in schedule.circuit.outputs)
+    options = schedule.options
+    outputs = sum(len(variable.values) for _, variable in schedule.outputs)
     counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}
     for number, layer in enumerate(schedule.layers):
         heads, d_head, d_mlp = layer_sizes(layer)

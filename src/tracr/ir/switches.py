@@ -1,65 +1,148 @@
-"""The optimiser's passes: what each does, and the level from which it is on, if any. Every one has its own switch."""
+"""Names: the passes of the compiler in the order they run, and the options that change how a pass works.
+
+Passes that optimise, and all options, have a switch (`tracr.compile(passes={"fold": False})`) and an optimisation level
+from which they are on. The passes themselves are in `compiler/pipeline.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 from tracr.errors import CompileError
 from tracr.spelling import did_you_mean
 
-__all__ = ["PASSES", "Pass", "Switches", "enabled"]
+__all__ = ["OPTIONS", "PASSES", "OptionName", "PassName", "Switch", "SwitchName", "Switches", "enabled", "level_of"]
 
 
-class Pass(NamedTuple):
-    """One optimisation; one without a level is on only where its switch is."""
+class PassName(StrEnum):
+    """Every pass of the compiler, in the order they run."""
+
+    FUSE_EXPRESSIONS = "fuse_expressions"
+    TRACE = "trace"
+    INFER = "infer"
+    SHARE = "share"
+    DROP_UNUSED = "drop_unused"
+    ENCODE = "encode"
+    SPLIT = "split"
+    STORE = "store"
+    SIMPLIFY = "simplify"
+    FUSE = "fuse"
+    SUMS = "sums"
+    LOWER = "lower"
+    EMBED_FUNCTIONS = "embed_functions"
+    FOLD = "fold"
+    PRUNE = "prune"
+    FACTOR = "factor"
+    ASSIGN = "assign"
+    SCHEDULE = "schedule"
+    SOLVE = "solve"
+    STACK = "stack"
+    MERGE_HEADS = "merge_heads"
+    SHARE_NEURONS = "share_neurons"
+    LAYOUT = "layout"
+    REUSE = "reuse"
+    ASSEMBLE = "assemble"
+
+
+class OptionName(StrEnum):
+    """Switches that are not passes: they change how one or several passes work."""
+
+    CONSTANTS = "constants"
+    KINKS = "kinks"
+    RANK = "rank"
+    BITS = "bits"
+    LINEAR_TABLES = "linear_tables"
+    MATCH = "match"
+    FEW_BITS = "few_bits"
+
+
+SwitchName = PassName | OptionName
+
+
+class Switch(NamedTuple):
+    """The level from which a pass or an option is on (`None`: only where it is asked for), and what it does."""
 
     level: int | None
     does: str
 
 
-PASSES = {
-    "share": Pass(1, "equal expressions are computed once"),
-    "constants": Pass(1, "what has one value is a constant, and a constant needs no direction to be read from"),
-    "kinks": Pass(1, "neurons only where tables change: equal rows are one class, sums of inputs one number"),
-    "rank": Pass(1, "heads as narrow as the rank of their selector"),
-    "bits": Pass(1, "many values are stored in bits"),
-    "prune": Pass(1, "what nothing reads is left out"),
-    "merge_heads": Pass(1, "heads of a layer with one pattern become one"),
-    "fold": Pass(2, "linear functions need no neurons: their readers read what they are made of"),
-    "simplify": Pass(2, "operations on what is constant, or known from position and length, are left out"),
-    "fuse": Pass(2, "a function of functions of one or two variables is one function"),
-    "sums": Pass(2, "what depends on a weighted sum, as and/or do, is a function of one number"),
-    "linear_tables": Pass(2, "tables that are weighted sums become weighted sums"),
-    "match": Pass(2, "what only finds a key is a number, and finds it by its number"),
-    "factor": Pass(2, "the embedding writes what is read of tokens and positions, not which they are"),
-    "few_bits": Pass(2, "what is only copied and compared is stored in bits, however few the values"),
-    "schedule": Pass(2, "components that can wait stand where the residual stream is narrowest"),
-    "solve": Pass(None, "a constraint solver looks for the best schedule (extra `opt`)"),
-    "share_neurons": Pass(2, "neurons of a layer that read the same become one"),
-    "reuse": Pass(2, "a dimension that nobody reads any more holds another variable"),
+PASSES: Mapping[str, Switch] = {
+    PassName.SHARE: Switch(1, "computes equal expressions once, unless that would take more layers"),
+    PassName.SIMPLIFY: Switch(2, "removes operations whose result is constant or depends only on position and length"),
+    PassName.FUSE: Switch(2, "replaces a function of functions of one or two variables by one function"),
+    PassName.SUMS: Switch(2, "computes a function of several variables, such as a chain of and/or, from one sum"),
+    PassName.FOLD: Switch(2, "removes linear functions: their readers read the inputs through a product of matrices"),
+    PassName.PRUNE: Switch(1, "removes components and dimensions that nothing reads"),
+    PassName.FACTOR: Switch(
+        2, "embeds only the features of tokens and positions that are read, not their one-hot codes"
+    ),
+    PassName.SCHEDULE: Switch(
+        2, "moves components between layers so that fewer dimensions are in use at the same time"
+    ),
+    PassName.SOLVE: Switch(None, "asks a constraint solver for the best assignment to layers (extra `opt`)"),
+    PassName.MERGE_HEADS: Switch(1, "merges the heads of a layer that have the same attention pattern"),
+    PassName.SHARE_NEURONS: Switch(2, "merges the neurons of a layer that have the same input weights"),
+    PassName.REUSE: Switch(2, "stores a new variable in the dimensions of one that is no longer read"),
 }
+"""The passes that can be switched on and off."""
+
+OPTIONS: Mapping[str, Switch] = {
+    OptionName.CONSTANTS: Switch(1, "a variable with only one value becomes a bias and needs no dimension"),
+    OptionName.KINKS: Switch(1, "a table gets neurons only where its values change, not for each of its rows"),
+    OptionName.RANK: Switch(
+        1, "heads are as narrow as their selector allows; large comparisons may be split over heads"
+    ),
+    OptionName.BITS: Switch(1, "variables with very many values are stored in binary instead of one-hot"),
+    OptionName.LINEAR_TABLES: Switch(
+        2, "tables that equal a weighted sum of their inputs are computed as a weighted sum"
+    ),
+    OptionName.MATCH: Switch(2, "variables used only to look up a key are stored as one number"),
+    OptionName.FEW_BITS: Switch(
+        2, "variables that are only copied and compared are stored in binary, even with few values"
+    ),
+}
+"""The options that can be switched on and off."""
 
 Switches = Mapping[str, bool] | Collection[str] | None
 
 
+def level_of(name: str) -> int | None:
+    """The level from which a pass or an option is on."""
+    return (PASSES[name] if name in PASSES else OPTIONS[name]).level
+
+
 def enabled(level: int, switches: Switches) -> tuple[str, ...]:
-    """The passes that are on: those of the level, with some switched on or off; or exactly those listed.
+    """The passes and options that are on: those of the level, with some switched; or exactly those listed.
 
     >>> enabled(1, {"share": False, "fold": True})
-    ('constants', 'kinks', 'rank', 'bits', 'prune', 'merge_heads', 'fold')
+    ('fold', 'prune', 'merge_heads', 'constants', 'kinks', 'rank', 'bits')
     >>> enabled(0, None), enabled(0, ["share"])
     ((), ('share',))
     """
+    names = [str(name) for name in (*PASSES, *OPTIONS)]
+    _check_switches(switches, names)
+    if switches is not None and not isinstance(switches, Mapping):
+        return tuple(name for name in names if name in switches)
+    chosen = switches or {}
+    usual = {name for name in names if (own := level_of(name)) is not None and level >= own}
+    return tuple(name for name in names if chosen.get(name, name in usual))
+
+
+def _check_switches(switches: Switches, names: Collection[str]) -> None:
+    """Refuse what is neither a mapping nor a list of known names."""
     if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
         )
     for name in () if switches is None else switches:
-        if not isinstance(name, str) or name not in PASSES:
-            hint = did_you_mean(str(name), PASSES, f"there are {', '.join(PASSES)}")
-            raise CompileError(f"there is no pass {name!r}", hint=hint)
-    if switches is not None and not isinstance(switches, Mapping):
-        return tuple(name for name in PASSES if name in switches)
-    chosen = switches or {}
-    return tuple(name for name, one in PASSES.items() if chosen.get(name, one.level is not None and level >= one.level))
+        if not isinstance(name, str) or name not in names:
+            raise _unknown(name, names)
+
+
+def _unknown(name: object, names: Collection[str]) -> CompileError:
+    if isinstance(name, str) and name in list(PassName):
+        return CompileError(f"the pass {str(name)!r} has no switch", hint=f"there are {', '.join(names)}")
+    hint = did_you_mean(str(name), names, f"there are {', '.join(names)}")
+    return CompileError(f"there is no pass {name!r}", hint=hint)

@@ -11,6 +11,7 @@ from tracr.errors import CompileError, ExpressionError
 from tracr.ir.budget import as_bytes
 from tracr.ir.graph import unique_labels
 from tracr.ir.options import Options, as_vocabulary
+from tracr.ir.passes import Pass, Watch
 from tracr.ir.switches import Switches
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.expressions import SOp
@@ -19,9 +20,9 @@ from tracr.values import Value, comparing_values, short_repr
 __all__ = ["compile", "compile_model"]
 
 
-def compile_model(outputs: Mapping[str, SOp], options: Options) -> CompiledModel:
-    """The model of some outputs."""
-    return CompiledModel.of(compile_program(outputs, options))
+def compile_model(outputs: Mapping[str, SOp], options: Options, watch: Watch | None = None) -> CompiledModel:
+    """The model of some outputs; `watch` sees every pass and what it made."""
+    return CompiledModel(compile_program(outputs, options, watch))
 
 
 @comparing_values()
@@ -43,6 +44,8 @@ def compile(
     solve_seconds: float = 10.0,
     max_memory: int | str = "2GB",
     verify: bool = False,
+    watch: Watch | None = None,
+    check_each: bool = False,
 ) -> CompiledModel:
     """Compile a RASP program into a transformer.
 
@@ -63,16 +66,20 @@ def compile(
         gap: how far below selected keys the attention logits of the others are. A smaller one softens the attention,
             for studies of training; the attention that leaks is part of the error bounds, so a program it would make
             wrong is refused.
-        passes: single optimisations switched on or off, as {"fold": False}; or the list of those that are to be on
-            instead of the level's. `tracr.PASSES` says what each does.
+        passes: single passes and options switched on or off, as {"fold": False}; or the list of those that are to be on
+            instead of the level's. `tracr.PASSES` and `tracr.OPTIONS` say what each does.
         solve_seconds: how long the solver may look for the best schedule, with passes={"solve": True}: about seconds,
             but counted in its steps, so that the result is the same on every machine.
         max_memory: the memory that compiling may take, by its own estimate, in bytes or as "2GB"; about 256 MB more go
             to Python, numpy and tables of a fixed size. What would need more is refused before it is made.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
+        watch: a function that is called after every pass, with the pass and the value it made (which has `show()`).
+        check_each: after every pass, check the invariants of its value, and on a sample of inputs that the program
+            still computes the same; the first pass that is wrong is named.
     """
     outputs = _outputs(program)
     flag("verify", verify, error=CompileError)
+    flag("check_each", check_each, error=CompileError)
     options = Options(
         as_vocabulary(vocab, max_memory),
         max_seq_len,
@@ -89,12 +96,26 @@ def compile(
         solve_seconds,
         max_memory=as_bytes(max_memory),
     )
-    model = compile_model(outputs, options)
+    model = compile_model(outputs, options, _checking(outputs, options, watch) if check_each else watch)
     if verify:
         found = model.verify()
         if not found:
             raise CompileError(f"the compiled model is wrong: {found}", hint="this is a bug in tracr: please report it")
     return model
+
+
+def _checking(outputs: Mapping[str, SOp], options: Options, watch: Watch | None) -> Watch:
+    """A watch that checks every pass, after `watch` saw it."""
+    from tracr.model.check_passes import PassChecker  # only who checks needs it
+
+    check = PassChecker(outputs, options)
+
+    def both(one: Pass, value: object) -> None:
+        if watch is not None:
+            watch(one, value)
+        check(one, value)
+
+    return both
 
 
 def _outputs(program: SOp | Sequence[SOp] | Mapping[str, SOp]) -> dict[str, SOp]:

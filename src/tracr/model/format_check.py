@@ -19,7 +19,7 @@ from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
 
 __all__ = ["BUDGET", "FormatCheck", "check_format", "require_format"]
 
@@ -60,7 +60,7 @@ class FormatCheck:
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 
-def check_format(model: CompiledModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
     """Bounds on the rounding errors in a format for all inputs up to `budget`, else for a sample of some 200."""
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
@@ -81,7 +81,7 @@ def check_format(model: CompiledModel, dtype: Any, budget: int = BUDGET) -> Form
     return FormatCheck(name, inputs, total <= budget, proved, error, unproved)
 
 
-def _proved(model: CompiledModel, number_format: Format, codes: Array) -> tuple[Array, float]:
+def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[Array, float]:
     """For which inputs of one length the answer is proved, padded and unpadded, and the largest error of a logit.
 
     Inputs on which the program raises have no right answer, so they count as proved.
@@ -114,7 +114,7 @@ def _certain(output: Output, logits: Bounded) -> Array:
     return finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
 
 
-def require_format(model: CompiledModel, dtype: Any) -> None:
+def require_format(model: RunnableModel, dtype: Any) -> None:
     """Refuse a format in which the model is not proved to be right; warn where that was not checked on all inputs."""
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tracr.errors import InputError
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.graph import Graph
 from tracr.rasp.expressions import RASPExpr
 from tracr.values import Value, is_number, short_repr
 
@@ -49,8 +48,7 @@ def _label(model: CompiledModel, key: object) -> str:
         return key
     hint = EXAMPLE
     if isinstance(key, RASPExpr):
-        nodes = model.graph.nodes if isinstance(model.graph, Graph) else ()
-        labels = [node.label for node in nodes if node.expr is key]
+        labels = [model.graph.nodes[number].label for number, expr in enumerate(model.expressions) if expr is key]
         hint = f"write its label, {(labels or [key.name])[0]!r}"
     raise InputError(f"a variable is named by its label, a string, not by {short_repr(key)}", hint=hint)
 

@@ -16,6 +16,7 @@ from tracr.craft.variables import Variable
 
 if TYPE_CHECKING:
     from tracr.ir.layout import Layout
+    from tracr.ir.program import Program
 
 __all__ = ["Folded", "Location", "Reading", "folded", "locations"]
 
@@ -29,10 +30,9 @@ class Location:
     hook: str
 
 
-def locations(layout: Layout) -> dict[str, Location]:
+def locations(program: Program, layout: Layout) -> dict[str, Location]:
     """The location of every s-op that owns directions, by its label; scratch variables are not s-ops."""
-    program = layout.schedule.circuit.program
-    written = {source.variable: "hook_embed" for source in layout.schedule.circuit.embedded}
+    written = {source.variable: "hook_embed" for source in layout.schedule.embedded}
     for sublayer in layout.schedule.sublayers():
         hook = f"blocks.{sublayer.layer}.{'hook_resid_mid' if sublayer.kind == 'attn' else 'hook_resid_post'}"
         written.update({variable: hook for component in sublayer.components for variable, _ in component.writes})
@@ -87,10 +87,10 @@ class Folded:
         return "", ""
 
 
-def folded(layout: Layout) -> dict[str, Folded]:
+def folded(program: Program, layout: Layout) -> dict[str, Folded]:
     """Every s-op that was folded, by its label."""
-    circuit = layout.schedule.circuit
-    readings: dict[Variable, list[Reading]] = {variable: [] for variable in circuit.folded}
+    schedule = layout.schedule
+    readings: dict[Variable, list[Reading]] = {variable: [] for variable in schedule.folded}
 
     def note(linear: LinearMap, hook: str, *place: Any) -> None:
         for variable, block in linear.through.items():
@@ -102,12 +102,12 @@ def folded(layout: Layout) -> dict[str, Folded]:
     for neurons in layout.schedule.neurons():
         note(neurons.group.read, f"blocks.{neurons.layer}.mlp.hook_pre", slice(neurons.start, neurons.stop))
     start = 0
-    for (_, variable), linear in zip(circuit.outputs, circuit.unembedded, strict=True):
+    for (_, variable), linear in zip(schedule.outputs, schedule.unembedded, strict=True):
         logits = linear if variable.codebook is None else linear.then(variable.codebook.T)
         note(logits, "logits", slice(start, start + logits.width))
         start += logits.width
     return {
         variable.label: Folded(variable, linear, tuple(readings[variable]))
-        for variable, linear in circuit.folded.items()
-        if variable.node is not None and variable.label == circuit.program.sops[variable.node].label
+        for variable, linear in schedule.folded.items()
+        if variable.node is not None and variable.label == program.sops[variable.node].label
     }

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tracr.errors import UnknownName
-from tracr.ir.graph import Graph, Node
-from tracr.ir.program import Attention, IndicesOp, TokensOp
-from tracr.ir.saved_graph import SavedGraph
+from tracr.ir.ops import Attention, IndicesOp, TokensOp
+from tracr.ir.switches import PassName
 from tracr.model.interventions import folded, locations
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["APART", "ProgramVariable", "Variables", "behind_simpler_selectors", "variables_of"]
 
 State = Literal["kept", "folded", "shared", "absorbed", "bypassed", "dropped"]
-SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "SelectorNot")
 APART = 'compile with passes={"share": False}, or at level 0'
 UNOPTIMISED = 'compile with passes={"simplify": False, "fuse": False, "sums": False}, or at level 1'
 UNPRUNED = 'compile with passes={"prune": False, "constants": False}, or at level 0'
@@ -102,8 +100,7 @@ class Variables(Mapping[str, ProgramVariable]):
 
 def variables_of(model: CompiledModel) -> Variables:
     """What became of every s-op of the program, and of those that the compiler added."""
-    graph = model.graph
-    traced = [graph.nodes[number].label for number in range(len(graph.nodes)) if not _is_selector(graph, number)]
+    traced = [node.label for node in model.graph.nodes if not node.is_selector]
     labels = dict.fromkeys([*traced, *(node.label for node in model.program.sops.values())])
     listing = _Listing(model)
     return Variables({label: listing.variable(label) for label in labels})
@@ -113,9 +110,9 @@ class _Listing:
     def __init__(self, model: CompiledModel) -> None:
         self.model, self.shared = model, model.program.shared
         self.nodes = {node.label: node for node in model.program.sops.values()}
-        self.absorbed = model.circuit.program.absorbed
+        self.absorbed = model.circuit.rewriting.absorbed
         self.bypassed = _bypassed(model)
-        self.known, self.folded = locations(model.layout), folded(model.layout)
+        self.known, self.folded = locations(model.program, model.layout), folded(model.program, model.layout)
 
     def variable(self, label: str) -> ProgramVariable:
         """What became of one."""
@@ -144,14 +141,9 @@ class _Listing:
         node = self.nodes.get(label)
         if node is not None and node.domain.size == 1:
             return "dropped", False, "it is a constant, which its readers have as a bias", UNPRUNED
-        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on("factor"):
+        if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on(PassName.FACTOR):
             return "dropped", False, "the embedding writes only functions of it, or nothing reads it", UNFACTORED
         return "dropped", False, "nothing reads it", UNPRUNED
-
-
-def _is_selector(graph: Graph | SavedGraph, number: int) -> bool:
-    node = graph.nodes[number]
-    return (type(node.expr).__name__ if isinstance(node, Node) else node.kind) in SELECTORS
 
 
 def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
@@ -200,7 +192,7 @@ def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
     while stack:
         one = stack.pop()
         keys_queries = graph.nodes[one].children
-        if all(_is_selector(graph, child) for child in keys_queries):
+        if all(graph.nodes[child].is_selector for child in keys_queries):
             stack.extend(keys_queries)
         else:
             written.add((first(keys_queries[0]), first(keys_queries[1])))

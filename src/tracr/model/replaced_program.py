@@ -9,26 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Finite, Interval
-from tracr.ir.program import (
-    ERROR,
-    Aggregation,
-    Attention,
-    CompositeNode,
-    Constant,
-    Linear,
-    Lookup,
-    PairLookup,
-    Program,
-    SOpNode,
-    Table,
-)
+from tracr.ir.ops import ERROR, Aggregation, Attention, Constant, Linear, Lookup, PairLookup
+from tracr.ir.program import InferredNode, Program, Tables
+from tracr.ir.selectors import CompositeNode
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.values import Value, is_number, short_repr
@@ -36,19 +26,20 @@ from tracr.values import Value, is_number, short_repr
 __all__ = ["Trouble", "evaluate_replaced", "only_added_up", "trouble_in", "with_intervals"]
 
 Given = Mapping[int, NDArray[Any]]
+Some = TypeVar("Some", bound=Tables)
 
 
 @dataclass(frozen=True)
 class Trouble:
     """The first operation without an answer: on which input, at which position, and why."""
 
-    node: SOpNode
+    node: InferredNode
     row: int
     position: int
     why: str
 
 
-def only_added_up(program: Program, *others: Program) -> frozenset[int]:
+def only_added_up(program: Program, *others: Tables) -> frozenset[int]:
     """Sums and means that are stored as numbers, and that no table or selector reads, in other forms of it neither.
 
     Weights add and average any numbers, so that these s-ops need not have a value of their domains.
@@ -57,18 +48,18 @@ def only_added_up(program: Program, *others: Program) -> frozenset[int]:
     return frozenset(numbers.difference(*map(_looked_up, (program, *others))))
 
 
-def _looked_up(program: Program) -> set[int]:
+def _looked_up(program: Tables) -> set[int]:
     """What tables and selectors read, and what is no sum or mean."""
     found = {node.id for node in program.sops.values() if not isinstance(node.op, Linear | Aggregation)}
     for node in program.sops.values():
-        if isinstance(node.op, Table):
+        if not isinstance(node.op, Linear):
             found.update(node.inputs)
-        elif isinstance(node.op, Attention):
-            found.update(side for part in program.literals(node.op.selector) for side in (part.keys, part.queries))
+        literals = (part for selector in node.op.selectors for part in program.literals(selector))
+        found.update(side for part in literals for side in (part.keys, part.queries))
     return found
 
 
-def with_intervals(program: Program, numbers: Collection[int]) -> Program:
+def with_intervals(program: Some, numbers: Collection[int]) -> Some:
     """The program with these s-ops known as numbers between the smallest and the largest of their values."""
     sops = dict(program.sops)
     for number in numbers:
@@ -79,7 +70,7 @@ def with_intervals(program: Program, numbers: Collection[int]) -> Program:
     return replace(program, sops=sops)
 
 
-def evaluate_replaced(program: Program, inputs: Sequence[Sequence[Value]] | Batch, given: Given) -> Evaluation:
+def evaluate_replaced(program: Tables, inputs: Sequence[Sequence[Value]] | Batch, given: Given) -> Evaluation:
     """What the outputs need, from the given codes (numbers, if an interval) of some s-ops.
 
     What only leads to given s-ops is not computed: that it has no answer is no trouble.
@@ -122,7 +113,7 @@ class _Row:
     def shown(self, number: int, position: int) -> str:
         return f"{self.program.sops[number].label} = {short_repr(self.value(number, position))}"
 
-    def why(self, node: SOpNode, position: int) -> str:
+    def why(self, node: InferredNode, position: int) -> str:
         """Why an s-op has no value at a position; nothing if it has one."""
         if isinstance(node.op, Attention):
             return self._attending(node, node.op, position)
@@ -134,12 +125,12 @@ class _Row:
             return "" if cell >= 0 else f"meets {met}, which no input gives"
         return self._unlisted(node, position)
 
-    def _unlisted(self, node: SOpNode, position: int) -> str:
+    def _unlisted(self, node: InferredNode, position: int) -> str:
         code = self.codes[node.id][position]
         known = code >= 0 if isinstance(node.domain, Finite) else node.domain.holds(code)
         return "" if known else f"gets a value that no input gives it (its values are {node.domain})"
 
-    def _attending(self, node: SOpNode, op: Attention, position: int) -> str:
+    def _attending(self, node: InferredNode, op: Attention, position: int) -> str:
         selector = self.program.selectors[op.selector]
         for literal in self.program.literals(op.selector):
             for key in range(self.length):

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError
-from tracr.ir.domains import ROUNDING, Finite
-from tracr.ir.program import Program
+from tracr.ir.domains import Finite
+from tracr.ir.program import Program, Tables
 from tracr.model.given import check_values, given_codes
 from tracr.model.program_variables import APART
 from tracr.model.replaced_program import evaluate_replaced, only_added_up, trouble_in, with_intervals
+from tracr.nearness import nearly_equal
 from tracr.runtime.table_interpreter import Batch, Evaluation
 from tracr.values import Value
 
@@ -50,10 +51,11 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     kept = _kept(model, rows)
     batch = Batch.of(inputs, model.options.vocab)
     written = model.program.written
-    numbers = only_added_up(model.program, model.circuit.program, written or model.program)
-    program, optimised = (with_intervals(one, numbers) for one in (model.program, model.circuit.program))
+    optimised = model.circuit.rewriting.applied(model.program)
+    numbers = only_added_up(model.program, optimised, written or model.program)
+    program = with_intervals(model.program, numbers)
     given = _given(program, {kept[label]: values for label, values in rows.items()})
-    _evaluated(optimised, batch, given, rows)
+    _evaluated(with_intervals(optimised, numbers), batch, given, rows)
     found = Replacement(tuple(rows), program, given, _evaluated(program, batch, given, rows))
     if written is None:  # nothing tells whether it makes a difference
         _check_complete(model, rows)
@@ -85,12 +87,12 @@ def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
     return found
 
 
-def _given(program: Program, rows: Rows) -> dict[int, NDArray[Any]]:
+def _given(program: Tables, rows: Rows) -> dict[int, NDArray[Any]]:
     nodes = {node.label: node for node in program.sops.values()}
     return {nodes[label].id: given_codes(nodes[label].domain, values) for label, values in rows.items()}
 
 
-def _evaluated(program: Program, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:
+def _evaluated(program: Tables, batch: Batch, given: Mapping[int, NDArray[Any]], rows: Rows) -> Evaluation:
     evaluation = evaluate_replaced(program, batch, given)
     trouble = trouble_in(evaluation, given)
     if trouble is not None:
@@ -142,4 +144,4 @@ def _same(tabulated: Evaluation, number: int, written: Evaluation, other: int) -
     second = np.broadcast_to(written.codes[other], shape)[valid]
     if isinstance(tabulated.program.sops[number].domain, Finite):
         return bool((first == second).all())
-    return bool(np.allclose(first, second, rtol=ROUNDING, atol=ROUNDING, equal_nan=True))
+    return bool((nearly_equal(first, second) | (np.isnan(first) & np.isnan(second))).all())

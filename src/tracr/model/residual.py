@@ -156,7 +156,7 @@ class Residual:
 
 def residual_of(layout: Layout) -> Residual:
     """Collect writers and readers from the maps that become weights."""
-    circuit = layout.schedule.circuit
+    schedule = layout.schedule
     writers: dict[tuple[Variable, int], str] = {}
     readers: dict[tuple[Variable, int], list[str]] = {}
 
@@ -178,7 +178,7 @@ def residual_of(layout: Layout) -> Residual:
         elif not component.clears:
             note_reads(name, component.read)
 
-    for source in circuit.embedded:
+    for source in schedule.embedded:
         for place in range(source.variable.size):
             writers[source.variable, place] = "embed" if source.by_token is not None else "pos_embed"
     for number, layer in enumerate(layout.layers):
@@ -186,9 +186,9 @@ def residual_of(layout: Layout) -> Residual:
             note(f"blocks.{number}.attn.{place}", head)
         for part in layer.mlps:
             note(f"blocks.{number}.mlp", part)
-    for linear in circuit.unembedded:
+    for linear in schedule.unembedded:
         note_reads("unembed", linear)
-    options = circuit.program.options
+    options = schedule.options
     special = {BOS: options.bos, PAD: options.pad}
     dimensions = []
     for number, direction in enumerate(layout.directions):

@@ -18,11 +18,11 @@ from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.craft.variables import Variable
 from tracr.errors import InputError
 from tracr.ir.domains import Finite
-from tracr.ir.program import Linear, Lookup, PairLookup
 from tracr.model.given import given_rows
 from tracr.model.interventions import Folded, Location, Reading, folded, locations
 from tracr.model.replacing import replace_variables
-from tracr.values import Value, is_number, short_repr
+from tracr.nearness import same_value
+from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
@@ -55,8 +55,8 @@ class Intervention:
         lengths = [(len(tokens), length) for tokens, length in zip(inputs, padded, strict=True)]
         self.model, self.width = model, max(padded, default=0)
         self.replaced = replace_variables(model, given_rows(model, changes, lengths, single), inputs)
-        known = {_node(location.variable): location for location in locations(model.layout).values()}
-        without = {_node(one.variable): one for one in folded(model.layout).values()}
+        known = {_node(location.variable): location for location in locations(model.program, model.layout).values()}
+        without = {_node(one.variable): one for one in folded(model.program, model.layout).values()}
         given = self.replaced.given
         writes = [
             (known[number], self._coordinates(known[number].variable, given[number]))
@@ -90,7 +90,7 @@ class Intervention:
         given, expected = self.replaced.given, self.replaced.expected
         reached = set(given)
         for node in self.model.program.sops.values():
-            if isinstance(node.op, Lookup | PairLookup | Linear) and not reached.isdisjoint(node.inputs):
+            if not reached.isdisjoint(node.inputs):
                 reached.add(node.id)
         for number, location in known.items():
             if location.hook == "hook_embed" and number in reached and number not in given and number in expected.codes:
@@ -110,18 +110,12 @@ class Intervention:
             got = output.unrounded(logits[:, 1 : valid.shape[1] + 1][valid]).tolist()
             wanted = [value for row in expected.values(number) for value in row]
             for one, other in zip(got, wanted, strict=True):
-                if not _same(one, other):
+                if not same_value(other, one, OUTPUT_TOLERANCE):
                     raise InputError(
                         f"with {', '.join(self.replaced.labels)} set so, the model gives {short_repr(one)} where the "
                         f"program gives {short_repr(other)}",
                         hint="compile at level 0, where each operation is computed by itself",
                     )
-
-
-def _same(got: Value, wanted: Value) -> bool:
-    if is_number(got) and is_number(wanted):
-        return bool(abs(got - wanted) <= OUTPUT_TOLERANCE * max(1, abs(wanted)))
-    return got == wanted
 
 
 def _node(variable: Variable) -> int:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.run import Run
 
 __all__ = ["Step", "cell", "steps", "variable_values"]
 

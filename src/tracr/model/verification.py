@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.extras import need
 from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
 from tracr.model.interventions import locations
+from tracr.model.methods import call
+from tracr.nearness import ANSWER, margin, nearly_equal, same_value
 from tracr.rasp.interpreter import evaluate
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
-from tracr.values import Value, is_number
+from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
 
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
 ROWS = 4096  # inputs compared at once
 INTERPRETED = 64  # of these, inputs that are interpreted, too, where something was assumed
-NUMBER = 1e-4  # how far a number may be off, times max(1, |number|)
-NEARLY = 1e-9  # values of a domain closer than this count as one
 HALF = 0.25  # how far a coordinate of a one-hot code may be off
 
 Codes = NDArray[np.int32]
@@ -38,22 +39,27 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which model and program differ, as short as could be found, and where they first do."""
+    """An input on which model and program differ, as short as could be found, and where they first do.
+
+    `variable` is the first that differs in the residual stream; "" if none does, and None if the model has no
+    directions for its variables, as a compressed one.
+    """
 
     tokens: list[Value]
     padded: bool
     output: str
     expected: list[Value]
     got: list[Value]
-    variable: str
+    variable: str | None
     position: int
 
     def __str__(self) -> str:
+        given = f"{self.tokens!r}{' (padded)' if self.padded else ''}"
+        text = f"on {given} {self.output} should be {self.expected!r} but is {self.got!r}"
+        if self.variable is None:
+            return text
         where = f"{self.variable} at position {self.position}" if self.variable else "only the output itself"
-        return (
-            f"on {self.tokens!r}{' (padded)' if self.padded else ''} {self.output} should be {self.expected!r} "
-            f"but is {self.got!r}; the first variable that differs in the residual stream: {where}"
-        )
+        return f"{text}; the first variable that differs in the residual stream: {where}"
 
 
 @dataclass(frozen=True)
@@ -93,13 +99,14 @@ class Verification:
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
 
     def _repr_html_(self) -> str:
-        from tracr.viz.notebook import verification_html  # only notebooks ask for it
+        html: str = call("Verification._repr_html_", self)
+        return html
 
-        return verification_html(self)
 
-
-def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Verification:
+def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Verification:
     """Compare the model with its program on all inputs, or on about `budget` of them."""
+    budget, seed = arguments.whole("budget", budget, 1), arguments.whole("seed", seed)
+    progress = arguments.flag("progress", progress)
     batches, total = chosen_inputs(model, budget, seed)
     exhaustive = total <= budget
     compared = errors = 0
@@ -119,7 +126,7 @@ def verify(model: CompiledModel, budget: int, seed: int, progress: bool) -> Veri
 class _Assumed:
     """What the assumptions of a model that nothing else checks change, on some inputs of every batch."""
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: RunnableModel) -> None:
         self.model = model
         self.assumptions = tuple(assumption.sentence for assumption in model.program.assumptions)
         self.interpreted = self.apart = 0
@@ -130,8 +137,8 @@ class _Assumed:
 
     def look_at(self, codes: Codes) -> None:
         """Interpret some of the inputs, if there is a program to interpret: a saved model has its tables only."""
-        graph = self.model.graph
-        if not self.assumptions or not isinstance(graph, Graph):
+        expressions = self.model.expressions
+        if not self.assumptions or not expressions:
             return
         rows = codes[:: 1 + len(codes) // INTERPRETED]
         evaluation = evaluate_batch(self.model.program, Batch(rows, np.full(len(rows), rows.shape[1], dtype=np.int32)))
@@ -143,23 +150,16 @@ class _Assumed:
                 self.apart += any(
                     not all(
                         map(
-                            _alike,
-                            evaluate(graph.nodes[n].expr, tokens, causal=self.model.options.causal),
+                            same_value,
+                            evaluate(expressions[n], tokens, causal=self.model.options.causal),
                             compiled[name][row],
                         )
                     )
-                    for name, n in graph.outputs
+                    for name, n in self.model.graph.outputs
                 )
 
 
-def _alike(first: Value, second: Value) -> bool:
-    """Whether two values are equal but for rounding."""
-    if is_number(first) and is_number(second):
-        return abs(first - second) <= NEARLY * max(1, abs(first))
-    return first == second
-
-
-def chosen_inputs(model: CompiledModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
+def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
     """All inputs if they are at most `budget`, else about that many of them; and how many there are."""
     shortest, longest = model.program.lengths
     size = len(model.options.vocab)
@@ -219,7 +219,7 @@ def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> I
             yield rows[start : start + ROWS]
 
 
-def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None, int]:
+def _compare(model: RunnableModel, codes: Codes) -> tuple[Counterexample | None, int]:
     """Run inputs of one length, unpadded and padded; the first difference found, and on how many the program raises."""
     batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
     evaluation = evaluate_batch(model.program, batch)
@@ -230,7 +230,7 @@ def _compare(model: CompiledModel, codes: Codes) -> tuple[Counterexample | None,
     return None, int(evaluation.errors.sum())
 
 
-def ids_of(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
+def ids_of(model: RunnableModel, codes: Codes, padded: bool) -> NDArray[np.int64]:
     """Token ids with BOS in front, and PAD up to the longest input behind."""
     vocabulary = model.vocabulary
     width = vocabulary.longest if padded else codes.shape[1]
@@ -240,7 +240,7 @@ def ids_of(model: CompiledModel, codes: Codes, padded: bool) -> NDArray[np.int64
     return ids
 
 
-def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
+def _mismatches(model: RunnableModel, evaluation: Evaluation, padded: bool) -> NDArray[np.bool_]:
     """Which inputs give a wrong output at some position."""
     codes = evaluation.batch.codes
     wrong = np.zeros(len(codes), dtype=bool)
@@ -254,18 +254,18 @@ def _mismatches(model: CompiledModel, evaluation: Evaluation, padded: bool) -> N
 def differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
     """Where two arrays of codes (numbers for an interval) stand for different values."""
     if not isinstance(domain, Finite):
-        off = np.abs(got - expected) > NUMBER * np.maximum(1, np.abs(expected))
-        return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off | np.isnan(got)))
+        off = ~nearly_equal(expected, got, ANSWER)
+        return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off))
     different = expected != got
     if domain.numeric and different.any():
         numbers = domain.numbers
         kind = np.array([value is None for value in domain.values])
-        near = np.abs(numbers[expected] - numbers[got]) <= NEARLY * np.maximum(1, np.abs(numbers[expected]))
+        near = nearly_equal(numbers[expected], numbers[got])
         different &= ~(near & (kind[expected] == kind[got]))
     return np.asarray(different)
 
 
-def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample:
+def _explain(model: RunnableModel, codes: Codes, padded: bool) -> Counterexample:
     """Shrink a counterexample and find the first variable that differs."""
 
     def fails(candidate: Codes) -> bool:
@@ -278,7 +278,7 @@ def _explain(model: CompiledModel, codes: Codes, padded: bool) -> Counterexample
     for output, (_, number), every in zip(model.outputs, model.program.outputs, found, strict=True):
         expected, got = np.broadcast_to(evaluation.codes[number], (1, len(codes))), every[:, 1 : len(codes) + 1]
         if differs(output.domain, expected, got).any():
-            variable, position = _first_difference(model, evaluation, padded)
+            variable, position = _where(model, evaluation, padded)
             tokens = [model.options.vocab[code] for code in codes.tolist()]
             values = output.decode(got)[0].tolist()
             return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], values, variable, position)
@@ -309,19 +309,26 @@ def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
     return codes
 
 
+def _where(model: RunnableModel, evaluation: Evaluation, padded: bool) -> tuple[str | None, int]:
+    """The first variable that differs, in a model that has directions for its variables."""
+    from tracr.model.compiled import CompiledModel
+
+    return _first_difference(model, evaluation, padded) if isinstance(model, CompiledModel) else (None, 0)
+
+
 def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:
     """The first variable, in the order they are computed, whose code in the residual stream is not the value's."""
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
     model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)
-    for location in locations(model.layout).values():
+    for location in locations(model.program, model.layout).values():
         variable, live = location.variable, location.slots >= 0
         assert variable.node is not None
         stream = seen["hook_embed"] + seen["hook_pos_embed"] if location.hook == "hook_embed" else seen[location.hook]
         for position, value in enumerate(evaluation.values(variable.node)[0]):
             held = model.basis.get(stream[0, position + 1], location.slots[live])
             wanted = variable.code(value)[live]
-            usual = NUMBER * np.maximum(1, np.abs(wanted)) if variable.numerical else HALF
+            usual = margin(wanted, ANSWER) if variable.numerical else HALF
             allowed = np.maximum(usual, variable.noise.error)
             if (np.abs(held - wanted) > allowed).any():
                 return variable.label, position

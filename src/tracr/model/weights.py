@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.errors import FormatError
 from tracr.ir.parameters import Parameters
 from tracr.runtime.tensors import read_array
@@ -31,6 +32,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
             f"weights must map names to arrays, not {short_repr(weights)}",
             hint="pass a state dict with the names that model.parameters.named() has",
         )
+    attn_scale = arguments.number("attn_scale", attn_scale, above=0)
     own = model.parameters
     given = Parameters.of(_read(weights, own))
     sizes = _sizes(given, own)
@@ -42,7 +44,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
         given = trimmed
     if _equal(given, own) or _equal(given, model.cast(np.float32)):
         return model
-    return replace(model, parameters=given, certified=False)
+    return replace(model, changed=given, certified=False)
 
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:

@@ -15,7 +15,7 @@ import safetensors.numpy
 
 from tracr.errors import FormatError, TracrError
 from tracr.natural.architecture import Architecture
-from tracr.natural.training import Recipe, State
+from tracr.natural.training import State, TwinRecipe
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import parse
 
@@ -41,7 +41,7 @@ class Checkpoint:
         folder: str | Path | None,
         model: CompiledModel,
         architecture: Architecture,
-        recipe: Recipe,
+        recipe: TwinRecipe,
         seeds: Sequence[int],
     ) -> Checkpoint | None:
         """The checkpoint in a folder, if one is wanted; the folder may hold a run with these settings, or nothing."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tracr.craft.variables import Variable
 from tracr.errors import TracrError
 from tracr.ir.domains import Finite
-from tracr.ir.program import PairLookup
+from tracr.ir.ops import PairLookup
 from tracr.natural.sites import Sites
 from tracr.runtime.table_interpreter import evaluate_batch
 
@@ -37,7 +37,7 @@ PART = 0.25  # of the distance between two neighbouring numbers: how far one may
 
 
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class VariableCodes:
     """The codes of a variable: a row for each, where they lie, and how far off one may be."""
 
     slots: NDArray[np.intp]
@@ -57,8 +57,8 @@ class Pair:
     """A function of two s-ops: the number of the MLP that reads them, their codebooks, and which pairs it has."""
 
     reader: int
-    first: Codebook
-    second: Codebook
+    first: VariableCodes
+    second: VariableCodes
     there: NDArray[np.bool_]
 
 
@@ -66,7 +66,7 @@ class Pair:
 class Defined:
     """The checks on the last residual stream."""
 
-    books: tuple[Codebook, ...]
+    books: tuple[VariableCodes, ...]
     pairs: tuple[Pair, ...]
 
     def __call__(self, end: Array, seen: Array, change: Array) -> Array:
@@ -94,7 +94,7 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
     evaluation = evaluate_batch(model.program, inputs)
     valid = evaluation.batch.valid & ~evaluation.errors[:, None]
     held = stream[:, 1:][valid]
-    books: dict[Variable, Codebook] = {}
+    books: dict[Variable, VariableCodes] = {}
     for variable, slots in model.layout.slots.items():
         node = model.program.sops.get(variable.node) if variable.node is not None else None
         if node is None or not isinstance(node.domain, Finite) or not (slots >= 0).any():
@@ -102,7 +102,7 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
         codes = np.broadcast_to(evaluation.codes[node.id], valid.shape)[valid]
         found, first = np.unique(codes, return_index=True)
         rows = held[first][:, slots[slots >= 0]].astype(np.float32)
-        books[variable] = Codebook(slots[slots >= 0], rows, found.astype(np.int32), _close(rows))
+        books[variable] = VariableCodes(slots[slots >= 0], rows, found.astype(np.int32), _close(rows))
     return Defined(tuple(books.values()), tuple(_pairs(model, sites, books)))
 
 
@@ -113,7 +113,7 @@ def _close(rows: NDArray[np.float32]) -> float:
     return min(CLOSE, PART * float(apart.min())) if len(apart) else CLOSE
 
 
-def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, Codebook]) -> list[Pair]:
+def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, VariableCodes]) -> list[Pair]:
     """The functions of two s-ops whose arguments are read where they are computed."""
     found = []
     for number, _, _, part in model.layout.schedule.neurons():

@@ -19,9 +19,9 @@ from tracr.natural.admission import Admission, Rate, admission_of
 from tracr.natural.architecture import Architecture, architecture_of
 from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Network, Tree
+from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
-from tracr.natural.training import Recipe, State, Trainer, agreement, start
+from tracr.natural.training import State, Trainer, TwinRecipe, agreement, start
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp.annotations import Encoding
 
@@ -90,7 +90,7 @@ def twins(
     A twin that is not admitted is returned too; its `admission` says what misses.
     """
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
-    recipe, seeds = Recipe(steps=steps, batch=batch), [int(seed) for seed in seeds]
+    recipe, seeds = TwinRecipe(steps=steps, batch=batch), [int(seed) for seed in seeds]
     if not seeds:
         raise TracrError("there is no seed to train a twin with", hint="pass seeds=range(4)")
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
@@ -124,7 +124,7 @@ class School:
     architecture: Architecture
     inputs: Inputs
     teacher: Teacher
-    network: Network
+    network: TwinNetwork
     lessons: Bank
     checks: Bank
 
@@ -135,7 +135,7 @@ class School:
         teacher = teacher_of(model, sites, inputs)
         lessons = draw_bank(teacher, inputs, sites, each=TRAINED, idle=IDLE, tries=TRIES, seed=0)
         checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED, tries=TRIES, seed=1)
-        network = Network(
+        network = TwinNetwork(
             sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
         )
         return School(model, architecture, inputs, teacher, network, lessons, checks)

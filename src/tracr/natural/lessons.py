@@ -65,7 +65,7 @@ def draw_bank(
     """
     at_once = AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE)
     known = set() if avoid is None else set(_names(avoid.lessons))
-    pairs = _Pairs(inputs, np.random.default_rng(seed))
+    pairs = _InputPairs(inputs, np.random.default_rng(seed))
     teach = jax.jit(teacher.teach)
     kept: list[Lesson] = []
     counts = np.zeros((4, len(sites.all)), dtype=np.int64)
@@ -95,7 +95,7 @@ def _names(lesson: Lesson) -> list[bytes]:
     return [row.tobytes() for row in rows]
 
 
-class _Pairs:
+class _InputPairs:
     """Pairs of inputs of one length, with a position of them."""
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator) -> None:

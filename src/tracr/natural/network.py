@@ -18,7 +18,7 @@ from tracr.ir.parameters import Parameters
 from tracr.natural.sites import Sites
 from tracr.runtime.forward import forward
 
-__all__ = ["Network", "Patch", "Tree"]
+__all__ = ["Patch", "Tree", "TwinNetwork"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
@@ -38,7 +38,7 @@ class Patch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class TwinNetwork:
     """The pass of one architecture; `sites` counts at least as many heads as its layers have."""
 
     sites: Sites

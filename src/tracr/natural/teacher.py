@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracr.errors import TracrError
 from tracr.natural.answers import Answer, Answers
 from tracr.natural.defined import Defined, defined_of
-from tracr.natural.network import Network, Patch, Tree
+from tracr.natural.network import Patch, Tree, TwinNetwork
 from tracr.natural.sites import EMBED, Sites
 from tracr.runtime.table_interpreter import evaluate_batch
 
@@ -98,7 +98,7 @@ class Lesson(NamedTuple):
 class Teacher:
     """A compiled model that answers under interventions."""
 
-    network: Network
+    network: TwinNetwork
     weights: Tree
     answers: Answers
     defined: Defined
@@ -123,7 +123,7 @@ def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""
     if not model.certified or model.variant is not None:
         raise TracrError("the teacher must be a model as the compiler made it", hint="use model.plain")
-    network = Network(sites, model.options.causal, model.vocabulary.pad_id)
+    network = TwinNetwork(sites, model.options.causal, model.vocabulary.pad_id)
     weights = {name: jnp.asarray(array) for name, array in model.cast(np.float32).named()}
     shown = np.random.default_rng(0).permutation(len(inputs))[:SHOWN]
     run = jax.jit(lambda ids: network.writes(weights, ids, jnp.zeros(len(ids), dtype=bool))[2])

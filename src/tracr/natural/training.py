@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from tracr.natural.answers import Answers
 from tracr.natural.lessons import Bank
-from tracr.natural.network import Network, Tree
+from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Lesson
 
-__all__ = ["Recipe", "State", "Trainer", "agreement", "start"]
+__all__ = ["State", "Trainer", "TwinRecipe", "agreement", "start"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TwinRecipe:
     """How to train: AdamW, a short warm-up, then a learning rate that falls as a cosine over `steps`."""
 
     steps: int = 12_000
@@ -80,11 +80,11 @@ def start(key: Any, sizes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
 class Trainer:
     """What training needs: the twin's pass, what counts as an answer, and the lessons."""
 
-    network: Network
+    network: TwinNetwork
     answers: Answers
     bank: Bank
     wired: Array
-    recipe: Recipe
+    recipe: TwinRecipe
 
     @property
     def optimiser(self) -> Any:
@@ -174,7 +174,7 @@ class Trainer:
         return jax.vmap(one)(weights, optimiser, shares, keys)
 
 
-def agreement(network: Network, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
+def agreement(network: TwinNetwork, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
     """For every seed and lesson, whether the twin answers as its teacher, and whether its own answer stays the same."""
 
     def look(lesson: Lesson) -> Any:

@@ -10,7 +10,7 @@ from tracr.natural.admission import Admission, SiteAdmission
 from tracr.natural.sites import EMBED
 
 if TYPE_CHECKING:
-    from tracr.ground_truth.data import Edge, GroundTruth, Node
+    from tracr.ground_truth.data import Edge, GroundTruth, ModelNode
 
 __all__ = ["TwinTruth", "edge_site"]
 
@@ -43,7 +43,7 @@ class TwinTruth:
         names = [node.id for node in self.teacher.nodes("qkv") if node.layer is not None]
         return tuple(self.admission.by_name[name] for name in names)
 
-    def computes(self, node: str) -> Node:
+    def computes(self, node: str) -> ModelNode:
         """What the teacher's node of that name computes."""
         return next(one for one in self.teacher.nodes("qkv") if one.id == node)
 

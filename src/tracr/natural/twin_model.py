@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.parameters import Parameters
-from tracr.model.compiled import Run
+from tracr.model.run import Run
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
 from tracr.natural.truth import TwinTruth

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracr.errors import ExpressionError
 from tracr.rasp.base import RASPExpr, checked, checked_function, items
-from tracr.rasp.elementwise import Full, SOp, indices, tokens
+from tracr.rasp.elementwise import Full, SOp
 from tracr.rasp.functions import Function, function_name
 from tracr.values import Value, as_value, short_repr
 
@@ -22,8 +22,6 @@ __all__ = [
     "SelectorNot",
     "SelectorOr",
     "SelectorWidth",
-    "indices",
-    "tokens",
 ]
 
 

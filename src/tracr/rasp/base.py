@@ -14,14 +14,14 @@ from tracr.errors import ExpressionError
 from tracr.rasp.annotations import NAME, Annotations
 from tracr.rasp.display import notebook_svg
 from tracr.rasp.functions import Function
-from tracr.values import Program, Value, short_repr
+from tracr.values import Computation, Value, short_repr
 
 __all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 
 _numbers = itertools.count(1)
 
 
-class RASPExpr(Program, abc.ABC):
+class RASPExpr(Computation, abc.ABC):
     """Base of s-ops and selectors."""
 
     __slots__ = ("__number", "__weakref__", "_explicit", "children", "depth", "origin")

@@ -13,52 +13,12 @@ computes nothing; `expr(xs)` runs the interpreter.
 
 from __future__ import annotations
 
-from tracr.rasp.attention import (
-    Aggregate,
-    ConstantSelector,
-    Select,
-    Selector,
-    SelectorAnd,
-    SelectorNot,
-    SelectorOr,
-    SelectorWidth,
-)
-from tracr.rasp.base import RASPExpr
-from tracr.rasp.elementwise import (
-    ConstantSOp,
-    Full,
-    Indices,
-    Length,
-    LinearSequenceMap,
-    Map,
-    SequenceMap,
-    SOp,
-    Tokens,
-    indices,
-    length,
-    tokens,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Aggregate",
-    "ConstantSOp",
-    "ConstantSelector",
-    "Full",
-    "Indices",
-    "Length",
-    "LinearSequenceMap",
-    "Map",
-    "RASPExpr",
-    "SOp",
-    "Select",
-    "Selector",
-    "SelectorAnd",
-    "SelectorNot",
-    "SelectorOr",
-    "SelectorWidth",
-    "SequenceMap",
-    "Tokens",
-    "indices",
-    "length",
-    "tokens",
-]
+from tracr.rasp import attention, elementwise
+from tracr.rasp.attention import *  # noqa: F403
+from tracr.rasp.base import RASPExpr as RASPExpr
+from tracr.rasp.elementwise import *  # noqa: F403
+
+if not TYPE_CHECKING:  # type checkers follow the stars, not a list that is put together
+    __all__ = ["RASPExpr", *elementwise.__all__, *attention.__all__]

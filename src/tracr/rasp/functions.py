@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any
 
 from tracr.rational import exact_power, exactly, weighted_sum
-from tracr.values import LARGEST, LONGEST, Value, as_value
+from tracr.values import LARGEST_VALUE, LONGEST_STRING, Value, as_value
 
 __all__ = [
     "BinaryOperator",
@@ -31,7 +31,7 @@ WIDTHS = re.compile(r"\d+|\*")  # how wide a format makes its output
 
 def _times(x: Any, y: Any) -> Any:
     for text, times in ((x, y), (y, x)):
-        if isinstance(text, str) and isinstance(times, int) and len(text) * times > LONGEST:
+        if isinstance(text, str) and isinstance(times, int) and len(text) * times > LONGEST_STRING:
             raise OverflowError(f"a text of {len(text) * times:,} characters is too long")
     return x * y
 
@@ -43,7 +43,7 @@ def _modulo(x: Any, y: Any) -> Any:
 
 
 def _power(x: Any, y: Any) -> Any:
-    if isinstance(x, int) and isinstance(y, int) and y > 0 and x.bit_length() * y > LARGEST.bit_length() + y:
+    if isinstance(x, int) and isinstance(y, int) and y > 0 and x.bit_length() * y > LARGEST_VALUE.bit_length() + y:
         raise OverflowError("the power is too large")
     result = x**y
     if isinstance(result, complex):

@@ -35,9 +35,9 @@ from tracr.rasp.expressions import (
     tokens,
 )
 from tracr.rasp.functions import Comparison
-from tracr.rasp.random_functions import Kind, kind_of
-from tracr.rasp.random_pool import NUMBERS, Choice, Item, Limits, NothingFitsError, Pool
-from tracr.rasp.size import Size, size_of
+from tracr.rasp.random_functions import ValueKind, kind_of
+from tracr.rasp.random_pool import NUMBERS, Limits, NothingFitsError, Pool, PoolSelector, PoolSOp
+from tracr.rasp.size import ProgramSize, size_of
 from tracr.values import Value, short_repr
 
 __all__ = ["random_inputs", "random_program"]
@@ -104,8 +104,8 @@ def random_program(
         whole(name, 0 if most_of is None else most_of, most=MOST, error=ExpressionError)
     flag("composite", composite, error=ExpressionError)
     limits = Limits(tuple(vocab), max_seq_len, composite, max_mean_depth, max_values)
-    least = Size(min_ops, min_depth, min_selectors)
-    most = Size(max_ops, max_ops if max_depth is None else max_depth, _or_any(max_selectors))
+    least = ProgramSize(min_ops, min_depth, min_selectors)
+    most = ProgramSize(max_ops, max_ops if max_depth is None else max_depth, _or_any(max_selectors))
     _check_range(least, most)
     generator = _generator(rng)
     for _ in range(RESTARTS):
@@ -134,7 +134,7 @@ def _or_any(most: int | None) -> int:
     return sys.maxsize if most is None else most
 
 
-def _check_range(least: Size, most: Size) -> None:
+def _check_range(least: ProgramSize, most: ProgramSize) -> None:
     """That there can be such programs."""
     for name in ("ops", "depth", "selectors"):
         low, high = getattr(least, name), getattr(most, name)
@@ -163,7 +163,7 @@ def random_inputs(
     return inputs
 
 
-def _exceeds(larger: Size, smaller: Size) -> bool:
+def _exceeds(larger: ProgramSize, smaller: ProgramSize) -> bool:
     """Whether a size is at least another in every measure."""
     return larger.ops >= smaller.ops and larger.depth >= smaller.depth and larger.selectors >= smaller.selectors
 
@@ -171,20 +171,22 @@ def _exceeds(larger: Size, smaller: Size) -> bool:
 class _Drawing(Pool):
     """A program while it is being drawn; every rule below adds one s-op to the pool."""
 
-    def __init__(self, rng: np.random.Generator, limits: Limits, least: Size, most: Size, printable: bool) -> None:
+    def __init__(
+        self, rng: np.random.Generator, limits: Limits, least: ProgramSize, most: ProgramSize, printable: bool
+    ) -> None:
         super().__init__(rng, limits)
         self.least, self.most, self.printable = least, most, printable
-        self.sizes: dict[SOp, Size] = {}
+        self.sizes: dict[SOp, ProgramSize] = {}
 
-    def size(self, sop: SOp) -> Size:
+    def size(self, sop: SOp) -> ProgramSize:
         if sop not in self.sizes:
             self.sizes[sop] = size_of(sop)
         return self.sizes[sop]
 
-    def pick(self, fits: Callable[[Item], bool]) -> Item:
+    def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
         """An s-op to read that leaves room for its reader."""
 
-        def leaves_room(item: Item) -> bool:
+        def leaves_room(item: PoolSOp) -> bool:
             size = self.size(item.sop)
             return size.ops < self.most.ops and size.depth < self.most.depth
 
@@ -196,12 +198,12 @@ class _Drawing(Pool):
         Drawing goes on while the last one is smaller than wanted; `None` if it stays so for long.
         """
         for sop in inputs:
-            item = Item(sop, Kind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
+            item = PoolSOp(sop, ValueKind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
             if sop is tokens:
-                item = Item(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
+                item = PoolSOp(sop, kind_of(self.limits.vocab), len(self.limits.vocab), none=None in self.limits.vocab)
             self.items.append(self.annotated(item) if self.chance(0.2) else item)
         smallest = 0 in (max_ops, self.most.depth)
-        if smallest or (self.chance(0.03) and self.least == Size(0, 0, 0)):
+        if smallest or (self.chance(0.03) and self.least == ProgramSize(0, 0, 0)):
             return self.one_of([*self.items, self.constant()]).sop
         rules = [self.map, self.infix, self.sequence_map, self.linear, self.width, self.aggregate, self.aggregate]
         steps = int(self.rng.integers(1, max_ops + 1))
@@ -219,16 +221,16 @@ class _Drawing(Pool):
                 steps -= 1
         return self.items[-1].sop
 
-    def varies(self, item: Item) -> bool:
+    def varies(self, item: PoolSOp) -> bool:
         """Whether a few inputs show more than one value; s-ops that do not are mostly drawn again."""
         probes = random_inputs(0, self.limits.vocab, self.limits.max_seq_len, 6)
         return len({value for xs in probes for value in item.sop(xs)}) > 1
 
     # Elementwise s-ops.
 
-    def function(self, kind: Kind) -> tuple[Callable[[Any], Value], tuple[Value, ...]]:
+    def function(self, kind: ValueKind) -> tuple[Callable[[Any], Value], tuple[Value, ...]]:
         """A function that takes every value of this kind, and the values it gives."""
-        to = self.one_of([Kind.NUMBER, Kind.NUMBER, Kind.STRING, Kind.BOOLEAN])
+        to = self.one_of([ValueKind.NUMBER, ValueKind.NUMBER, ValueKind.STRING, ValueKind.BOOLEAN])
         stepwise = kind.numeric and self.chance(0.6)
         options = [self.value(kind), *(self.numbers if stepwise else self.limits.vocab)]
         inputs: Any = list(dict.fromkeys(self.one_of(options) for _ in range(3)))
@@ -239,47 +241,47 @@ class _Drawing(Pool):
             return fn.Steps(tuple(sorted(inputs)), tuple(values)), tuple(values)
         return fn.Table(tuple(zip(inputs, values[1:], strict=True)), values[0]), tuple(values)
 
-    def map(self) -> Item:
+    def map(self) -> PoolSOp:
         """A table or a step function of anything, or a smooth function of a number."""
         item = self.pick(self.small)
         simplify = self.chance(0.7)
         if item.kind.numeric and self.chance(0.25):
             smooth = self.one_of(SMOOTH)
             none = item.none or smooth is fn.reciprocal_or_none
-            return Item(Map(smooth, item.sop, simplify), Kind.NUMBER, item.size, none, item.means)
+            return PoolSOp(Map(smooth, item.sop, simplify), ValueKind.NUMBER, item.size, none, item.means)
         f, values = self.function(item.kind)
-        return Item(Map(f, item.sop, simplify), kind_of(values), len(values), item.none or None in values)
+        return PoolSOp(Map(f, item.sop, simplify), kind_of(values), len(values), item.none or None in values)
 
-    def operators(self, fst: Kind, snd: Kind) -> tuple[Operator, Kind]:
+    def operators(self, fst: ValueKind, snd: ValueKind) -> tuple[Operator, ValueKind]:
         """An operator that never raises between these kinds, and the kind of its results."""
-        groups = [(EQUALITY, Kind.BOOLEAN)]
+        groups = [(EQUALITY, ValueKind.BOOLEAN)]
         if fst.ordered_with(snd):
-            groups.append((ORDER, Kind.BOOLEAN))
-        if fst is snd is Kind.BOOLEAN:
-            groups.append((LOGIC, Kind.BOOLEAN))
-        if fst is snd is Kind.STRING:
-            groups.append(([operator.add], Kind.STRING))
+            groups.append((ORDER, ValueKind.BOOLEAN))
+        if fst is snd is ValueKind.BOOLEAN:
+            groups.append((LOGIC, ValueKind.BOOLEAN))
+        if fst is snd is ValueKind.STRING:
+            groups.append(([operator.add], ValueKind.STRING))
         if fst.numeric and snd.numeric:
-            groups += [(ARITHMETIC, Kind.NUMBER)] * 2
+            groups += [(ARITHMETIC, ValueKind.NUMBER)] * 2
         group, kind = self.one_of(groups)
         return self.one_of(group), kind
 
-    def infix(self) -> Item:
+    def infix(self) -> PoolSOp:
         """An operator between an s-op and a constant, on either side; division; `~` or a minus sign."""
         item = self.pick(self.small)
         if item.kind.numeric and self.chance(0.15):
-            boolean = item.kind is Kind.BOOLEAN
+            boolean = item.kind is ValueKind.BOOLEAN
             return replace(item, sop=~item.sop if boolean else -item.sop)
         constant = self.value(item.kind)
         if item.kind.numeric and constant and self.chance(0.2):
-            return replace(item, sop=self.one_of(DIVISION)(item.sop, constant), kind=Kind.NUMBER, distinct=False)
+            return replace(item, sop=self.one_of(DIVISION)(item.sop, constant), kind=ValueKind.NUMBER, distinct=False)
         apply, kind = self.operators(item.kind, kind_of([constant]))
         sop = apply(constant, item.sop) if self.chance(0.3) else apply(item.sop, constant)
-        if kind is Kind.BOOLEAN:
-            return Item(sop, kind, 2, item.none)
+        if kind is ValueKind.BOOLEAN:
+            return PoolSOp(sop, kind, 2, item.none)
         return replace(item, sop=sop, kind=kind, distinct=item.distinct and apply is not operator.mul)
 
-    def sequence_map(self) -> Item:
+    def sequence_map(self) -> PoolSOp:
         """An operator or a function of two s-ops."""
         fst, snd = self.pair()
         size, none, means = fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means)
@@ -291,29 +293,29 @@ class _Drawing(Pool):
         if snd.kind.numeric and self.chance(0.3):
             otherwise = None if self.chance(0.2) else self.value(fst.kind)
             sop = SequenceMap(fn.When(self.one_of(NUMBERS), otherwise), fst.sop, snd.sop)
-            return Item(sop, fst.kind, fst.size + 1, none or otherwise is None, fst.means)
+            return PoolSOp(sop, fst.kind, fst.size + 1, none or otherwise is None, fst.means)
         if fst.kind.numeric and snd.kind.numeric and self.chance(0.3):
             sop = SequenceMap(self.one_of(NUMERIC), fst.sop, snd.sop)
-            return Item(sop, Kind.NUMBER, size, none, means)
+            return PoolSOp(sop, ValueKind.NUMBER, size, none, means)
         apply, kind = self.operators(fst.kind, snd.kind)
-        boolean = kind is Kind.BOOLEAN
-        return Item(apply(fst.sop, snd.sop), kind, 2 if boolean else size, none, 0 if boolean else means)
+        boolean = kind is ValueKind.BOOLEAN
+        return PoolSOp(apply(fst.sop, snd.sop), kind, 2 if boolean else size, none, 0 if boolean else means)
 
     @staticmethod
-    def sum_of_functions(sop: SOp, us: Sequence[Value], vs: Sequence[Value], none: bool) -> Item:
+    def sum_of_functions(sop: SOp, us: Sequence[Value], vs: Sequence[Value], none: bool) -> PoolSOp:
         """The sum of two functions with these results."""
         kind = kind_of(us)
-        return Item(sop, Kind.NUMBER if kind.numeric else kind, len(us) * len(vs), none)
+        return PoolSOp(sop, ValueKind.NUMBER if kind.numeric else kind, len(us) * len(vs), none)
 
-    def linear(self) -> Item:
+    def linear(self) -> PoolSOp:
         """A weighted sum of two s-ops; it is linear, so their tables may be of any size."""
         fst, snd = (self.pick(lambda item: item.kind.numeric) for _ in range(2))
         sop = LinearSequenceMap(fst.sop, snd.sop, self.one_of(NUMBERS), self.one_of(NUMBERS))
-        return Item(sop, Kind.NUMBER, fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means))
+        return PoolSOp(sop, ValueKind.NUMBER, fst.size * snd.size, fst.none or snd.none, max(fst.means, snd.means))
 
     # Selectors and their readers.
 
-    def select(self, keys: Item, queries: Item) -> Choice:
+    def select(self, keys: PoolSOp, queries: PoolSOp) -> PoolSelector:
         """A predicate that does not raise on these keys and queries, `None` included."""
         constant = self.value(keys.kind)
         options: list[tuple[Operator, bool]] = [
@@ -334,9 +336,9 @@ class _Drawing(Pool):
             if keys.kind.ordered_with(queries.kind):
                 options += [(order, False) for order in (Comparison.LT, Comparison.LEQ, Comparison.GT, Comparison.GEQ)]
         predicate, single = self.one_of(options)
-        return Choice(Select(keys.sop, queries.sop, predicate), single)
+        return PoolSelector(Select(keys.sop, queries.sop, predicate), single)
 
-    def fetch(self) -> Choice:
+    def fetch(self) -> PoolSelector:
         """A selector of at most one key: an index equal to the query, or a step away from it."""
         keys = self.pick(lambda item: item.distinct)
         queries = self.pick(lambda item: item.kind.numeric and self.small(item))
@@ -344,21 +346,21 @@ class _Drawing(Pool):
         if not (keys.none or queries.none):
             options += [Comparison.EQ] * 2
         predicate = self.one_of(options)
-        return Choice(Select(keys.sop, queries.sop, predicate), single=True)
+        return PoolSelector(Select(keys.sop, queries.sop, predicate), single=True)
 
-    def combined(self, fst: Choice, snd: Choice) -> Choice:
+    def combined(self, fst: PoolSelector, snd: PoolSelector) -> PoolSelector:
         """A boolean combination."""
         simplify = self.chance(0.5) and not self.printable
         return self.one_of(
             [
-                Choice(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
-                Choice(selector_or(fst.selector, snd.selector, simplify), False),
-                Choice(selector_not(snd.selector, simplify), False),
-                Choice(~(fst.selector & snd.selector) | fst.selector, False),
+                PoolSelector(selector_and(fst.selector, snd.selector, simplify), fst.single or snd.single),
+                PoolSelector(selector_or(fst.selector, snd.selector, simplify), False),
+                PoolSelector(selector_not(snd.selector, simplify), False),
+                PoolSelector(~(fst.selector & snd.selector) | fst.selector, False),
             ]
         )
 
-    def choice(self) -> Choice:
+    def choice(self) -> PoolSelector:
         """One of the selectors drawn before, or a new one, or a boolean combination."""
         if self.choices and self.chance(0.2):
             return self.one_of(self.choices)
@@ -372,20 +374,20 @@ class _Drawing(Pool):
         self.choices.append(chosen)
         return chosen
 
-    def width(self) -> Item:
-        return Item(SelectorWidth(self.choice().selector), Kind.NUMBER, self.limits.max_seq_len + 1)
+    def width(self) -> PoolSOp:
+        return PoolSOp(SelectorWidth(self.choice().selector), ValueKind.NUMBER, self.limits.max_seq_len + 1)
 
-    def aggregate(self) -> Item:
+    def aggregate(self) -> PoolSOp:
         """A mean of numbers, or any value where at most one is selected."""
         choice, depth, n = self.choice(), self.limits.max_mean_depth, self.limits.max_seq_len
         item = self.pick(lambda item: choice.single or (item.kind.numeric and not item.none and item.means < depth))
         kind, size, means = item.kind, item.size + 1, item.means
         if not choice.single:
-            kind, means = Kind.NUMBER, item.means + 1
+            kind, means = ValueKind.NUMBER, item.means + 1
             size = item.size * (item.size if item.means else n * n // 2 + 1)
         odd = size <= self.limits.max_values and self.chance(0.15)
-        default = None if self.chance(0.4) else self.value(self.one_of(list(Kind)) if odd else kind)
+        default = None if self.chance(0.4) else self.value(self.one_of(list(ValueKind)) if odd else kind)
         if default is not None:
             kind = kind.joined(kind_of([default]))
         sop = Aggregate(choice.selector, item.sop, default)
-        return Item(sop, kind, size, item.none or default is None, means)
+        return PoolSOp(sop, kind, size, item.none or default is None, means)

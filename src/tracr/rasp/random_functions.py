@@ -16,12 +16,12 @@ from tracr.values import Number, Value, is_number
 __all__ = [
     "Either",
     "KeyIs",
-    "Kind",
     "Near",
     "Offset",
     "Steps",
     "Sum",
     "Table",
+    "ValueKind",
     "When",
     "differ",
     "distance",
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class Kind(enum.Enum):
+class ValueKind(enum.Enum):
     """What an s-op holds, `None` aside."""
 
     NUMBER = "number"
@@ -45,20 +45,20 @@ class Kind(enum.Enum):
     @property
     def numeric(self) -> bool:
         """Whether it can be computed with and averaged."""
-        return self in (Kind.NUMBER, Kind.BOOLEAN)
+        return self in (ValueKind.NUMBER, ValueKind.BOOLEAN)
 
-    def ordered_with(self, other: Kind) -> bool:
+    def ordered_with(self, other: ValueKind) -> bool:
         """Whether `<` between the two never raises."""
-        return (self.numeric and other.numeric) or (self is other is Kind.STRING)
+        return (self.numeric and other.numeric) or (self is other is ValueKind.STRING)
 
-    def joined(self, other: Kind) -> Kind:
+    def joined(self, other: ValueKind) -> ValueKind:
         """What holds values of both."""
         if self is other:
             return self
-        return Kind.NUMBER if self.numeric and other.numeric else Kind.MIXED
+        return ValueKind.NUMBER if self.numeric and other.numeric else ValueKind.MIXED
 
 
-def kind_of(values: Iterable[Value]) -> Kind:
+def kind_of(values: Iterable[Value]) -> ValueKind:
     """The kind that holds these values.
 
     >>> kind_of([True, None]), kind_of([True, 0.5]), kind_of(["a", 1])
@@ -66,10 +66,10 @@ def kind_of(values: Iterable[Value]) -> Kind:
     """
     present = [value for value in values if value is not None]
     if not present:
-        return Kind.MIXED
+        return ValueKind.MIXED
     if all(map(is_number, present)):
-        return Kind.BOOLEAN if all(isinstance(value, bool) for value in present) else Kind.NUMBER
-    return Kind.STRING if all(isinstance(value, str) for value in present) else Kind.MIXED
+        return ValueKind.BOOLEAN if all(isinstance(value, bool) for value in present) else ValueKind.NUMBER
+    return ValueKind.STRING if all(isinstance(value, str) for value in present) else ValueKind.MIXED
 
 
 # Of one value.

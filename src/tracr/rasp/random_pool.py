@@ -10,10 +10,10 @@ import numpy as np
 
 from tracr.rasp.annotations import categorical, numerical
 from tracr.rasp.expressions import Full, Selector, SOp
-from tracr.rasp.random_functions import Kind, kind_of
+from tracr.rasp.random_functions import ValueKind, kind_of
 from tracr.values import Number, Value, is_number
 
-__all__ = ["NUMBERS", "Choice", "Item", "Limits", "NothingFitsError", "Pool"]
+__all__ = ["NUMBERS", "Limits", "NothingFitsError", "Pool", "PoolSOp", "PoolSelector"]
 
 T = TypeVar("T")
 
@@ -33,11 +33,11 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Item:
+class PoolSOp:
     """An s-op of the pool, and what its readers must know of it."""
 
     sop: SOp
-    kind: Kind
+    kind: ValueKind
     size: int  # roughly how many values it takes
     none: bool = False  # it may be None
     means: int = 0  # how deep means of means are nested in it
@@ -45,7 +45,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PoolSelector:
     """A selector of the pool; `single` if every query selects at most one key."""
 
     selector: Selector
@@ -63,8 +63,8 @@ class Pool:
         self.rng, self.limits = rng, limits
         self.strings = (*(token for token in limits.vocab if isinstance(token, str)), "p", "q")
         self.numbers = (*(token for token in limits.vocab if is_number(token)), *NUMBERS)
-        self.items: list[Item] = []
-        self.choices: list[Choice] = []
+        self.items: list[PoolSOp] = []
+        self.choices: list[PoolSelector] = []
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
@@ -72,18 +72,18 @@ class Pool:
     def one_of(self, options: Sequence[T]) -> T:
         return options[int(self.rng.integers(len(options)))]
 
-    def pick(self, fits: Callable[[Item], bool]) -> Item:
+    def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
         """An s-op to read: mostly the latest that fits, so that what is drawn gets used."""
         options = [item for item in self.items if fits(item)]
         if not options:
             raise NothingFitsError
         return options[-1] if self.chance(0.6) else self.one_of(options)
 
-    def small(self, item: Item) -> bool:
+    def small(self, item: PoolSOp) -> bool:
         """Whether something nonlinear may read it."""
         return item.size <= self.limits.max_values
 
-    def pair(self) -> tuple[Item, Item]:
+    def pair(self) -> tuple[PoolSOp, PoolSOp]:
         """Two s-ops to tabulate together, mostly of one kind, sometimes one and the same, sometimes a constant."""
         fst = self.pick(self.small)
         alike = self.chance(0.7)
@@ -93,18 +93,18 @@ class Pool:
             raise NothingFitsError
         return (fst, snd) if self.chance(0.5) else (snd, fst)
 
-    def value(self, kind: Kind) -> Value:
+    def value(self, kind: ValueKind) -> Value:
         """A constant of this kind."""
-        if kind is Kind.BOOLEAN:
+        if kind is ValueKind.BOOLEAN:
             return self.chance(0.5)
-        options: list[Value] = [] if kind is Kind.STRING else list(self.numbers)
-        return self.one_of(options if kind is Kind.NUMBER else [*options, *self.strings])
+        options: list[Value] = [] if kind is ValueKind.STRING else list(self.numbers)
+        return self.one_of(options if kind is ValueKind.NUMBER else [*options, *self.strings])
 
-    def constant(self) -> Item:
-        fill = None if self.chance(0.05) else self.value(self.one_of(list(Kind)))
-        return Item(Full(fill), kind_of([fill]), 1, none=fill is None)
+    def constant(self) -> PoolSOp:
+        fill = None if self.chance(0.05) else self.value(self.one_of(list(ValueKind)))
+        return PoolSOp(Full(fill), kind_of([fill]), 1, none=fill is None)
 
-    def annotated(self, item: Item) -> Item:
+    def annotated(self, item: PoolSOp) -> PoolSOp:
         """With a name or an encoding, now and then."""
         sop = item.sop.named(self.one_of(NAMES)) if self.chance(0.3) else item.sop
         if item.kind.numeric and self.chance(0.25):

@@ -11,48 +11,27 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
-from tracr.rasp import causal_eval
+from tracr.rasp import causal_eval as causal_eval, expressions
 from tracr.rasp.annotations import (
-    DEFAULT_ANNOTATORS,
-    Annotations,
-    Encoding,
-    annotate,
-    categorical,
-    default_encoding,
-    default_name,
-    get_encoding,
-    is_categorical,
-    is_numerical,
-    numerical,
+    DEFAULT_ANNOTATORS as DEFAULT_ANNOTATORS,
+    Annotations as Annotations,
+    Encoding as Encoding,
+    annotate as annotate,
+    categorical as categorical,
+    default_encoding as default_encoding,
+    default_name as default_name,
+    get_encoding as get_encoding,
+    is_categorical as is_categorical,
+    is_numerical as is_numerical,
+    numerical as numerical,
 )
 from tracr.rasp.base import checked
-from tracr.rasp.combine import selector_and, selector_not, selector_or
-from tracr.rasp.expressions import (
-    Aggregate,
-    ConstantSelector,
-    ConstantSOp,
-    Full,
-    Indices,
-    Length,
-    LinearSequenceMap,
-    Map,
-    RASPExpr,
-    Select,
-    Selector,
-    SelectorAnd,
-    SelectorNot,
-    SelectorOr,
-    SelectorWidth,
-    SequenceMap,
-    SOp,
-    Tokens,
-    indices,
-    length,
-    tokens,
-)
-from tracr.rasp.functions import Comparison
-from tracr.rasp.interpreter import DefaultRASPEvaluator, evaluate
-from tracr.values import Value
+from tracr.rasp.combine import selector_and as selector_and, selector_not as selector_not, selector_or as selector_or
+from tracr.rasp.expressions import *  # noqa: F403
+from tracr.rasp.expressions import Indices, Length, SOp, Tokens
+from tracr.rasp.functions import Comparison as Comparison
+from tracr.rasp.interpreter import DefaultRASPEvaluator as DefaultRASPEvaluator, evaluate as evaluate
+from tracr.values import Value as Value
 
 # Further names of existing programs.
 TokensType, IndicesType, LengthType = Tokens, Indices, Length
@@ -75,50 +54,31 @@ def sop_not(sop: SOp) -> SOp:
     return ~sop
 
 
-__all__ = [
-    "DEFAULT_ANNOTATORS",
-    "Aggregate",
-    "Annotations",
-    "Comparison",
-    "ConstantSOp",
-    "ConstantSelector",
-    "DefaultRASPEvaluator",
-    "Encoding",
-    "Full",
-    "Indices",
-    "IndicesType",
-    "Length",
-    "LengthType",
-    "LinearSequenceMap",
-    "Map",
-    "RASPEvaluator",
-    "RASPExpr",
-    "SOp",
-    "Select",
-    "Selector",
-    "SelectorAnd",
-    "SelectorNot",
-    "SelectorOr",
-    "SelectorWidth",
-    "SequenceMap",
-    "Tokens",
-    "TokensType",
-    "Value",
-    "annotate",
-    "categorical",
-    "causal_eval",
-    "default_encoding",
-    "default_name",
-    "evaluate",
-    "get_encoding",
-    "indices",
-    "is_categorical",
-    "is_numerical",
-    "length",
-    "numerical",
-    "selector_and",
-    "selector_not",
-    "selector_or",
-    "sop_not",
-    "tokens",
-]
+if not TYPE_CHECKING:  # type checkers follow the imports, not a list that is put together
+    __all__ = [
+        "DEFAULT_ANNOTATORS",
+        "Annotations",
+        "Comparison",
+        "DefaultRASPEvaluator",
+        "Encoding",
+        "IndicesType",
+        "LengthType",
+        "RASPEvaluator",
+        "TokensType",
+        "Value",
+        "annotate",
+        "categorical",
+        "causal_eval",
+        "default_encoding",
+        "default_name",
+        "evaluate",
+        "get_encoding",
+        "is_categorical",
+        "is_numerical",
+        "numerical",
+        "selector_and",
+        "selector_not",
+        "selector_or",
+        "sop_not",
+        *expressions.__all__,
+    ]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from tracr.rasp.expressions import Full, Indices, Length, RASPExpr, Select, Selector, Tokens
 from tracr.rasp.traversal import topological
 
-__all__ = ["Size", "size_of"]
+__all__ = ["ProgramSize", "size_of"]
 
 FREE = (Tokens, Indices, Length, Full)  # inputs and constants are there without being computed
 
 
 @dataclass(frozen=True)
-class Size:
+class ProgramSize:
     """The measures of a program.
 
     `ops` counts s-ops, inputs and constants left out; `depth` is the longest chain of them, each reading the one
@@ -25,7 +25,7 @@ class Size:
     selectors: int
 
 
-def size_of(program: RASPExpr) -> Size:
+def size_of(program: RASPExpr) -> ProgramSize:
     """What a program consists of; an expression that is read twice counts once.
 
     >>> from tracr.rasp import rasp
@@ -40,4 +40,4 @@ def size_of(program: RASPExpr) -> Size:
         depth[expr] = max((depth[child] for child in expr.children), default=0) + counts
         ops += counts
         selectors += isinstance(expr, Select)
-    return Size(ops, depth[program], selectors)
+    return ProgramSize(ops, depth[program], selectors)

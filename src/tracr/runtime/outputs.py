@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Domain, Finite
+from tracr.nearness import LAST_SUM, margin
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
 __all__ = ["Output"]
-
-NEARBY = 1e-6  # rounding of the last sum, times max(1, |number|)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +89,7 @@ class Output:
             return values
         raw = logits[..., self.start].astype(np.float64)
         distance = np.abs(raw - self.domain.numbers[codes])
-        far = (distance > self.error + NEARBY * np.maximum(1.0, np.abs(raw))) & (
-            codes != self.domain.index.get(None, -1)
-        )
+        far = (distance > self.error + margin(raw, LAST_SUM)) & (codes != self.domain.index.get(None, -1))
         values[far] = raw[far]
         return values
 

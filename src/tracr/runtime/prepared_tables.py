@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
@@ -24,13 +24,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
     SumLookup,
     TokensOp,
-    Width,
 )
+from tracr.ir.program import InferredNode, Tables
+from tracr.ir.selectors import SelectorNode
+from tracr.nearness import nearly_equal
 from tracr.rational import fraction_of
 from tracr.values import is_number
 
@@ -44,7 +43,7 @@ LARGEST_SCALE = 2**20
 class Prepared:
     """What is made of a program's tables when they are first needed."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Tables) -> None:
         self.program = program
         self._tables: dict[int, Codes] = {}
         self._matrices: dict[int, Floats] = {}
@@ -60,7 +59,7 @@ class Prepared:
 
     @cached_property
     def silent_at_pad(self) -> frozenset[int]:
-        """The s-ops that are -1 wherever there is no token."""
+        """S-ops that are -1 wherever there is no token; for others positions without a token are left out first."""
         found: set[int] = set()
         for number, node in self.program.sops.items():
             match node.op:
@@ -74,7 +73,7 @@ class Prepared:
                         found.add(number)
         return frozenset(found)
 
-    def table(self, node: SOpNode, op: Lookup | PairLookup) -> Codes:
+    def table(self, node: InferredNode, op: Lookup | PairLookup) -> Codes:
         """The table, flat, with two more places on each side for negative codes: they stay errors."""
         if node.id not in self._tables:
             self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
@@ -92,7 +91,7 @@ class Prepared:
             self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
         return self._chosen[selector.id]
 
-    def moved(self, node: SOpNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
+    def moved(self, node: InferredNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
         """For each code of the value that is aggregated: the result's code, and whether it is a number."""
         if node.id not in self._moved:
             source = self.program.sops[op.value].domain
@@ -102,7 +101,7 @@ class Prepared:
             self._moved[node.id] = codes, np.array([*(is_number(value) for value in source.values), False])
         return self._moved[node.id]
 
-    def widths(self, node: SOpNode) -> Codes:
+    def widths(self, node: InferredNode) -> Codes:
         """The code of every number of keys."""
         if node.id not in self._tables:
             assert isinstance(node.domain, Finite)
@@ -120,17 +119,17 @@ class Prepared:
             self._numbers[number] = table
         return self._numbers[number]
 
-    def means(self, node: SOpNode, op: Aggregation) -> MeanTable | None:
+    def means(self, node: InferredNode, op: Aggregation) -> MeanTable | None:
         """The code of every mean by (number of keys, sum), where the values are multiples of one number."""
         if node.id not in self._means:
             self._means[node.id] = _mean_table(self.program, node, op)
         return self._means[node.id]
 
 
-_PREPARED: WeakKeyDictionary[Program, Prepared] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[Tables, Prepared] = WeakKeyDictionary()
 
 
-def prepared(program: Program) -> Prepared:
+def prepared(program: Tables) -> Prepared:
     """The prepared tables of a program."""
     found = _PREPARED.get(program)
     if found is None:
@@ -138,13 +137,13 @@ def prepared(program: Program) -> Prepared:
     return found
 
 
-def _may_fail(node: SOpNode) -> bool:
+def _may_fail(node: InferredNode) -> bool:
     match node.op:
         case TokensOp() | IndicesOp() | LengthOp() | Constant():
             return False
         case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
             return bool(table.min(initial=0) < 0)
-        case Linear() | SumLookup() | Width() | Aggregation():
+        case _:  # for any operation it is safe to look
             return isinstance(node.domain, Finite)
 
 
@@ -153,7 +152,7 @@ def snap(domain: Finite, numbers: Floats) -> Codes:
     ordered, middles = domain.ascending
     place = np.searchsorted(middles, numbers)  # NaN sorts last
     codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)
-    wrong = np.abs(domain.numbers[codes] - numbers) > 1e-9 * np.maximum(1, np.abs(numbers))
+    wrong = ~nearly_equal(numbers, domain.numbers[codes])
     if wrong.any():
         codes = np.where(wrong, UNREACHED, codes)
     missing = np.isnan(numbers)
@@ -167,7 +166,7 @@ class MeanTable:
         self.units, self.codes, self.width = units, codes, width
 
 
-def _mean_table(program: Program, node: SOpNode, op: Aggregation) -> MeanTable | None:
+def _mean_table(program: Tables, node: InferredNode, op: Aggregation) -> MeanTable | None:
     source, longest = program.sops[op.value].domain, program.lengths[1]
     if not (isinstance(node.domain, Finite) and isinstance(source, Finite) and source.numeric):
         return None

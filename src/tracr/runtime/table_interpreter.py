@@ -10,18 +10,17 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, TracrError
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.program import (
+from tracr.ir.ops import (
     ERROR,
     UNREACHED,
     Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
     LengthOp,
@@ -29,12 +28,12 @@ from tracr.ir.program import (
     Lookup,
     PairLookup,
     Positions,
-    Program,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
 )
+from tracr.ir.program import InferredNode, Tables
+from tracr.ir.selectors import CompositeNode
 from tracr.runtime.prepared_tables import Floats, prepared, snap
 from tracr.threads import blas_threads
 from tracr.values import Value, is_number
@@ -77,7 +76,7 @@ class Batch:
 class Evaluation:
     """Codes (numbers for intervals, NaN for `None`) of every s-op, and the inputs on which the program raises."""
 
-    program: Program
+    program: Tables
     batch: Batch
     codes: dict[int, NDArray[Any]]
     errors: NDArray[np.bool_]
@@ -102,7 +101,7 @@ class Evaluation:
 
 
 def evaluate_batch(
-    program: Program, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, NDArray[Any]] | None = None
+    program: Tables, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, NDArray[Any]] | None = None
 ) -> Evaluation:
     """Run the tabulated program on many inputs at once.
 
@@ -134,7 +133,7 @@ def evaluate_batch(
 class _Run:
     """One pass over the program. Arrays are [batch or 1, position]: what no token influences is computed once."""
 
-    def __init__(self, program: Program, batch: Batch, replaced: Mapping[int, NDArray[Any]]) -> None:
+    def __init__(self, program: Tables, batch: Batch, replaced: Mapping[int, NDArray[Any]]) -> None:
         self.replaced = replaced
         self.program = program
         self.batch = batch
@@ -162,7 +161,7 @@ class _Run:
                 self.flag(~node.domain.holds(codes))
         return Evaluation(self.program, self.batch, self.codes, self.errors)
 
-    def checked(self, node: SOpNode, codes: Codes) -> Codes:
+    def checked(self, node: InferredNode, codes: Codes) -> Codes:
         """Note the inputs with an error; a cell that was inferred to be impossible is a bug, or due to what was set."""
         if codes.min(initial=0) >= 0:
             return codes
@@ -180,7 +179,7 @@ class _Run:
         """Mark the inputs with a wrong value at a position that holds a token."""
         self.errors |= (wrong & self.batch.valid).any(axis=1)
 
-    def run(self, node: SOpNode) -> NDArray[Any]:
+    def run(self, node: InferredNode) -> NDArray[Any]:
         """The codes (or numbers) of one s-op."""
         longest = self.batch.codes.shape[1]
         match node.op:
@@ -208,6 +207,8 @@ class _Run:
                 return np.take(self.prepared.widths(node), self.counts(selector).astype(np.intp), mode="clip")
             case Aggregation():
                 return self.aggregate(node, node.op)
+            case _:
+                assert_never(node.op)
 
     def numbers(self, number: int) -> Floats:
         """An s-op as numbers, NaN for `None`."""
@@ -216,7 +217,7 @@ class _Run:
             return np.take(self.prepared.numbers(number), codes)
         return codes
 
-    def linear(self, node: SOpNode, op: Linear) -> NDArray[Any]:
+    def linear(self, node: InferredNode, op: Linear) -> NDArray[Any]:
         total: Floats = np.full((1, 1), op.constant)
         for number, factor in op.terms:
             total = total + factor * self.numbers(number)
@@ -308,7 +309,7 @@ class _Run:
                     self.errors |= ((queries @ failing) * keys > 0).any(axis=1)
         return self.widths[selector]
 
-    def aggregate(self, node: SOpNode, op: Aggregation) -> NDArray[Any]:
+    def aggregate(self, node: InferredNode, op: Aggregation) -> NDArray[Any]:
         source, count = self.program.sops[op.value], self.counts(op.selector)
         if op.assumed and source.domain.numeric:  # booleans of the textual language, which have no mean
             self.flag(count > 1)
@@ -345,7 +346,7 @@ class _Run:
         smallest = np.where(chosen, known, np.inf).min(axis=2, initial=np.inf)
         return np.asarray(largest > smallest)
 
-    def aggregate_values(self, node: SOpNode, op: Aggregation, source: Finite, count: Floats) -> Codes:
+    def aggregate_values(self, node: InferredNode, op: Aggregation, source: Finite, count: Floats) -> Codes:
         """Values that are not all numbers: one is copied; several numbers among them are equal (or infer refuses)."""
         assert isinstance(node.domain, Finite)
         target, held = node.domain.index, self.codes[op.value]

@@ -102,13 +102,9 @@ class Vocabulary:
 
     def encode_one(self, tokens: Sequence[Value]) -> tuple[list[int], int]:
         """The ids of one sequence without BOS, and how many of them come before the padding."""
-        if isinstance(tokens, list | tuple | str) and self.shortest <= len(tokens) <= self.longest:
-            try:
-                plain = [self.ids[token] for token in tokens]
-            except Exception:  # what is wrong is found below
-                plain = []
-            if plain and max(plain) < self.bos_id:
-                return plain, len(plain)
+        plain = self._plain_ids(tokens)
+        if plain:
+            return plain, len(plain)
         given = [token.item() if _is_array(token) and token.ndim == 0 else token for token in _listed(tokens)]
         ids = [self.id_of(token) for token in given]
         real = len(given)
@@ -117,6 +113,21 @@ class Vocabulary:
         for position, number in enumerate(ids[:real]):
             if number is None or number >= self.bos_id:
                 raise self._wrong_token(position, given[position], number)
+        self._check_length(real, len(given))
+        return [number for number in ids if number is not None], real
+
+    def _plain_ids(self, tokens: Sequence[Value]) -> list[int]:
+        """The ids of the usual input, which has only tokens and a length that fits; nothing for any other."""
+        if not isinstance(tokens, list | tuple | str) or not self.shortest <= len(tokens) <= self.longest:
+            return []
+        try:
+            ids = [self.ids[token] for token in tokens]
+        except Exception:  # what is wrong is found by `encode_one`
+            return []
+        return ids if ids and max(ids) < self.bos_id else []
+
+    def _check_length(self, real: int, padded: int) -> None:
+        """Refuse an input that is too short or too long, without its padding or with it."""
         if real and not self.shortest <= real <= self.longest:
             wanted = f"exactly {self.longest}" if self.shortest == self.longest else f"at most {self.longest}"
             raise InputError(
@@ -125,12 +136,11 @@ class Vocabulary:
                 if real > self.longest
                 else "the program has a constant of that length; give inputs of it",
             )
-        if len(given) > self.longest:
+        if padded > self.longest:
             raise InputError(
-                f"with its padding the input has {len(given)} tokens, the model takes {self.longest}",
+                f"with its padding the input has {padded} tokens, the model takes {self.longest}",
                 hint="leave out the last PAD tokens",
             )
-        return [number for number in ids if number is not None], real
 
     def _wrong_token(self, position: int, token: object, number: int | None) -> InputError:
         if number == self.bos_id:

@@ -13,7 +13,7 @@ from tracr.values import Value
 __all__ = ["Reader", "parse"]
 
 
-LARGEST = 10**300
+LARGEST_JSON_NUMBER = 10**300
 
 
 class Reader:
@@ -93,7 +93,11 @@ class Reader:
 
     def number(self) -> float:
         """A finite number; an integer stays one."""
-        if isinstance(self.data, bool) or not isinstance(self.data, int | float) or not abs(self.data) < LARGEST:
+        if (
+            isinstance(self.data, bool)
+            or not isinstance(self.data, int | float)
+            or not abs(self.data) < LARGEST_JSON_NUMBER
+        ):
             self.fail("is not a finite number")
         return self.data
 

@@ -27,10 +27,11 @@ from tracr.ir.domains import Finite
 from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import saved_graph
+from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant, in_basis
 from tracr.model.weights import with_weights
+from tracr.nearness import margin
 from tracr.rasp.annotations import Encoding
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
@@ -57,7 +58,6 @@ CONTENT = (MODEL, WEIGHTS, TABLES)
 SMALL, LARGE = 2**16, 2**28  # most bytes of a manifest; of a JSON file or of all tables
 HEADER = 2**26  # most bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
-CLOSE = 1e-9  # machines can differ in the last digits of a product
 SIGMAS = 8.0  # a bound of the noise in standard deviations; a new direction can add the noise of all dimensions
 
 
@@ -155,9 +155,9 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
         "residual": [encode_value(dimension.label) for dimension in model.residual],
         "program": program_json(model.program),
-        "graph": graph_json(saved_graph(model.graph)),
+        "graph": graph_json(model.graph),
         "source": encode_value(model.source),
-        **({"schedule": schedule_json(model.schedule)} if model.options.on("solve") else {}),
+        **({"schedule": schedule_json(model.schedule)} if model.options.on(PassName.SOLVE) else {}),
         **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
     return content if model.certified else {**content, "certified": False}
@@ -193,7 +193,7 @@ def read_model(
     certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
-        if options.on("solve") != ("schedule" in given):
+        if options.on(PassName.SOLVE) != ("schedule" in given):
             raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the pass without a schedule")
         _check_sizes(options, weights)
         arrays = tensors(tables, TABLES)
@@ -202,7 +202,7 @@ def read_model(
         _check_budget(program, max_parameters)
         schedule_of = read_schedule(given["schedule"]) if "schedule" in given and not recompile else None
         compilation = compile_tabulated(read_graph(given["graph"]), program, schedule_of)
-        model = CompiledModel.of(compilation, given["source"].text())
+        model = CompiledModel(compilation, given["source"].text())
     except (FormatError, MissingExtra):
         raise
     except TracrError as error:
@@ -223,7 +223,7 @@ def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
     parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
-    return replace(model, parameters=parameters, variant=variant)
+    return replace(model, changed=parameters, variant=variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -268,7 +268,7 @@ def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
-    every_position = options.level == 0 and not options.on("prune")  # has its own dimension
+    every_position = options.level == 0 and not options.on(PassName.PRUNE)  # has its own dimension
     if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
         raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 
@@ -312,7 +312,7 @@ OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=T
 
 def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
     """The model with the saved weights, which must equal those its program compiles to, within a variant's noise."""
-    allowed = CLOSE + (SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0)
+    noise = SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
@@ -325,6 +325,9 @@ def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]
             raise FormatError(f"{name} is of type {saved.dtype}, not float64")
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
-        if not np.allclose(saved, array, rtol=CLOSE, atol=allowed):
+        if (np.abs(saved - array) > noise + margin(array)).any():  # machines differ in the last digits of a product
             raise FormatError(f"{name} differs from the weights its program compiles to", hint=OTHER_COMPILER)
-    return replace(model, parameters=Parameters.of(weights))
+    parameters = Parameters.of(weights)
+    if model.variant is not None:
+        return replace(model, changed=parameters)
+    return replace(model, compilation=replace(model.compilation, parameters=parameters))

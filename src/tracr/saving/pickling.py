@@ -13,10 +13,11 @@ from typing import Any
 from tracr.compiler.pipeline import compile_tabulated
 from tracr.errors import FormatError
 from tracr.ir.circuit import Circuit
+from tracr.ir.graph import Graph
 from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
-from tracr.ir.saved_graph import SavedGraph, saved_graph
-from tracr.ir.schedule import Schedule
+from tracr.ir.schedule import PlacedCircuit
+from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
 from tracr.model.variants.variant import Variant
 from tracr.saving.json_reader import Reader
@@ -31,7 +32,7 @@ class Pickled:
     """The pickled form of a model."""
 
     program: Program
-    graph: SavedGraph
+    graph: Graph
     source: str
     schedule: dict[str, Any] | None
     parameters: Parameters
@@ -41,13 +42,13 @@ class Pickled:
 
     def restored(self) -> CompiledModel:
         """The model."""
-        model = CompiledModel.of(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
+        model = CompiledModel(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
         if tuple(model.residual.labels) != self.labels:
             raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
         if self.variant is not None:
             model = as_variant(model, self.variant)
         if not self.certified:
-            return replace(model, parameters=self.parameters, certified=False)
+            return replace(model, changed=self.parameters, certified=False)
         try:
             return with_saved_weights(model, dict(self.parameters.named()))
         except FormatError as error:
@@ -55,7 +56,7 @@ class Pickled:
                 f"the pickled model cannot be restored: {error.diagnostic.what}", hint=OTHER_VERSION
             ) from None
 
-    def _schedule_of(self) -> Callable[[Circuit], Schedule] | None:
+    def _schedule_of(self) -> Callable[[Circuit], PlacedCircuit] | None:
         return None if self.schedule is None else read_schedule(Reader(self.schedule, "the pickled schedule"))
 
 
@@ -66,10 +67,10 @@ OTHER_VERSION = (
 
 def pickled(model: CompiledModel) -> tuple[Any, ...]:
     """The `__reduce__` tuple of a model."""
-    schedule = schedule_json(model.schedule) if model.options.on("solve") else None
+    schedule = schedule_json(model.schedule) if model.options.on(PassName.SOLVE) else None
     parts = Pickled(
         model.program,
-        saved_graph(model.graph),
+        model.graph,
         model.source,
         schedule,
         model.parameters,

@@ -2,64 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any, cast, get_args
+from typing import Any, assert_never, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.program.linear_tables import sum_of
-from tracr.craft.numerics import NEARLY_EQUAL
-from tracr.errors import Diagnostic, FormatError
+from tracr.errors import Diagnostic, FormatError, InternalError
 from tracr.ir.domains import Domain, Finite, Interval
-from tracr.ir.options import Options, as_vocabulary
-from tracr.ir.program import (
+from tracr.ir.graph import Graph, Node
+from tracr.ir.ops import (
     ERROR,
+    KINDS,
     UNREACHED,
-    Aggregation,
-    CompositeNode,
     Constant,
     IndicesOp,
-    Kind,
     LengthOp,
-    Linear,
-    Lookup,
     Op,
-    PairLookup,
-    Positions,
-    Program,
-    Selector,
-    SelectorNode,
-    SOpNode,
-    Stored,
+    Role,
     TokensOp,
-    Width,
 )
-from tracr.ir.saved_graph import SavedGraph, SavedNode
+from tracr.ir.options import Options, as_vocabulary
+from tracr.ir.program import Program, SOpNode, Stored
+from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
+from tracr.nearness import same_value
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
 from tracr.saving.values_json import encode_value
-from tracr.values import Value, is_number
+from tracr.values import Value
 
 __all__ = ["graph_json", "options_json", "program_json", "program_tables", "read_graph", "read_options", "read_program"]
 
 Tables = dict[str, NDArray[Any]]
-KINDS: dict[str, Any] = {
-    "tokens": TokensOp,
-    "indices": IndicesOp,
-    "length": LengthOp,
-    "constant": Constant,
-    "positions": Positions,
-    "lookup": Lookup,
-    "pair_lookup": PairLookup,
-    "linear": Linear,
-    "aggregation": Aggregation,
-    "width": Width,
-}
-NAMES = {op: kind for kind, op in KINDS.items()}
 ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 
 
@@ -108,21 +85,24 @@ def _read_option(reader: Reader, default: object) -> Any:
 # The graph
 
 
-def graph_json(graph: SavedGraph) -> dict[str, Any]:
+def graph_json(graph: Graph) -> dict[str, Any]:
     """Nodes as [label, kind, children], and the outputs."""
     nodes = [[encode_value(node.label), node.kind, list(node.children)] for node in graph.nodes]
     return {"nodes": nodes, "outputs": [[encode_value(name), output] for name, output in graph.outputs]}
 
 
-def read_graph(reader: Reader) -> SavedGraph:
+def read_graph(reader: Reader) -> Graph:
     """Read the graph written by `graph_json`."""
     given = reader.object(("nodes", "outputs"))
     nodes = []
     for place in given["nodes"].items():
         label, kind, children = place.items(count=3)
-        nodes.append(SavedNode(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
-    graph = SavedGraph(tuple(nodes), _read_outputs(given["outputs"]))
-    graph.verify()
+        nodes.append(Node(label.text(), kind.text(), tuple(child.integer() for child in children.items())))
+    graph = Graph(tuple(nodes), _read_outputs(given["outputs"]))
+    try:
+        graph.verify()
+    except InternalError as error:
+        raise FormatError(error.diagnostic.what) from None
     return graph
 
 
@@ -157,8 +137,8 @@ def program_tables(program: Program) -> Tables:
     """The tables, by the names that `read_program` uses."""
     tables: Tables = {}
     for node in program.sops.values():
-        if isinstance(node.op, Positions | Lookup | PairLookup):
-            tables[f"sops.{node.id}"] = np.ascontiguousarray(node.op.table, dtype=np.int32)
+        if node.op.cells is not None:
+            tables[f"sops.{node.id}"] = np.ascontiguousarray(node.op.cells, dtype=np.int32)
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode):
             tables[f"selectors.{selector.id}"] = np.ascontiguousarray(selector.table, dtype=np.int8)
@@ -166,22 +146,35 @@ def program_tables(program: Program) -> Tables:
 
 
 def _sop_json(node: SOpNode) -> dict[str, Any]:
-    op = {field.name: getattr(node.op, field.name) for field in fields(node.op) if field.name != "table"}
-    if "terms" in op:
-        op["terms"] = [[number, _number(factor)] for number, factor in op["terms"]]
-        op["constant"] = _number(op["constant"])
-    else:
-        op = {name: encode_value(value) for name, value in op.items()}
+    roles = node.op.roles()
+    op = {name: _field_json(role, getattr(node.op, name)) for name, role in roles.items() if role is not Role.TABLE}
     return {
         "id": node.id,
         "label": encode_value(node.label),
         "source": encode_value(node.source),
         "origin": encode_value(str(node.origin)),
-        "op": {"kind": NAMES[type(node.op)], **op},
+        "op": {"kind": node.op.kind, **op},
         "domain": _domain_json(node.domain),
         "wish": None if node.wish is None else node.wish.value,
         "encoding": node.encoding.value,
     }
+
+
+def _field_json(role: Role, content: Any) -> Any:
+    """The JSON of a field of an operation, unless it is a table."""
+    match role:
+        case Role.TERMS:
+            return [[number, _number(factor)] for number, factor in content]
+        case Role.NUMBER:
+            return _number(content)
+        case Role.POINTS:
+            return _domain_json(content)
+        case Role.INPUT | Role.ATTENDED | Role.SELECTOR | Role.DEFAULT | Role.FUNCTION | Role.FLAG:
+            return encode_value(content)
+        case Role.TABLE:
+            raise InternalError("tables are not saved as JSON")
+        case _:
+            assert_never(role)
 
 
 def _selector_json(node: Selector) -> dict[str, Any]:
@@ -245,7 +238,7 @@ def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Op
     pairs = [place.items(count=2) for place in given["shared"].items()] if "shared" in given else []
     shared = {label.text(): first.text() for label, first in pairs}
     lengths = low.integer(1, longest), longest
-    program = Program(options, sops, selectors, outputs, lengths, warnings, shared=shared, assumptions=assumptions)
+    program = Program(options, sops, selectors, outputs, lengths, Stored(), warnings, assumptions, shared)
     _check(program, given["sops"])
     return replace(program, stored=_read_stored(given["stored"], program)) if "stored" in given else program
 
@@ -280,7 +273,7 @@ def _check(program: Program, reader: Reader) -> None:
         LengthOp: range(shortest, longest + 1),
     }
     for node in program.sops.values():
-        if isinstance(node.op, Aggregation | Width) and node.op.selector not in program.selectors:
+        if any(selector not in program.selectors for selector in node.op.selectors):
             reader.fail(f"has {node.label} read a selector that does not exist")
         if any(child not in program.sops for child in program.children(node)):
             reader.fail(f"has {node.label} read an s-op that does not exist")
@@ -316,28 +309,40 @@ def _read_sop(reader: Reader, tables: Tables) -> SOpNode:
 def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
     kind = reader.data.get("kind") if isinstance(reader.data, dict) else None
     make = KINDS[Reader(kind, f"{reader.where}.kind").choice(KINDS)]
-    wanted = [field.name for field in fields(make)]
-    given = reader.object({"kind", *wanted} - {"table"})
-    found: dict[str, Any] = {}
-    for field in wanted:
-        match field:
-            case "table":
-                found[field] = _take(tables, name, np.int32)
-            case "function":
-                found[field] = given[field].text()
-            case "terms":
-                pairs = [term.items(count=2) for term in given[field].items()]
-                found[field] = tuple((number.integer(), factor.number()) for number, factor in pairs)
-            case "constant":
-                found[field] = given[field].number()
-            case "default":
-                found[field] = given[field].value()
-            case "copies" | "assumed":
-                found[field] = given[field].boolean()
-            case _:
-                found[field] = given[field].integer()
-    op: Op = make(**found)
-    return op
+    roles = make.roles()
+    given = reader.object({"kind", *(field for field, role in roles.items() if role is not Role.TABLE)})
+    found: dict[str, Any] = {
+        field: _take(tables, name, np.int32) if role is Role.TABLE else _read_field(role, given[field])
+        for field, role in roles.items()
+    }
+    return make(**found)
+
+
+def _read_field(role: Role, reader: Reader) -> Any:
+    """Read a field written by `_field_json`."""
+    match role:
+        case Role.INPUT | Role.ATTENDED | Role.SELECTOR:
+            return reader.integer()
+        case Role.TERMS:
+            pairs = [term.items(count=2) for term in reader.items()]
+            return tuple((number.integer(), factor.number()) for number, factor in pairs)
+        case Role.NUMBER:
+            return reader.number()
+        case Role.POINTS:
+            points = _read_domain(reader)
+            if not isinstance(points, Finite) or not points.numeric:
+                reader.fail("does not list numbers")
+            return points
+        case Role.DEFAULT:
+            return reader.value()
+        case Role.FUNCTION:
+            return reader.text()
+        case Role.FLAG:
+            return reader.boolean()
+        case Role.TABLE:
+            raise InternalError("tables are not saved as JSON")
+        case _:
+            assert_never(role)
 
 
 def _read_selector(reader: Reader, tables: Tables, known: Mapping[int, Selector]) -> Selector:
@@ -375,7 +380,7 @@ def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDAr
 
 def _stands_for(value: Value, twin: Value) -> bool:
     """Whether a twin equals its value, up to rounding."""
-    return twin == value or (is_number(value) and is_number(twin) and math.isclose(value, twin, rel_tol=NEARLY_EQUAL))
+    return same_value(value, twin)
 
 
 def _read_domain(reader: Reader) -> Domain:

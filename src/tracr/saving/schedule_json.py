@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tracr.compiler.layers.assign import in_sublayers
-from tracr.compiler.optimal.solve import LIMIT, OPTIMAL
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import Schedule
+from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit, Schedule
 from tracr.saving.json_reader import Reader
 
 __all__ = ["read_schedule", "schedule_json"]
@@ -17,18 +15,18 @@ __all__ = ["read_schedule", "schedule_json"]
 
 def schedule_json(schedule: Schedule) -> dict[str, Any]:
     """The sub-layer of every component, and the solver's report."""
-    return {"sublayers": list(schedule.placement), "status": schedule.status, "fewest": schedule.fewest}
+    return {"sublayers": list(schedule.placement.times), "status": schedule.status, "fewest": schedule.fewest}
 
 
-def read_schedule(reader: Reader) -> Callable[[Circuit], Schedule]:
+def read_schedule(reader: Reader) -> Callable[[Circuit], PlacedCircuit]:
     """A function from a circuit to the schedule written by `schedule_json`."""
     given = reader.object(("sublayers", "status", "fewest"))
     places = given["sublayers"].items()
     times = [place.integer(0, 2 * len(places) - 1) for place in places]
     status, fewest = given["status"].choice((OPTIMAL, LIMIT)), given["fewest"].integer()
 
-    def schedule_of(circuit: Circuit) -> Schedule:
+    def schedule_of(circuit: Circuit) -> PlacedCircuit:
         given["sublayers"].items(count=len(circuit.components))
-        return replace(in_sublayers(circuit, times), status=status, fewest=fewest)
+        return in_sublayers(circuit, times, status, fewest)
 
     return schedule_of

@@ -11,12 +11,12 @@ from tracr.errors import FormatError
 from tracr.model.variants.basis import Directions
 from tracr.model.variants.layer_norm import LayerNorm
 from tracr.model.variants.variant import Variant
+from tracr.nearness import nearly_equal
 from tracr.saving.json_reader import Reader
 
 __all__ = ["basis_tensors", "read_variant", "variant_json"]
 
 WRITE, READ = "variant.write", "variant.read"
-CLOSE = 1e-9
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
@@ -48,6 +48,6 @@ def _read_basis(tensors: dict[str, NDArray[Any]]) -> Directions:
     for name, array in ((WRITE, write), (READ, read)):
         if array.dtype != np.float64 or array.ndim != 2 or not np.isfinite(array).all():
             raise FormatError(f"there is no matrix {name} of finite float64")
-    if read.shape != write.shape[::-1] or not np.allclose(write @ read, np.eye(len(write)), atol=CLOSE):
+    if read.shape != write.shape[::-1] or not nearly_equal(np.eye(len(write)), write @ read).all():
         raise FormatError(f"{READ} does not read what {WRITE} writes")
     return Directions(write, read)

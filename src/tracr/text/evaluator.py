@@ -17,7 +17,7 @@ from tracr.rasp.traversal import topological
 from tracr.text import operators, syntax
 from tracr.text.operations import Kept
 from tracr.text.places import Place, Source, Span
-from tracr.text.scope import NOTHING, STEPS, VALUES, Budget, Function, Native, Scope
+from tracr.text.scope import NOTHING, STEPS, VALUES, Allowance, Function, Native, Scope
 from tracr.text.values import Items, Misfit, Result, describe, is_atom, size_of
 from tracr.text.walk import assigned
 
@@ -50,7 +50,7 @@ class Evaluator:
         scope: Scope,
         constants: Mapping[str, Any],
         library: Mapping[str, Any],
-        budget: Budget,
+        budget: Allowance,
         caller: Place | None = None,
         example: str = "",
     ) -> None:

@@ -14,7 +14,7 @@ from tracr.text import operators
 from tracr.text.evaluator import Evaluator
 from tracr.text.parser import read
 from tracr.text.places import Source
-from tracr.text.scope import Budget, Native, Scope
+from tracr.text.scope import Allowance, Native, Scope
 
 __all__ = ["CONSTANTS", "library", "tokens_str"]
 
@@ -52,7 +52,7 @@ def library() -> Mapping[str, Any]:
     text = resources.files("tracr.text").joinpath("library.rasp").read_text(encoding="utf-8")
     source = Source(text, "library", hidden=True)
     scope = Scope({"tokens": tokens_str, "length": length, **OPERATIONS})
-    evaluator = Evaluator(source, scope, CONSTANTS, {}, Budget())
+    evaluator = Evaluator(source, scope, CONSTANTS, {}, Allowance())
     for statement in read(source):
         evaluator.run(statement)
     return {**scope.own, "full_s": scope.own["full_s"].named("full_s")}

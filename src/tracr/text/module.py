@@ -12,7 +12,7 @@ from tracr.errors import Diagnostic, SourceError, VocabularyError
 from tracr.model.compiling import compile
 from tracr.rasp.elementwise import SOp
 from tracr.text.places import Source
-from tracr.text.runner import Runner, Settings, read_file
+from tracr.text.runner import Runner, SessionSettings, read_file
 from tracr.values import Value
 
 if TYPE_CHECKING:
@@ -120,6 +120,6 @@ def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_se
 
 
 def _run(source: Source, folders: tuple[Path, ...], vocab: Iterable[Value] | None, max_seq_len: int | None) -> Module:
-    runner = Runner(folders, Settings() if vocab is None else Settings.of(vocab, max_seq_len))
+    runner = Runner(folders, SessionSettings() if vocab is None else SessionSettings.of(vocab, max_seq_len))
     drawings = tuple(event.value for event in runner.run(source) if event.what == "draw")
     return Module(source, runner, drawings)

@@ -9,7 +9,7 @@ from typing import Any
 from tracr.rasp.functions import Printed
 from tracr.values import Value
 
-__all__ = ["Choice", "ChoiceElse", "ChoiceThen", "Item", "Kept", "Lookup", "Member", "Otherwise"]
+__all__ = ["Choice", "ChoiceElse", "ChoiceThen", "DictionaryLookup", "Item", "Kept", "Member", "Otherwise"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Otherwise(Printed):
 
 
 @dataclass(frozen=True)
-class Lookup(Printed):
+class DictionaryLookup(Printed):
     """A dictionary asked for the value."""
 
     entries: tuple[tuple[Value, Value], ...]

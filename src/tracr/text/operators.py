@@ -9,7 +9,7 @@ from tracr.errors import TracrError
 from tracr.rasp.attention import Aggregate, Select, Selector, SelectorAnd, SelectorNot, SelectorOr, SelectorWidth
 from tracr.rasp.elementwise import Full, Map, SequenceMap, SOp, indices, length
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, ConstantOperator, UnaryOperator
-from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, Item, Kept, Lookup, Member, Otherwise
+from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, DictionaryLookup, Item, Kept, Member, Otherwise
 from tracr.text.values import HEAVIEST, Entries, Items, Misfit, checked, describe, is_atom
 
 __all__ = [
@@ -90,7 +90,7 @@ def index(target: Any, place: Any) -> Any:
     if isinstance(target, dict):
         if isinstance(place, SOp):
             values = _atoms(target.values(), "a dictionary indexed by an s-op")
-            return _elementwise(Lookup(tuple(zip(target, values, strict=True))), place)
+            return _elementwise(DictionaryLookup(tuple(zip(target, values, strict=True))), place)
         if not is_atom(place) or place not in target:
             raise Misfit(f"the dictionary has no key {describe(place)}", f"its keys are {', '.join(map(repr, target))}")
         return target[place]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RESERVED", "UnfinishedError", "read", "read_expression"]
 
-LONGEST = 100_000  # characters
+LONGEST_SOURCE = 100_000  # characters
 DEEPEST = 100  # brackets and operators inside each other
 LINE_STATEMENTS = ("_SET", "_SHOW", "_EXAMPLES", "_FULL", "_EXIT", "KIND")
 COMMANDS = ("set", "show", "examples", "selector", "load", "draw", "exit", "quit")
@@ -39,9 +39,9 @@ def read(source: Source) -> list[syntax.Statement]:
     ['Assign', 'Expression']
     """
     lark = need("lark")
-    if len(source.text) > LONGEST:
+    if len(source.text) > LONGEST_SOURCE:
         raise SourceError(
-            f"{source.name} has {len(source.text):,} characters; {LONGEST:,} are the most that are read",
+            f"{source.name} has {len(source.text):,} characters; {LONGEST_SOURCE:,} are the most that are read",
             hint="is it a program?",
         )
     try:

@@ -33,10 +33,10 @@ from tracr.rasp.expressions import (
 from tracr.rasp.functions import BinaryOperator, Comparison, Composition, ConstantOperator, Function, UnaryOperator
 from tracr.rasp.traversal import topological
 from tracr.text.library import CONSTANTS, library
-from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, Item, Kept, Lookup, Member, Otherwise
+from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, DictionaryLookup, Item, Kept, Member, Otherwise
 from tracr.text.parser import RESERVED
 from tracr.text.places import Source
-from tracr.text.runner import Runner, Settings
+from tracr.text.runner import Runner, SessionSettings
 from tracr.text.tables import Tables, tables_of
 from tracr.values import Value, as_value, short_repr
 
@@ -126,7 +126,7 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
 def _settings(expr: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None, text: str) -> str:
     """The statements before a program that let it be read: the example its definitions are checked on."""
     own = getattr(expr.origin, "example", "")
-    made = Settings.of(vocab, max_seq_len).statements if vocab else ""
+    made = SessionSettings.of(vocab, max_seq_len).statements if vocab else ""
     tries = (own, f"{own}{OFF}") if own else ("", made, OFF)
     return next((settings for settings in tries if _can_be_read(settings + text)), own)
 
@@ -406,7 +406,7 @@ def _applied(function: Function, operand: Phrase, boolean: bool, expr: RASPExpr)
             return _infix(symbol, *_sides(operand, Phrase(_value(constant, expr)), function.reflected))
         case Choice(then=then, otherwise=otherwise):
             return _choice(_value(then, expr), operand.text, _value(otherwise, expr), (Phrase(""), operand, Phrase("")))
-        case Lookup(entries=entries):
+        case DictionaryLookup(entries=entries):
             inside = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
             return Phrase(f"{{{inside}}}[{operand.text}]")
         case Item(items=items):

@@ -28,13 +28,13 @@ from tracr.text.evaluator import Evaluator, room_to_recurse, sequence_of
 from tracr.text.library import CONSTANTS, library
 from tracr.text.parser import read
 from tracr.text.places import Source, Span
-from tracr.text.scope import NOTHING, Budget, Scope
+from tracr.text.scope import NOTHING, Allowance, Scope
 from tracr.text.traps import traps
 from tracr.text.values import describe, literal
 from tracr.text.walk import assigned
 from tracr.values import Value, as_value
 
-__all__ = ["Event", "Runner", "Settings"]
+__all__ = ["Event", "Runner", "SessionSettings"]
 
 EXAMPLE = "hello"
 EXAMPLE_LENGTH = 10  # of one that is made of a vocabulary
@@ -49,7 +49,7 @@ MOST_FILES = 100
 
 
 @dataclass
-class Settings:
+class SessionSettings:
     """What the interactive statements change."""
 
     sop_example: Any = EXAMPLE
@@ -61,7 +61,7 @@ class Settings:
     """Whether the example was set, rather than being the one every program starts with."""
 
     @staticmethod
-    def of(vocab: Iterable[Value], max_seq_len: int | None) -> Settings:
+    def of(vocab: Iterable[Value], max_seq_len: int | None) -> SessionSettings:
         """With an example made of a vocabulary: its first tokens that can stand beside each other.
 
         >>> Settings.of([1, "a", 2, "b"], 8).statements
@@ -70,12 +70,12 @@ class Settings:
         known = [as_value(token, where="a token") for token in as_list("vocab", vocab, error=VocabularyError)]
         longest = EXAMPLE_LENGTH if max_seq_len is None else whole("max_seq_len", max_seq_len, 1, error=SourceError)
         if not known:
-            return Settings()
+            return SessionSettings()
         alike = [token for token in known if isinstance(token, str) == isinstance(known[0], str)]
         example = alike[: min(longest, EXAMPLE_LENGTH)]
         characters = all(isinstance(token, str) and len(token) == 1 for token in example)
         given = "".join(map(str, example)) if characters else example
-        return Settings(given, given)
+        return SessionSettings(given, given)
 
     @property
     def statements(self) -> str:
@@ -118,15 +118,15 @@ class Runner:
     def __init__(
         self,
         folders: Sequence[Path] = (),
-        settings: Settings | None = None,
+        settings: SessionSettings | None = None,
         *,
         files: Files | None = None,
-        budget: Budget | None = None,
+        budget: Allowance | None = None,
         notify: Callable[[Diagnostic], None] | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or SessionSettings()
         self.files = files or Files(tuple(folders))
-        self.budget = budget or Budget()
+        self.budget = budget or Allowance()
         self.scope = Scope({})
         self.warnings: list[Diagnostic] = []
         self._notify = notify or _warn
@@ -272,7 +272,7 @@ class Runner:
                 evaluator.fail(statement.span, f"more than {MOST_FILES} files are loaded")
             folders = tuple(dict.fromkeys((path.parent, *self.files.folders)))
             files = Files(folders, (*self.files.open, path), self.files.loaded)
-            quiet = Settings(sop_examples=False, selector_examples=False)
+            quiet = SessionSettings(sop_examples=False, selector_examples=False)
             inner = Runner(settings=quiet, files=files, budget=self.budget, notify=self._notify)
             for _ in inner.run(read_file(path)):
                 pass

@@ -9,7 +9,7 @@ from typing import Any
 from tracr.text import syntax
 from tracr.text.places import Source
 
-__all__ = ["NOTHING", "STEPS", "VALUES", "Budget", "Function", "Native", "Scope"]
+__all__ = ["NOTHING", "STEPS", "VALUES", "Allowance", "Function", "Native", "Scope"]
 
 STEPS = 300_000
 VALUES = 64  # of a list, characters of a text or cells of a matrix, which one step reads or writes
@@ -17,7 +17,7 @@ NOTHING = object()  # what `out` is before anything was computed
 
 
 @dataclass
-class Budget:
+class Allowance:
     """How much a program may still do: a text from a stranger must come to an end."""
 
     steps: int = STEPS

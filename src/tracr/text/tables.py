@@ -13,8 +13,10 @@ from tracr.compiler.frontend.infer import infer
 from tracr.compiler.frontend.trace import trace
 from tracr.errors import ExpressionError, TracrWarning
 from tracr.ir.domains import Finite
+from tracr.ir.inferred import Inferred
+from tracr.ir.ops import ERROR, Lookup, PairLookup
 from tracr.ir.options import Options, as_vocabulary
-from tracr.ir.program import ERROR, Lookup, PairLookup, Program, SelectorNode
+from tracr.ir.selectors import SelectorNode
 from tracr.rasp.expressions import Map, RASPExpr, Selector, SelectorWidth, SequenceMap, SOp
 from tracr.rasp.functions import Comparison
 from tracr.values import Value
@@ -69,13 +71,13 @@ def tables_of(expr: RASPExpr, vocab: Sequence[Value], max_seq_len: int) -> Table
     """Tabulate everything in a program for inputs of a vocabulary up to a length."""
     output = SelectorWidth(expr) if isinstance(expr, Selector) else expr
     assert isinstance(output, SOp)
-    graph = trace({"output": output})
+    traced = trace({"output": output})
     options = Options(as_vocabulary(vocab), max_seq_len, bos=object(), pad=object())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TracrWarning)
-        program = infer(graph, options)
-    tables = Tables({}, {}, {}, frozenset(n.expr for n in graph.nodes if _never_empty(program, n.id)))
-    for node in graph.nodes:
+        program = infer(traced, options)
+    tables = Tables({}, {}, {}, frozenset(n.expr for n in traced.nodes if _never_empty(program, n.id)))
+    for node in traced.nodes:
         if isinstance(node.expr, Map):
             _add_map(tables, program, node.id, node.expr)
         elif isinstance(node.expr, SequenceMap):
@@ -86,16 +88,16 @@ def tables_of(expr: RASPExpr, vocab: Sequence[Value], max_seq_len: int) -> Table
     return tables
 
 
-def _never_empty(program: Program, number: int) -> bool:
+def _never_empty(program: Inferred, number: int) -> bool:
     return number in program.selectors and program.selectors[number].always
 
 
-def _values(program: Program, number: int) -> tuple[Value, ...]:
+def _values(program: Inferred, number: int) -> tuple[Value, ...]:
     domain = program.sops[number].domain
     return domain.values if isinstance(domain, Finite) else ()
 
 
-def _add_map(tables: Tables, program: Program, number: int, expr: Map) -> None:
+def _add_map(tables: Tables, program: Inferred, number: int, expr: Map) -> None:
     """Where the function raises there is no entry, so the dictionary raises too."""
     op = program.sops[number].op
     if isinstance(op, Lookup):
@@ -103,7 +105,7 @@ def _add_map(tables: Tables, program: Program, number: int, expr: Map) -> None:
         tables.maps[expr] = [(key, values[code]) for key, code in zip(keys, op.table, strict=True) if code >= 0]
 
 
-def _add_pairs(tables: Tables, program: Program, number: int, expr: SequenceMap) -> None:
+def _add_pairs(tables: Tables, program: Inferred, number: int, expr: SequenceMap) -> None:
     op = program.sops[number].op
     if not isinstance(op, PairLookup):
         return

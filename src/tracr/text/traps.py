@@ -12,7 +12,7 @@ from tracr.text.walk import inside
 __all__ = ["traps"]
 
 MOST = 10  # in one statement
-LONGEST = 80  # of a part that is shown
+LONGEST_EXCERPT = 80  # of a part that is shown
 Pieces = tuple[str | syntax.Node, ...]
 COMPARISONS = ("==", "!=", "<", ">", "<=", ">=")
 
@@ -37,7 +37,7 @@ def _written(source: Source, pieces: Pieces) -> str:
     texts = []
     for piece in pieces:
         start, end = (0, 0) if isinstance(piece, str) else piece.span
-        cut = source.text[start : min(end, start + LONGEST)] + "..." * (end - start > LONGEST)
+        cut = source.text[start : min(end, start + LONGEST_EXCERPT)] + "..." * (end - start > LONGEST_EXCERPT)
         texts.append(piece if isinstance(piece, str) else " ".join(cut.split()))
     return "".join(texts)
 

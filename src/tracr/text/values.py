@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from tracr.rasp.attention import Selector
 from tracr.rasp.elementwise import SOp
-from tracr.values import LARGEST, LONGEST
+from tracr.values import LARGEST_VALUE, LONGEST_STRING
 
 __all__ = [
     "Entries",
@@ -81,10 +81,10 @@ def checked(value: Any) -> Any:
     """A result of Python's operators as a value of the language."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Misfit(f"the result is {value}, which is not a number to compute with")
-    if isinstance(value, int) and abs(value) > LARGEST:
+    if isinstance(value, int) and abs(value) > LARGEST_VALUE:
         raise Misfit("the result is an integer too large to compute with")
-    if isinstance(value, str) and len(value) > LONGEST:
-        raise Misfit(f"the result is a text of more than {LONGEST:,} characters")
+    if isinstance(value, str) and len(value) > LONGEST_STRING:
+        raise Misfit(f"the result is a text of more than {LONGEST_STRING:,} characters")
     if isinstance(value, list) and not isinstance(value, Items):
         return Items(value)
     return value

@@ -22,7 +22,6 @@ from tracr.craft.vectorspace_fns import Linear, ScalarBilinear
 from tracr.errors import InputError
 from tracr.extras import need
 from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
 from tracr.ir.layout import Direction
 from tracr.model.compiled import CompiledModel
 
@@ -51,16 +50,16 @@ def program_graph(model: CompiledModel, blocks: Sequence[Block]) -> Any:
     A node has its id and its expression; nodes of s-ops also have their values, their directions and the sub-layer (one
     of `blocks`) that writes them.
     """
-    if not isinstance(model.graph, Graph):
+    if not model.expressions:
         raise InputError("a loaded model has no expressions", hint="compile the program again")
     graph = need("networkx", "torch").DiGraph()
     spaces = {variable.node: space for variable, space in _spaces(model).items() if not variable.scratch}
-    for node in model.graph.nodes:
-        graph.add_node(node.label, **{ID: node.label, EXPR: node.expr})
+    for number, (node, expr) in enumerate(zip(model.graph.nodes, model.expressions, strict=True)):
+        graph.add_node(node.label, **{ID: node.label, EXPR: expr})
         graph.add_edges_from((model.graph.nodes[child].label, node.label) for child in node.children)
-        if node.id not in model.program.sops:
+        if number not in model.program.sops:
             continue
-        domain, space = model.program.sops[node.id].domain, spaces.get(node.id)
+        domain, space = model.program.sops[number].domain, spaces.get(number)
         if isinstance(domain, Finite):
             graph.nodes[node.label][VALUE_SET] = set(domain.values)
         if space is not None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.ir.program import Aggregation, Width
-
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
-    from tracr.model.compiled import CompiledModel, Run
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.run import Run
 
 __all__ = ["Agreement"]
 
@@ -62,7 +61,7 @@ class Agreement:
 
     def _selector(self, node: int) -> str:
         op = self.model.program.sops[node].op
-        return self.model.program.selectors[op.selector].label if isinstance(op, Aggregation | Width) else ""
+        return self.model.program.selectors[op.selectors[0]].label if op.selectors else ""
 
 
 def _nodes(head: Head) -> set[int]:

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tracr.model.compiled import Run
+from tracr.model.run import Run
 from tracr.viz.agreement import Agreement
 from tracr.viz.blocks import Block, beside, evenly, figure_of, lowered, matrix, note, titled
 from tracr.viz.canvas import text_width

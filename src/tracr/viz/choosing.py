@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracr.errors import InputError, TracrError
-from tracr.model.compiled import Run
+from tracr.model.run import Run
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.ir.saved_graph import SavedNode, saved_graph
 from tracr.viz.blocks import Block, Line, text_box
 from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
 from tracr.viz.labels import domain_label, shortened, visible
 from tracr.viz.layering import arrange
 
 if TYPE_CHECKING:
+    from tracr.ir.graph import Node
     from tracr.ir.program import SOpNode
     from tracr.model.compiled import CompiledModel
 
@@ -40,7 +40,7 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
         model: a compiled model.
         ax: draw in this axes instead of a new figure.
     """
-    nodes = saved_graph(model.graph).nodes
+    nodes = model.graph.nodes
     sops = {sop.label: sop for sop in model.program.sops.values()}
     outputs = {number for _, number in model.graph.outputs}
     boxes = [_box(node, _lines(node, sops.get(node.label), n in outputs)) for n, node in enumerate(nodes)]
@@ -63,7 +63,7 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
     return canvas.figure
 
 
-def _lines(node: SavedNode, sop: SOpNode | None, output: bool) -> list[Line]:
+def _lines(node: Node, sop: SOpNode | None, output: bool) -> list[Line]:
     """The lines of a box: name, kind and, unless merged into another s-op, the domain."""
     name = (shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)
     if sop is None:
@@ -72,7 +72,7 @@ def _lines(node: SavedNode, sop: SOpNode | None, output: bool) -> list[Line]:
     return [name, what, (domain_label(sop.domain), SMALL, "normal", INK)]
 
 
-def _box(node: SavedNode, lines: list[Line]) -> Block:
+def _box(node: Node, lines: list[Line]) -> Block:
     if (node.kind.startswith("Select") and node.kind not in ATTENTION) or node.kind == "ConstantSelector":
         return text_box(lines, INK, "white", dashed=True)
     if node.kind in ATTENTION:
@@ -80,7 +80,7 @@ def _box(node: SavedNode, lines: list[Line]) -> Block:
     return text_box(lines, BLUE, PALE_BLUE) if node.children else text_box(lines, GREY, PALE)
 
 
-def _role(canvas: Canvas, node: SavedNode, source: int, points: Sequence[tuple[float, float]]) -> None:
+def _role(canvas: Canvas, node: Node, source: int, points: Sequence[tuple[float, float]]) -> None:
     """Mark the input of the node that an edge leads into, on the side away from the edge."""
     roles = ROLES.get(node.kind, ())
     marks = ", ".join(role for role, child in zip(roles, node.children, strict=False) if child == source and role)

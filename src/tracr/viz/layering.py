@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Layout", "arrange"]
+__all__ = ["Arrangement", "arrange"]
 
 SWEEPS = 40
 GAP, BEND = 0.22, 0.12  # inches between boxes, and around a bend
@@ -22,7 +22,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Arrangement:
     """The centre of every box, and the points of every edge (source, target).
 
     Edges move sideways only between ranks; between the boxes of a rank they go straight down.
@@ -34,7 +34,9 @@ class Layout:
     height: float
 
 
-def arrange(sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]], late: Sequence[int] = ()) -> Layout:
+def arrange(
+    sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]], late: Sequence[int] = ()
+) -> Arrangement:
     """Place boxes of these sizes; `inputs[n]` are the nodes before `n` that it reads.
 
     Nodes in `late` read nothing; they may be placed directly above their first reader.
@@ -58,7 +60,7 @@ def arrange(sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]
             bends = [(xs[source, at], tops[at], heights[at]) for at in range(rank[source], rank[node])]
             routes[source, node] = _route(start, bends, (entry, tops[rank[node]]), end)
     width = max((xs[place] + room[place] / 2 for place in xs), default=0.0)
-    return Layout(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
+    return Arrangement(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
 
 
 def _route(start: Point, ranks: Sequence[tuple[float, float, float]], entry: Point, end: Point) -> list[Point]:

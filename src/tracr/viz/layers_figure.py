@@ -80,7 +80,7 @@ def _footer(model: CompiledModel, width: float) -> list[str]:
     """The lines that list the folded variables, which no component computes."""
     found = [
         f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
-        for variable, one in folded(model.layout).items()
+        for variable, one in folded(model.program, model.layout).items()
     ]
     said = f"Folded into their readers: {' '.join(found)}".removesuffix(";").split()
     return wrapped(said, width, SMALL) if found else []

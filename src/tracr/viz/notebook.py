@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracr.ir.layout import ALWAYS
+from tracr.model.compiled import CompiledModel
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, steps
 from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
@@ -16,8 +17,8 @@ from tracr.viz.rows import Group, Row, grouped
 
 if TYPE_CHECKING:
     from tracr.ir.circuit import Component
-    from tracr.model.compiled import CompiledModel, Run
     from tracr.model.residual import Dimension, Residual
+    from tracr.model.run import Run
     from tracr.model.verification import Verification
 
 __all__ = ["model_html", "run_html", "verification_html"]
@@ -60,7 +61,7 @@ def model_html(model: CompiledModel) -> str:
         components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
-        for name, one in folded(model.layout).items()
+        for name, one in folded(model.program, model.layout).items()
     ]
     return _page(
         f"<b>{escape(repr(model))}</b>",
@@ -113,7 +114,7 @@ def run_html(run: Run) -> str:
         _table(("input", "", "output"), table),
         _details("activations", _table(("name", "shape"), shapes)),
     ]
-    if run.model is not None and len(run.tokens) == 1:
+    if isinstance(run.model, CompiledModel) and len(run.tokens) == 1:
         parts.insert(2, _stream(run.model, run))
     return _page(*parts)
 
@@ -129,8 +130,10 @@ def verification_html(verification: Verification) -> str:
         ("input", _list(example.tokens) + (" (padded)" if example.padded else "")),
         (f"{example.output} should be", _list(example.expected)),
         ("but is", _list(example.got)),
-        ("first wrong variable", f"{example.variable} at position {example.position}" if example.variable else "none"),
     ]
+    if example.variable is not None:
+        first = f"{example.variable} at position {example.position}" if example.variable else "none"
+        rows.append(("first wrong variable", first))
     return _page(f"{verdict} {escape(scope)}: the model is wrong", _table((), rows))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.ir.graph import Graph
-from tracr.ir.program import Program, SelectorNode, parts_of
+from tracr.ir.program import Program
+from tracr.ir.selectors import SelectorNode, parts_of
 from tracr.rasp.expressions import Selector
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -31,11 +31,14 @@ def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]
     size = len(tokens)
     everything = np.ones((size, size), dtype=bool)
     found = {"everything": np.tril(everything) if model.options.causal else everything}
-    if isinstance(model.graph, Graph):
+    if model.expressions:
         evaluator = CausalEvaluator() if model.options.causal else DefaultRASPEvaluator()
-        nodes = [node for node in model.graph.nodes if isinstance(node.expr, Selector)]
-        results = evaluator.evaluate_all([node.expr for node in nodes], tokens)
-        return found | {node.label: np.array(results[node.expr], dtype=bool).reshape(size, size) for node in nodes}
+        nodes = zip(model.graph.nodes, model.expressions, strict=True)
+        selectors = {node.label: expr for node, expr in nodes if isinstance(expr, Selector)}
+        results = evaluator.evaluate_all(list(selectors.values()), tokens)
+        return found | {
+            label: np.array(results[expr], dtype=bool).reshape(size, size) for label, expr in selectors.items()
+        }
     matrices = _from_tables(model.program, tokens)
     labels = {selector.label: matrices[number] for number, selector in model.program.selectors.items()}
     return found | {label: np.tril(matrix) if model.options.causal else matrix for label, matrix in labels.items()}

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tracr.model.compiled import Run
+from tracr.model.run import Run
 from tracr.model.stream import Step, steps
 from tracr.viz.canvas import ABSENT, GREY, INK, LINE, MARGIN, PALE, RED, SMALL, Canvas, shades, text_width, wrapped
 from tracr.viz.choosing import chosen, one_run

@@ -57,7 +57,7 @@ def weight_matrices(
 
 def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
     """A function that makes the block of each component, in the order of the forward pass."""
-    basis = _Basis(model)
+    basis = _DimensionNames(model)
     for number, (layer, weights) in enumerate(zip(model.layout.layers, model.parameters.layers, strict=True)):
         for place, head in enumerate(layer.heads):
             yield f"blocks.{number}.attn.{place}", partial(basis.head, number, place, head, weights)
@@ -68,7 +68,7 @@ def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
             yield f"blocks.{number}.mlp.{place}", partial(basis.mlp, number, group, weights, part)
 
 
-class _Basis:
+class _DimensionNames:
     """The names of the dimensions of the residual stream and of the bias, as (variable, value) pairs."""
 
     def __init__(self, model: CompiledModel) -> None:

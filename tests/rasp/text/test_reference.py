@@ -200,7 +200,7 @@ def test_a_program_made_in_python_is_printed_with_an_example_it_runs_on() -> Non
         table: RASPExpr = rasp.Map(lambda token: f"<{token}>", rasp.tokens).named("y")
         text = tracr.to_rasp(table, vocab=vocab, max_seq_len=3)
         assert text.startswith(head)
-        assert tracr.parse(text)["y"](list(vocab)) == table(list(vocab))  # type: ignore[operator]
+        assert tracr.parse(text)["y"](list(vocab)) == table(list(vocab))
 
 
 def test_functions_are_not_printed() -> None:

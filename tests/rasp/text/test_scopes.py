@@ -88,7 +88,7 @@ class Writer:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.callable = FUNCTIONS
+        self.callable: tuple[str, ...] = FUNCTIONS
         self.rasp, self.python = ["a, b, c = indices, 2, indices * 3;"], ["a, b, c = indices, 2, indices * 3"]
         for name, result in zip(FUNCTIONS, ("x + a", "f(x) * b", "g(x) - c"), strict=True):
             if self.rng.random() < 0.9:

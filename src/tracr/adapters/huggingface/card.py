@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, Sizes, stops
-from tracr.adapters.huggingface.head import Head
+from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, GPT2Sizes, stops
+from tracr.adapters.huggingface.head import WordHead
 from tracr.craft.numerics import leak
 from tracr.model.variants.layer_norm import largest_square
 from tracr.model.verification import Verification
@@ -26,7 +26,9 @@ FORMATS = (
 MOST = 200  # lines of a table or listing
 
 
-def card(model: CompiledModel, output: Output, sizes: Sizes, head: Head, activation: str, checked: Verification) -> str:
+def card(
+    model: CompiledModel, output: Output, sizes: GPT2Sizes, head: WordHead, activation: str, checked: Verification
+) -> str:
     """`README.md`, for the model with layer norms that the checkpoint holds."""
     options = model.options
     longest = model.program.lengths[1]
@@ -67,7 +69,7 @@ def _front_matter() -> str:
     return f"---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n{tags}\n---"
 
 
-def _use(model: CompiledModel, head: Head) -> str:
+def _use(model: CompiledModel, head: WordHead) -> str:
     example = " ".join(head.words.words[number % head.words.inputs] for number in range(model.program.lengths[1]))
     lines = [
         "import torch",
@@ -98,7 +100,7 @@ def _use(model: CompiledModel, head: Head) -> str:
     return f"{text}\n\nThe program looks both ways, GPT-2 only backwards: the mask in this example is needed."
 
 
-def _reading(head: Head) -> str:
+def _reading(head: WordHead) -> str:
     if head.kind == "column":
         return (
             f"The output is a number: the logit of the word `{head.words.words[-1]}`. Where there is none, the logit "
@@ -109,7 +111,7 @@ def _reading(head: Head) -> str:
     return "The output at each position is the word with the largest logit."
 
 
-def _words(head: Head) -> str:
+def _words(head: WordHead) -> str:
     out = {number for _, number in head.decoded} | set(range(len(head.words.values), len(head.words.words)))
     rows = ["| id | word | value | in | out |", "|---|---|---|---|---|"]
     special = {head.words.bos: "BOS", head.words.pad: "PAD"}
@@ -121,14 +123,14 @@ def _words(head: Head) -> str:
     return _shortened("\n".join(rows))
 
 
-def _ends(head: Head) -> str:
+def _ends(head: WordHead) -> str:
     """Where `generate` stops."""
     ends = [f"`{_plain(head.words.words[number])}`" for number in stops(head)]
     shown = ", ".join(ends[:8]) + (f" and {len(ends) - 8} more" if len(ends) > 8 else "")
     return f"`generate` stops at words that cannot go in again: {shown}." if ends else ""
 
 
-def _dimensions(model: CompiledModel, sizes: Sizes) -> str:
+def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
     labels = model.residual.labels
     assert model.variant is not None
     if len(model.variant.steps) > 1:

@@ -20,7 +20,7 @@ import safetensors.numpy
 
 from tracr.adapters.huggingface.card import card
 from tracr.adapters.huggingface.fine_tuned import with_checkpoint
-from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, Sizes, config_json, generation_json, sizes_of, tensors
+from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, GPT2Sizes, config_json, generation_json, sizes_of, tensors
 from tracr.adapters.huggingface.head import Numbers, head_of
 from tracr.adapters.huggingface.tokens import tokenizer_config_json, tokenizer_json
 from tracr.errors import FormatError, TracrError
@@ -106,7 +106,7 @@ def _output(model: CompiledModel, name: str | None) -> Output:
     return model.outputs[0 if name is None else names.index(name)]
 
 
-def _ground_truth(model: CompiledModel, sizes: Sizes) -> bytes:
+def _ground_truth(model: CompiledModel, sizes: GPT2Sizes) -> bytes:
     """The ground truth, its directions filled up to the dimensions of `hidden_states`."""
     directions = np.zeros((len(model.directions), sizes.d_model))
     directions[:, : model.d_model] = model.directions

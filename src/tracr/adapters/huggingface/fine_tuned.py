@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.adapters.huggingface.gpt2 import Sizes
-from tracr.adapters.huggingface.head import MARGIN, Head
+from tracr.adapters.huggingface.gpt2 import GPT2Sizes
+from tracr.adapters.huggingface.head import MARGIN, WordHead
 from tracr.errors import FormatError
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.variants.basis import Directions
@@ -33,7 +33,7 @@ STEP = "weights of a checkpoint"
 
 
 def with_checkpoint(
-    model: CompiledModel, tensors: dict[str, Array], sizes: Sizes, head: Head, output: Output
+    model: CompiledModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
 ) -> CompiledModel:
     """The model with layer norms that a checkpoint was made of, with the checkpoint's tensors; not certified."""
     if head.kind == "classes":
@@ -60,7 +60,7 @@ def with_checkpoint(
         basis=basis,
         layer_norm=LayerNorm(norm.epsilon, width),
     )
-    return replace(model, parameters=parameters, variant=variant, certified=False)
+    return replace(model, changed=parameters, variant=variant, certified=False)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Checkpoint:
         scale, shift = self[f"{norm}.weight"], self[f"{norm}.bias"]
         return _taller((scale / self.gain)[:, None] * weight), bias + shift @ weight
 
-    def layer(self, number: int, sizes: Sizes) -> LayerParameters:
+    def layer(self, number: int, sizes: GPT2Sizes) -> LayerParameters:
         """A block."""
         block = f"h.{number}"
         attn, b_attn = self.read(
@@ -106,7 +106,7 @@ class _Checkpoint:
         )
 
 
-def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: Head, output: Output) -> Array:
+def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: WordHead, output: Output) -> Array:
     """The head's rows as columns for the output; those of other outputs, which have no head, as they were compiled."""
     own = model.parameters.W_U
     rows = checkpoint.tensors["lm_head.weight"]

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.adapters.huggingface.head import Head
+from tracr.adapters.huggingface.head import WordHead
 from tracr.ir.parameters import LayerParameters
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ACTIVATIONS", "Sizes", "config_json", "generation_json", "sizes_of", "stops", "tensors"]
+__all__ = ["ACTIVATIONS", "GPT2Sizes", "config_json", "generation_json", "sizes_of", "stops", "tensors"]
 
 Array = NDArray[Any]
 ACTIVATIONS = {"relu": 1.0, "gelu": 2.0**24, "gelu_new": 2.0**24}
@@ -33,7 +33,7 @@ ROOMY = 1.25  # how much wider than need be the model may become to have fewer h
 
 
 @dataclass(frozen=True)
-class Sizes:
+class GPT2Sizes:
     """The sizes of a GPT-2; `constant` is the dimension in which the last layer norm puts a 1."""
 
     layers: int
@@ -49,7 +49,7 @@ class Sizes:
         return self.heads * self.d_head
 
 
-def sizes_of(model: CompiledModel) -> Sizes:
+def sizes_of(model: CompiledModel) -> GPT2Sizes:
     """The narrowest GPT-2 that holds the model and a constant; among those about as narrow, with the fewest heads."""
     layers, width = model.parameters.layers, model.d_model + 1
     least = max([1, *(layer.b_Q.shape[0] for layer in layers)])
@@ -58,7 +58,7 @@ def sizes_of(model: CompiledModel) -> Sizes:
     choices = [(max(least, -(-width // d_head)), d_head) for d_head in (smallest * 4**n for n in range(8))]
     narrowest = min(heads * d_head for heads, d_head in choices)
     heads, d_head = min(choice for choice in choices if choice[0] * choice[1] <= ROOMY * narrowest)
-    return Sizes(
+    return GPT2Sizes(
         layers=max(1, len(layers)),
         heads=heads,
         d_head=d_head,
@@ -68,7 +68,7 @@ def sizes_of(model: CompiledModel) -> Sizes:
     )
 
 
-def config_json(model: CompiledModel, sizes: Sizes, head: Head, activation: str) -> dict[str, Any]:
+def config_json(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Any]:
     """`config.json`."""
     assert model.variant is not None and model.variant.layer_norm is not None
     return {
@@ -93,7 +93,7 @@ def config_json(model: CompiledModel, sizes: Sizes, head: Head, activation: str)
     }
 
 
-def generation_json(sizes: Sizes, head: Head) -> dict[str, Any]:
+def generation_json(sizes: GPT2Sizes, head: WordHead) -> dict[str, Any]:
     """`generation_config.json`: greedy, up to the longest input, and no further than a word that is no token."""
     return {
         "bos_token_id": head.words.bos,
@@ -104,12 +104,12 @@ def generation_json(sizes: Sizes, head: Head) -> dict[str, Any]:
     }
 
 
-def stops(head: Head) -> list[int]:
+def stops(head: WordHead) -> list[int]:
     """The words that can come out but not go in again."""
     return sorted({number for _, number in head.decoded if not head.words.is_input(number)})
 
 
-def tensors(model: CompiledModel, sizes: Sizes, head: Head, activation: str) -> dict[str, Array]:
+def tensors(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Array]:
     """The weights, in float32, under the names `GPT2LMHeadModel` has for them."""
     assert model.variant is not None and model.variant.layer_norm is not None
     width, parameters = sizes.d_model, model.parameters
@@ -134,7 +134,7 @@ def tensors(model: CompiledModel, sizes: Sizes, head: Head, activation: str) -> 
     return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
 
 
-def _block(layers: tuple[LayerParameters, ...], sizes: Sizes, scale: float) -> dict[str, Array]:
+def _block(layers: tuple[LayerParameters, ...], sizes: GPT2Sizes, scale: float) -> dict[str, Array]:
     """Attention and MLP of a layer (of no layer: zeros), the inputs of neurons multiplied by `scale`."""
     width = sizes.d_model
     attn, mlp = np.zeros((3, width, sizes.heads, sizes.d_head)), np.zeros((width, sizes.d_mlp))

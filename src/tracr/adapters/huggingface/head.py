@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters.huggingface.tokens import Words
-from tracr.craft.numerics import NEARLY_EQUAL, U, power_of_two_above
+from tracr.craft.numerics import U, power_of_two_above
 from tracr.errors import CompileError
 from tracr.ir.domains import Finite
+from tracr.nearness import nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.runtime.outputs import Output
 
-__all__ = ["Head", "Numbers", "head_of"]
+__all__ = ["Numbers", "WordHead", "head_of"]
 
 Array = NDArray[Any]
 Numbers = Literal["auto", "classes", "column"]
@@ -44,7 +45,7 @@ COLUMN = "<number>"
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class WordHead:
     """Rows [word, d_model] that read the residual stream, and what they add to it [word]; `kind` is how."""
 
     words: Words
@@ -55,7 +56,7 @@ class Head:
     """Each value of the output, and the id of its word."""
 
 
-def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> Head:
+def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> WordHead:
     """The logits of an output."""
     columns = model.parameters.W_U[:, output.start : output.stop]
     domain, vocabulary = output.domain, model.vocabulary
@@ -65,7 +66,7 @@ def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> Head:
         ids = [words.id_of(value) for value in domain.values]
         rows = np.zeros((len(words.words), model.d_model))
         rows[ids] = MARGIN * columns.T
-        return Head(words, rows, np.zeros(len(rows)), "one-hot", tuple(zip(domain.values, ids, strict=True)))
+        return WordHead(words, rows, np.zeros(len(rows)), "one-hot", tuple(zip(domain.values, ids, strict=True)))
     problem = _not_classes(domain)
     if numbers == "classes" and problem:
         raise CompileError(
@@ -78,7 +79,7 @@ def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> Head:
         rows = np.zeros((len(words.words), model.d_model))
         ids = [len(words.words) - 1, *(words.id_of(value) for value in nothing)]
         rows[ids] = columns.T
-        return Head(words, rows, np.zeros(len(rows)), "column", tuple(zip(nothing, ids[1:], strict=True)))
+        return WordHead(words, rows, np.zeros(len(rows)), "column", tuple(zip(nothing, ids[1:], strict=True)))
     assert isinstance(domain, Finite)
     return _classes(model, domain, columns)
 
@@ -88,7 +89,7 @@ def _distinct(domain: Finite) -> list[list[Value]]:
     groups: list[list[Any]] = []
     for code in domain.ascending[0]:
         value: Any = domain.values[code]
-        if groups and value - groups[-1][0] <= NEARLY_EQUAL * max(1.0, abs(value)):
+        if groups and nearly_equal(value, groups[-1][0]):
             groups[-1].append(value)
         else:
             groups.append([value])
@@ -118,7 +119,7 @@ def _not_classes(domain: Any) -> str:
     return ""
 
 
-def _classes(model: CompiledModel, domain: Finite, columns: Array) -> Head:
+def _classes(model: CompiledModel, domain: Finite, columns: Array) -> WordHead:
     groups = _distinct(domain)
     nothing: list[Value] = [None] if domain.maybe_none else []
     words = Words.of(model.vocabulary, [*(group[0] for group in groups), *nothing])
@@ -135,4 +136,4 @@ def _classes(model: CompiledModel, domain: Finite, columns: Array) -> Head:
         number = words.id_of(value)
         rows[number], constants[number] = 2 * half * columns[:, 1], -half
         decoded.append((value, number))
-    return Head(words, rows, constants, "classes", tuple(decoded))
+    return WordHead(words, rows, constants, "classes", tuple(decoded))

@@ -14,7 +14,7 @@ from tracr.text.values import Result, kind_of, literal, printed, shown
 
 __all__ = ["definition", "matrix", "result"]
 
-LONGEST = 2_000  # most characters of a value
+LONGEST_SHOWN = 2_000  # most characters of a value
 
 
 def definition(runner: Runner, value: Any, name: str = "") -> str:
@@ -28,7 +28,7 @@ def definition(runner: Runner, value: Any, name: str = "") -> str:
         return f"     function: {value.name}({', '.join(parameters)})"
     text = literal(value)
     kind = "list" if isinstance(value, list) else "dict" if isinstance(value, dict) else "value"
-    return f"     {kind}: {text if len(text) <= LONGEST else text[:LONGEST] + ' ...'}"
+    return f"     {kind}: {text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + ' ...'}"
 
 
 def _name(value: SOp | Selector) -> str:

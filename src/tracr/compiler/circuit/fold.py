@@ -34,7 +34,8 @@ def fold(circuit: Circuit) -> Circuit:
                     continue
         kept.append(component.with_maps([_through(linear, folded) for linear in component.maps]))
     variables = tuple(variable for variable in circuit.variables if variable not in folded)
-    return replace(circuit, components=tuple(kept), variables=variables, folded=folded)
+    read = {variable: rows for variable, rows in circuit.read.items() if variable not in folded}
+    return replace(circuit, components=tuple(kept), variables=variables, folded=folded, read=read)
 
 
 def _through(linear: LinearMap, folded: Folded) -> LinearMap:

@@ -54,29 +54,54 @@ def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
     exprs = topological(output for output in outputs.values() if isinstance(output, SOp))
     if len(outputs) > len(exprs) or not any(map(_is_textual, exprs)):
         return dict(outputs)  # what is no program at all, `trace` refuses
-    readers = Counter(child for expr in exprs for child in set(expr.children))
-    kept = set(outputs.values())
-    new: dict[RASPExpr, RASPExpr] = {}
-    means: set[RASPExpr] = set()  # what attention averaged, and sums of that
+    fusion = _ExpressionFusion(exprs, set(outputs.values()), vocab)
     for expr in exprs:
-        own = expr if all(new[child] is child for child in expr.children) else expr.reading(new)
-        if _is_identity(own, vocab):
-            own = own.children[0]
-        elif isinstance(own, Tokens) and _is_textual(own):
-            own = tokens
-        linear = isinstance(own, Map | SequenceMap) and linear_form(own) is not None
-        averages = isinstance(own, Aggregate) or (linear and not means.isdisjoint(own.children))
-        if isinstance(own, Map) or (isinstance(own, SequenceMap) and not averages):
-            inline = {
-                child
-                for old, child in zip(expr.children, own.children, strict=False)
-                if old not in kept and _may_vanish(child, readers[old])
-                if not (isinstance(child, SequenceMap) and child in means)
-            }
-            own = _fused(own, inline) if _is_textual(own) else own
-        means |= {own} if averages else set()
-        new[expr] = own
-    return {name: new[output] for name, output in outputs.items()}  # type: ignore[misc]
+        fusion.visit(expr)
+    return {name: fusion.new[output] for name, output in outputs.items()}  # type: ignore[misc]
+
+
+class _ExpressionFusion:
+    """The fused expressions so far: what each of the program's became."""
+
+    def __init__(self, exprs: Sequence[RASPExpr], outputs: set[SOp], vocab: Sequence[Value]) -> None:
+        self.vocab, self.outputs = vocab, outputs
+        self.readers = Counter(child for expr in exprs for child in set(expr.children))
+        self.new: dict[RASPExpr, RASPExpr] = {}
+        self.means: set[RASPExpr] = set()  # what attention averaged, and sums of that
+
+    def visit(self, expr: RASPExpr) -> None:
+        """Fuse an expression with those of its operands that may vanish."""
+        own = _without_conversion(self._with_new_operands(expr), self.vocab)
+        averages = self._averages(own)
+        if _is_textual(own) and (isinstance(own, Map) or (isinstance(own, SequenceMap) and not averages)):
+            own = _fused(own, self._vanishing(expr, own))
+        if averages:
+            self.means.add(own)
+        self.new[expr] = own
+
+    def _with_new_operands(self, expr: RASPExpr) -> RASPExpr:
+        return expr if all(self.new[child] is child for child in expr.children) else expr.reading(self.new)
+
+    def _averages(self, expr: RASPExpr) -> bool:
+        """Whether it is a mean, or a sum or difference of means."""
+        linear = isinstance(expr, Map | SequenceMap) and linear_form(expr) is not None
+        return isinstance(expr, Aggregate) or (linear and not self.means.isdisjoint(expr.children))
+
+    def _vanishing(self, expr: RASPExpr, own: RASPExpr) -> set[RASPExpr]:
+        """The operands that can be computed in their reader: no outputs, and no sums of means."""
+        return {
+            child
+            for old, child in zip(expr.children, own.children, strict=False)
+            if old not in self.outputs and _may_vanish(child, self.readers[old])
+            if not (isinstance(child, SequenceMap) and child in self.means)
+        }
+
+
+def _without_conversion(expr: RASPExpr, vocab: Sequence[Value]) -> RASPExpr:
+    """The tokens, where the vocabulary has them in the type an s-op converts them to."""
+    if _is_identity(expr, vocab):
+        return expr.children[0]
+    return tokens if isinstance(expr, Tokens) and _is_textual(expr) else expr
 
 
 def _is_textual(expr: RASPExpr) -> bool:

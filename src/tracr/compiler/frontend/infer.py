@@ -1,7 +1,7 @@
 """Step 2: infer the values of every s-op, and tabulate every function over them.
 
-The result is the program as data (`Typed`): from here on nothing calls the user's functions. Domains are supersets of
-what occurs; `facts.py` says how they are kept small. A finite set is demanded only where a nonlinear reader stands;
+The result is the program as data (`Inferred`): from here on nothing calls the user's functions. Domains are supersets
+of what occurs; `facts.py` says how they are kept small. A finite set is demanded only where a nonlinear reader stands;
 other numbers may be an interval.
 """
 
@@ -12,42 +12,43 @@ from dataclasses import replace
 from tracr.compiler.frontend.rules import Inference, infer_node
 from tracr.compiler.frontend.rules.as_written import as_written
 from tracr.compiler.frontend.rules.weighted_sums import linear_form
+from tracr.compiler.frontend.trace import TracedGraph
 from tracr.errors import CompileError
-from tracr.ir.graph import Graph
+from tracr.ir.inferred import Inferred
 from tracr.ir.options import Options
-from tracr.ir.program import Program
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import Aggregate, ConstantSelector, ConstantSOp
 
 __all__ = ["infer"]
 
 
-def infer(graph: Graph, options: Options, near: float = 0.0) -> Program:
-    """Domains and tables for everything in the graph; numbers as `near` each other are taken for one value."""
-    lengths = accepted_lengths(graph, options.max_seq_len)
+def infer(traced: TracedGraph, options: Options, near: float = 0.0) -> Inferred:
+    """Domains and tables for everything that was traced; numbers as `near` each other are taken for one value."""
+    lengths = accepted_lengths(traced, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
         options = replace(options, max_seq_len=lengths[1])
-    inference = Inference(options, lengths, len(graph.nodes), read_nonlinearly(graph), near)
-    for node in graph.nodes:
+    inference = Inference(options, lengths, len(traced.nodes), read_nonlinearly(traced), near)
+    for node in traced.nodes:
         infer_node(node.expr, inference, node)
-    program = Program(
+    return Inferred(
         options,
         inference.sops,
         inference.selectors,
-        graph.outputs,
+        traced.outputs,
         inference.lengths,
-        tuple(inference.reporter.found),
-        inference.same,
+        same=inference.same,
+        warnings=tuple(inference.reporter.found),
         assumptions=tuple(inference.reporter.assumed),
+        shared={},
         bypassed={inference.sops[number].label: selector for number, selector in inference.bypassed.items()},
+        written=as_written(traced, inference),
     )
-    return replace(program, written=as_written(graph, inference, program))
 
 
-def read_nonlinearly(graph: Graph) -> frozenset[int]:
+def read_nonlinearly(traced: TracedGraph) -> frozenset[int]:
     """The nodes whose values must be listed: a nonlinear operation, a selector or a one-hot code depends on them."""
     needed: set[int] = set()
-    for node in reversed(graph.nodes):
+    for node in reversed(traced.nodes):
         if node.expr.annotation(ENCODING) is Encoding.CATEGORICAL:
             needed.add(node.id)
         linear = linear_form(node.expr) is not None or isinstance(node.expr, Aggregate)
@@ -56,10 +57,10 @@ def read_nonlinearly(graph: Graph) -> frozenset[int]:
     return frozenset(needed)
 
 
-def accepted_lengths(graph: Graph, longest: int) -> tuple[int, int]:
+def accepted_lengths(traced: TracedGraph, longest: int) -> tuple[int, int]:
     """The shortest and longest input: constants of a fixed length accept no other."""
     shortest = 1
-    for node in graph.nodes:
+    for node in traced.nodes:
         if isinstance(node.expr, (ConstantSOp, ConstantSelector)):
             own = len(node.expr.value)
             shortest = max(shortest, own) if node.expr.check_length else shortest

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tracr.compiler.frontend.infer import accepted_lengths, infer
+from tracr.compiler.frontend.trace import TracedGraph
 from tracr.errors import CompileError, FunctionError, TracrWarning
-from tracr.ir.graph import Graph
 from tracr.ir.options import Options
 from tracr.values import Value
 
@@ -18,7 +18,7 @@ __all__ = ["suggest_vocabulary"]
 MOST_TOKENS = 100  # each is tried by itself, and all are shown
 
 
-def suggest_vocabulary(error: FunctionError, graph: Graph, options: Options) -> None:
+def suggest_vocabulary(error: FunctionError, traced: TracedGraph, options: Options) -> None:
     """Put into the hint of the error the tokens to leave out, if no function raises without them.
 
     Each token is tried as the only one, on the shortest input. Where the others raise together, as strings and
@@ -26,37 +26,37 @@ def suggest_vocabulary(error: FunctionError, graph: Graph, options: Options) -> 
     """
     if not 1 < len(options.vocab) <= MOST_TOKENS:
         return
-    shortest, longest = accepted_lengths(graph, options.max_seq_len)
-    kept = [token for token in options.vocab if not _raises(graph, options, [token], shortest)]
-    if _raises(graph, options, kept, longest):
-        kept = _together(graph, options, kept, min(longest, max(2, shortest)))
+    shortest, longest = accepted_lengths(traced, options.max_seq_len)
+    kept = [token for token in options.vocab if not _raises(traced, options, [token], shortest)]
+    if _raises(traced, options, kept, longest):
+        kept = _together(traced, options, kept, min(longest, max(2, shortest)))
     rest = [token for token in options.vocab if token in kept]
     left_out = [token for token in options.vocab if token not in kept]
-    if not left_out or _raises(graph, options, rest, longest):
+    if not left_out or _raises(traced, options, rest, longest):
         return
     one = "token" if len(left_out) == 1 else "tokens"
     listed = ", ".join(map(repr, left_out))
     error.hint_at(f"{error.diagnostic.hint}, or leave out the {one} {listed}: vocab={rest!r}")
 
 
-def _together(graph: Graph, options: Options, tokens: Sequence[Value], longest: int) -> list[Value]:
+def _together(traced: TracedGraph, options: Options, tokens: Sequence[Value], longest: int) -> list[Value]:
     """Tokens on which nothing raises together."""
     common = Counter(map(type, tokens))
     kept: list[Value] = []
     for token in sorted(tokens, key=lambda token: -common[type(token)]):
-        if not _raises(graph, options, [*kept, token], longest):
+        if not _raises(traced, options, [*kept, token], longest):
             kept.append(token)
     return kept
 
 
-def _raises(graph: Graph, options: Options, vocab: Sequence[Value], longest: int) -> bool:
+def _raises(traced: TracedGraph, options: Options, vocab: Sequence[Value], longest: int) -> bool:
     """Whether the program is refused for a vocabulary and a length when its functions are called."""
     if not vocab:
         return True
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TracrWarning)
         try:
-            infer(graph, replace(options, vocab=tuple(vocab), max_seq_len=longest))
+            infer(traced, replace(options, vocab=tuple(vocab), max_seq_len=longest))
         except CompileError:
             return True
     return False

@@ -8,7 +8,7 @@ schedule can place a component earlier. Which of the components that can wait do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from tracr.craft.linear import LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
 from tracr.errors import InternalError
-from tracr.ir.circuit import Circuit, Component
-from tracr.ir.schedule import Layer, Schedule
+from tracr.ir.circuit import Circuit, Frame
+from tracr.ir.schedule import Layer, PlacedCircuit, Placement, Schedule
 
-__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern"]
+__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack"]
 
 
 def earliest(circuit: Circuit) -> list[int]:
@@ -42,24 +42,28 @@ def depth(circuit: Circuit) -> int:
     return max(earliest(circuit), default=-1) // 2 + 1
 
 
-def in_sublayers(circuit: Circuit, times: Sequence[int]) -> Schedule:
-    """The schedule with each component in the sub-layer of the given number."""
-    sublayers: dict[int, list[Component]] = {}
+def in_sublayers(circuit: Circuit, times: Sequence[int], status: str = "", fewest: int = 0) -> PlacedCircuit:
+    """The circuit with each component in the sub-layer of the given number, and what a search says of that."""
     for component, time in zip(circuit.components, times, strict=True):
         if time % 2 != (0 if isinstance(component, Head) else 1) or time < 0:
             raise InternalError(f"{component.label} cannot stand in sub-layer {time}")
-        sublayers.setdefault(time, []).append(component)
-    layers = []
-    for number in range(max(sublayers, default=-1) // 2 + 1):
-        heads = tuple(part for part in sublayers.get(2 * number, []) if isinstance(part, Head))
-        mlps = tuple(part for part in sublayers.get(2 * number + 1, []) if isinstance(part, MLP))
-        layers.append(Layer(heads, mlps))
-    return Schedule(circuit, tuple(layers), tuple(times))
+    return PlacedCircuit(circuit, Placement(tuple(times), status, fewest))
 
 
-def assign_to_layers(circuit: Circuit) -> Schedule:
+def assign_to_layers(circuit: Circuit) -> PlacedCircuit:
     """Every component in its earliest sub-layer."""
     return in_sublayers(circuit, earliest(circuit))
+
+
+def stack(placed: PlacedCircuit) -> Schedule:
+    """The layers: from here on they hold the components."""
+    circuit, sublayers = placed.circuit, [components for _, components in placed.sublayers()]
+    layers = []
+    for attention, neurons in zip(sublayers[::2], sublayers[1::2], strict=True):
+        heads = tuple(part for part in attention if isinstance(part, Head))
+        layers.append(Layer(heads, tuple(part for part in neurons if isinstance(part, MLP))))
+    around = {one.name: getattr(circuit, one.name) for one in fields(Frame)}
+    return Schedule(**around, layers=tuple(layers), placement=placed.placement)
 
 
 def merge_heads(schedule: Schedule) -> Schedule:

@@ -10,13 +10,12 @@ places. The search ends where no step helps or after a fixed number of tries: no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from tracr.compiler.layers.assign import in_sublayers
 from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import Schedule
+from tracr.ir.schedule import PlacedCircuit
 
 __all__ = ["HEURISTIC", "narrow", "narrowest"]
 
@@ -26,10 +25,10 @@ WORK = 100_000  # components times tries
 Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to, whether only those later than it do
 
 
-def narrow(circuit: Circuit) -> Schedule:
+def narrow(circuit: Circuit) -> PlacedCircuit:
     """A schedule of the smallest depth whose residual stream is, if not as narrow as can be, then mostly so."""
     placing = placing_of(circuit)
-    return replace(in_sublayers(circuit, narrowest(placing)), status=HEURISTIC, fewest=placing.fewest)
+    return in_sublayers(circuit, narrowest(placing), HEURISTIC, placing.fewest)
 
 
 def narrowest(placing: Placing) -> list[int]:

@@ -12,6 +12,7 @@ from tracr.compiler.layers.assign import earliest, pattern
 from tracr.craft.heads import Head
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Flows, flows_of, most_pairs
+from tracr.ir.switches import PassName
 
 __all__ = ["Cost", "Placing", "placing_of"]
 
@@ -111,34 +112,52 @@ def placing_of(circuit: Circuit) -> Placing:
     """The freedom there is in placing a circuit's components."""
     first = earliest(circuit)
     depth = max(first, default=-1) // 2 + 1
+    before, after = _neighbours(circuit)
+    widths = [(part.query.width, part.value.width) if isinstance(part, Head) else (0, 0) for part in circuit.components]
+    return Placing(
+        depth,
+        tuple(first),
+        tuple(_latest(first, after, depth)),
+        before,
+        after,
+        flows_of(circuit, circuit.components),
+        _patterns(circuit),
+        tuple(query for query, _ in widths),
+        tuple(value for _, value in widths),
+    )
+
+
+Neighbours = tuple[tuple[int, ...], ...]
+
+
+def _neighbours(circuit: Circuit) -> tuple[Neighbours, Neighbours]:
+    """For each component those that it reads from, and those that read from it."""
     writer = {variable: number for number, part in enumerate(circuit.components) for variable, _ in part.writes}
     before = tuple(
         tuple(dict.fromkeys(writer[variable] for variable in part.reads if variable in writer))
         for part in circuit.components
     )
-    after: list[list[int]] = [[] for _ in first]
+    after: list[list[int]] = [[] for _ in before]
     for number, others in enumerate(before):
         for other in others:
             after[other].append(number)
+    return before, tuple(map(tuple, after))
+
+
+def _latest(first: Sequence[int], after: Neighbours, depth: int) -> list[int]:
+    """The last sub-layer of each component's kind from which its readers can still be reached in time."""
     last = [0] * len(first)
     for number in reversed(range(len(first))):
         time = min((last[other] for other in after[number]), default=2 * depth) - 1
         last[number] = time - (time - first[number]) % 2
-    merge = circuit.program.options.on("merge_heads")
-    patterns: dict[object, list[int]] = {}
-    widths = []
+    return last
+
+
+def _patterns(circuit: Circuit) -> tuple[tuple[int, ...], ...]:
+    """The heads in groups of one pattern; each by itself without the pass `merge_heads`."""
+    merge = circuit.options.on(PassName.MERGE_HEADS)
+    groups: dict[object, list[int]] = {}
     for number, part in enumerate(circuit.components):
-        widths.append((part.query.width, part.value.width) if isinstance(part, Head) else (0, 0))
         if isinstance(part, Head):
-            patterns.setdefault(pattern(part) if merge else number, []).append(number)
-    return Placing(
-        depth,
-        tuple(first),
-        tuple(last),
-        before,
-        tuple(map(tuple, after)),
-        flows_of(circuit),
-        tuple(map(tuple, patterns.values())),
-        tuple(query for query, _ in widths),
-        tuple(value for _, value in widths),
-    )
+            groups.setdefault(pattern(part) if merge else number, []).append(number)
+    return tuple(map(tuple, groups.values()))

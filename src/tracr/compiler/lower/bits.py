@@ -9,33 +9,25 @@ codes of two s-ops agree exactly where the values do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.variables import Array, bits_of
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    PairLookup,
-    Positions,
-    Program,
-    SelectorNode,
-    SOpNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Lookup, Positions, SumLookup, TokensOp
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.selectors import SelectorNode
+from tracr.ir.switches import OptionName, PassName
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
 __all__ = ["Codebook", "exact_in_bits", "many_valued"]
 
-MANY = 1024  # a categorical s-op with more values is stored in bits
-MORE_THAN_FEW = 4  # or with more than this, where it is only copied and matched
-FEW = 64  # classes that are worth a direction each, beside the bits
+IN_BITS_ABOVE = 1024  # a categorical s-op with more values is stored in bits
+COPIED_IN_BITS_ABOVE = 4  # or with more than this, where it is only copied and matched
+FEW_CLASSES = 64  # classes that are worth a direction each, beside the bits
 
 
 def many_valued(program: Program) -> dict[int, Finite]:
@@ -45,8 +37,8 @@ def many_valued(program: Program) -> dict[int, Finite]:
     on bits, and so do those that tell few classes of values apart, through an MLP. What others compare, such as with <,
     stays one-hot.
     """
-    above = MORE_THAN_FEW if program.stored.few_bits else MANY
-    if not program.options.on("bits"):
+    above = COPIED_IN_BITS_ABOVE if program.stored.few_bits else IN_BITS_ABOVE
+    if not program.options.on(OptionName.BITS):
         return {}
     found = {
         number: node.domain
@@ -55,16 +47,22 @@ def many_valued(program: Program) -> dict[int, Finite]:
     }
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode) and not found.keys().isdisjoint((selector.keys, selector.queries)):
-            selected = selector.table == 1
-            if any(at_most_one(selected)) or any(at_most_one(~selected)):
-                continue
-            for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
-                if number in found and len(group_rows(rows)[0]) > FEW:
-                    del found[number]
+            for number in _compared_one_by_one(selector, found):
+                del found[number]
     if not program.stored.few_bits:
         return found
     moved = _moved(program, found)
-    return {number: domain for number, domain in found.items() if number in moved or len(domain) > MANY}
+    return {number: domain for number, domain in found.items() if number in moved or len(domain) > IN_BITS_ABOVE}
+
+
+def _compared_one_by_one(selector: SelectorNode, found: Collection[int]) -> Iterator[int]:
+    """Those of which a selector that does not match values tells many classes apart."""
+    selected = selector.table == 1
+    if any(at_most_one(selected)) or any(at_most_one(~selected)):
+        return
+    for number, rows in ((selector.keys, selected.T), (selector.queries, selected)):
+        if number in found and len(group_rows(rows)[0]) > FEW_CLASSES:
+            yield number
 
 
 def exact_in_bits(program: Program) -> set[int]:
@@ -75,39 +73,53 @@ def exact_in_bits(program: Program) -> set[int]:
 
 def _moved(program: Program, found: Iterable[int]) -> set[int]:
     """Those that are copied or put out, and that nothing reads in another way than copying and matching."""
-    copies = [node for node in program.sops.values() if _copies(program, node)]
-    outputs = {output for _, output in program.outputs}
-    written = {node.id for node in program.sops.values() if _embedded(node)}
-    moved = {node.id for node in copies} | {node.op.value for node in copies if isinstance(node.op, Aggregation)}
-    left = {
-        number
-        for number in found
-        if number in moved | outputs and (number in written or isinstance(program.sops[number].op, Aggregation))
-    }
+    pairs = [
+        {node.id, node.op.value}
+        for node in program.sops.values()
+        if isinstance(node.op, Aggregation) and _copies(program, node)
+    ]
+    wanted = {output for _, output in program.outputs}.union(*pairs)
+    left = {number for number in found if number in wanted and _is_moved_or_embedded(program.sops[number])}
+    left -= _read_by_tables(program) | _compared_otherwise(program)
+    while apart := [pair for pair in pairs if 0 < len(pair & left) < 2]:
+        left = left.difference(*apart)  # what is copied and the copy are both in bits, or neither
+    return left
+
+
+def _read_by_tables(program: Program) -> set[int]:
+    """What MLPs read one by one, and what is averaged; a table of an embedded s-op can be embedded itself."""
+    read: set[int] = set()
     for node in program.sops.values():
         match node.op:
-            case Lookup(inner=inner):
-                left -= set() if inner in written and program.options.on("factor") else {inner}
-            case PairLookup() | Linear():
-                left -= set(node.inputs)
-            case Aggregation(value=value) if node not in copies:
-                left -= {value}
+            case Lookup(inner=inner) if program.options.on(PassName.FACTOR) and _embedded(program.sops[inner]):
+                pass
+            case SumLookup():
+                pass  # reads numbers
+            case Aggregation() if _copies(program, node):
+                pass
+            case _:
+                read.update(node.inputs, node.op.attended)
+    return read
+
+
+def _compared_otherwise(program: Program) -> set[int]:
+    """The keys and queries of selectors that do more than match one value with one, or that match numbers."""
+    compared: set[int] = set()
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode):
             sides = {selector.keys, selector.queries}
             numerical = any(program.sops[side].encoding is Encoding.NUMERICAL for side in sides)
-            left -= set() if all(at_most_one(selector.table == 1)) and not numerical else sides
-    changed = True
-    while changed:  # what is copied and the copy are both in bits, or neither
-        apart = [{node.id, node.op.value} for node in copies if isinstance(node.op, Aggregation)]
-        apart = [pair for pair in apart if 0 < len(pair & left) < 2]
-        changed = bool(apart)
-        left = left.difference(*apart)
-    return left
+            if numerical or not all(at_most_one(selector.table == 1)):
+                compared |= sides
+    return compared
 
 
 def _embedded(node: SOpNode) -> bool:
     return isinstance(node.op, TokensOp | IndicesOp | Positions)
+
+
+def _is_moved_or_embedded(node: SOpNode) -> bool:
+    return _embedded(node) or isinstance(node.op, Aggregation)
 
 
 def _copies(program: Program, node: SOpNode) -> bool:

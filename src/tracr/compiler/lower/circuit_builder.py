@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,46 +16,101 @@ from tracr.compiler.program.matching import tolerances
 from tracr.compiler.selectors.head_plans import Plan, Reader, choose_plan
 from tracr.craft.linear import LinearMap, NumberRead, read_bits, read_code, read_number, read_through
 from tracr.craft.mlps import MLP, Units, look_up, look_up_bits
-from tracr.craft.numerics import CLEAN, EXACT, NEARLY_EQUAL, Noise, U, dyadic_grid
+from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
-from tracr.ir.circuit import Component, Embedded
+from tracr.ir.circuit import Circuit, Component, Embedded, all_read
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.program import PAIR, UNREACHED, CompositeNode, PairLookup, Program, SelectorNode, SOpNode
+from tracr.ir.ops import PAIR, UNREACHED, PairLookup
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.rewriting import rewriting_of
+from tracr.ir.selectors import CompositeNode, SelectorNode
+from tracr.ir.switches import OptionName, SwitchName
+from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
 
-__all__ = ["Translation"]
+__all__ = ["CircuitBuilder"]
 
 
-class Translation:
-    """The circuit so far."""
+class CircuitBuilder:
+    """The circuit so far. Only its methods change it: the other files of this package call them."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.budget = Budget(program.options.max_memory, program.nbytes)
-        self.embedded: list[Embedded] = []
-        self.embedded_codes: dict[int, tuple[NDArray[np.integer], bool]] = {}
-        self.components: list[Component] = []
         self.codebook = Codebook(program)
         self.sums = chosen_sums(program)
-        self.variables: dict[int, Variable] = {}
-        self.views: dict[tuple[int, bytes], Variable] = {}
-        self.attention: dict[object, tuple[LinearMap, LinearMap]] = {}
+        self._embedded: list[Embedded] = []
+        self._embedded_codes: dict[int, tuple[NDArray[np.integer], bool]] = {}
+        self._components: list[Component] = []
+        self._variables: dict[int, Variable] = {}
+        self._views: dict[tuple[int, bytes], Variable] = {}
+        self._attention: dict[object, tuple[LinearMap, LinearMap]] = {}
         self._plans: dict[tuple[int, Reader, int], Plan | None] = {}
         self._clean: dict[Variable, Variable] = {}
         self._numbers: dict[int, Variable] = {}
-        self.choices: list[str] = []
+        self._choices: list[str] = []
         self._labels = {node.label for node in program.sops.values()} | {"one", "tokens", "indices"}
+
+    def circuit(self) -> Circuit:
+        """The circuit of everything that was added."""
+        written = dict.fromkeys(variable for part in self._components for variable, _ in part.writes)
+        outputs = tuple((name, self._variables[output]) for name, output in self.program.outputs)
+        return Circuit(
+            self.program.options,
+            tuple(self._embedded),
+            tuple(written),
+            outputs,
+            all_read(self._embedded, written),
+            {},
+            self.program.nbytes,
+            tuple(self._components),
+            rewriting_of(self.program),
+            frozenset(number for number, node in self.program.sops.items() if isinstance(node.domain, Finite)),
+            tuple(self._choices),
+        )
+
+    def variable(self, number: int) -> Variable:
+        """The variable that holds an s-op."""
+        return self._variables[number]
+
+    def holds(self, node: SOpNode, variable: Variable) -> None:
+        """Note which variable holds an s-op."""
+        self._variables[node.id] = variable
+
+    def is_embedded(self, variable: Variable) -> bool:
+        """Whether the embedding writes a variable."""
+        return any(source.variable is variable for source in self._embedded)
+
+    def writer(self, variable: Variable) -> Component:
+        """The component that writes a variable."""
+        return next(part for part in self._components if part.writes[0][0] is variable)
+
+    def view(self, number: int, told: NDArray[Any], make: Callable[[], Variable]) -> Variable:
+        """Another variable for an s-op, made once for what it is `told` by: classes of values, or codes."""
+        key = number, told.tobytes()
+        if key not in self._views:
+            self._views[key] = make()
+        return self._views[key]
+
+    def attention(
+        self, same: Hashable, make: Callable[[], tuple[LinearMap, LinearMap]], what: str
+    ) -> tuple[LinearMap, LinearMap]:
+        """The queries and keys of a head, made once for heads with the `same` pattern."""
+        if same not in self._attention:
+            self._attention[same] = make()
+            self.budget.hold(sum(side.nbytes for side in self._attention[same]), f"the head of {what}")
+        return self._attention[same]
 
     @cached_property
     def tolerances(self) -> dict[int, float]:
         """How far off s-ops may be stored, where that is more than usual."""
-        return tolerances(self.program, self.sums) if self.on("match") else {}
+        return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) else {}
 
-    def on(self, name: str) -> bool:
-        """Whether a pass of the optimiser is on."""
+    def on(self, name: SwitchName) -> bool:
+        """Whether a pass or an option that has a switch is on."""
         return self.program.options.on(name)
 
     @property
@@ -68,7 +125,7 @@ class Translation:
             longest = self.program.options.max_seq_len
             split = selector in self.program.stored.split
             self._plans[key] = choose_plan(
-                self.program.selectors, selector, reader, longest, width, compact=self.on("rank"), split=split
+                self.program.selectors, selector, reader, longest, width, compact=self.on(OptionName.RANK), split=split
             )
         plan = self._plans[key]
         if plan is None:
@@ -77,9 +134,9 @@ class Translation:
         pairs = [] if isinstance(chosen, CompositeNode) else self._pairs_of(chosen)
         if pairs:
             cost = plan.cost + 2 * sum(pairs)
-            self.choices.append(f"{chosen.label} for {node.label}: product space of {sum(pairs)} pairs, cost {cost}")
+            self._choices.append(f"{chosen.label} for {node.label}: product space of {sum(pairs)} pairs, cost {cost}")
         elif plan.kind != "one head" or isinstance(chosen, CompositeNode):
-            self.choices.append(f"{chosen.label} for {node.label}: {plan}")
+            self._choices.append(f"{chosen.label} for {node.label}: {plan}")
         return plan
 
     def _pairs_of(self, selector: SelectorNode) -> list[int]:
@@ -121,13 +178,11 @@ class Translation:
         if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
             return codes
         ordered, _ = node.domain.ascending
-        numbers = node.domain.numbers[ordered]
-        apart = np.ones(len(numbers), dtype=bool)
-        apart[1:] = numbers[1:] - numbers[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
-        if apart.all():
+        different = apart(node.domain.numbers[ordered])
+        if different.all():
             return codes
         representative = np.arange(len(node.domain))
-        representative[ordered] = ordered[apart][np.cumsum(apart) - 1]
+        representative[ordered] = ordered[different][np.cumsum(different) - 1]
         return np.where(codes >= 0, representative[np.maximum(codes, 0)], codes).astype(np.int32)
 
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:
@@ -149,17 +204,25 @@ class Translation:
         """Let the embedding write the s-op: a code for each token, or each position."""
         space = self.space(node, exact=True)
         table = self.rows(node, space, codes)
-        self.embedded_codes[node.id] = codes, by_token
+        self._embedded_codes[node.id] = codes, by_token
         inexact = space.numerical and bool((table.astype(np.float32) != table).any())
         noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
         variable = space.with_noise(noise)
-        self.variables[node.id] = variable
+        self.holds(node, variable)
         self.budget.hold(table.nbytes, f"the embedding of {node.label}", node)
-        self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
+        self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
+
+    def embed_table(self, node: SOpNode, inner: int, table: Codes) -> bool:
+        """Let the embedding write a table of an s-op, if it writes that s-op too; whether it does."""
+        if inner not in self._embedded_codes:
+            return False
+        codes, by_token = self._embedded_codes[inner]
+        self.embed(node, np.where(codes >= 0, table[codes], codes), by_token=by_token)
+        return True
 
     def embed_inputs(self) -> None:
         """Tokens and positions are part of the paper's models even where the program does not use them."""
-        there = {source.variable.label for source in self.embedded}
+        there = {source.variable.label for source in self._embedded}
         options = self.program.options
         for label, values in (("tokens", options.vocab), ("indices", tuple(range(options.max_seq_len)))):
             if label not in there:
@@ -168,7 +231,7 @@ class Translation:
                 table = np.eye(len(values))
                 variable = Variable(label, Encoding.CATEGORICAL, values)
                 by_token = label == "tokens"
-                self.embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
+                self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
     def exact(self, space: Variable) -> Noise:
         """No noise; a number stored exactly lies on the grid of its values."""
@@ -190,7 +253,7 @@ class Translation:
         """Add a component to the circuit; `maps` are those of its maps that no other component has."""
         size = sum(linear.nbytes for linear in maps) + sum(matrix.nbytes for _, matrix in component.writes)
         self.budget.hold(size, f"the matrices of {component.label}")
-        self.components.append(component)
+        self._components.append(component)
 
     def need(self, rows: int, columns: int, what: str, node: SOpNode, times: int = 1) -> None:
         """Refuse a matrix, or several of that size, that does not fit into the memory."""
@@ -201,14 +264,14 @@ class Translation:
 
         Bits are read as a number where that is linear in them, and turned into one by an MLP where not.
         """
-        variable = self.variables[number]
+        variable = self._variables[number]
         if not variable.compact:
             return read_number(variable if variable.numerical else self.cleaned(variable))
         return self._number_in_bits(variable) or read_number(self._decoded(number, variable))
 
     def rough_number(self, number: int) -> NumberRead:
         """An s-op as a number, for a reader that rounds: a one-hot code is read as it is."""
-        variable = self.variables[number]
+        variable = self._variables[number]
         return self.number(number) if variable.compact else read_number(variable)
 
     def _number_in_bits(self, variable: Variable) -> NumberRead | None:

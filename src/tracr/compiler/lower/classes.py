@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.ir.domains import Finite
-from tracr.ir.program import UNREACHED
+from tracr.ir.ops import UNREACHED
 
 __all__ = ["Classes", "runs", "separate"]
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.lower.circuit_builder import Translation
+from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.lower.numbers import one_hot
 from tracr.compiler.program.matching import numbered_keys
-from tracr.compiler.selectors.conjunctions import Conjunction, Literal
+from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.heads import SQUARE_RANK, Head, attend, number_logits, own_numbers, selector_logits, square_logits
 from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
@@ -19,7 +19,9 @@ from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, Selector
+from tracr.ir.ops import Aggregation
+from tracr.ir.selectors import Selector
+from tracr.ir.switches import OptionName
 from tracr.values import is_number
 
 __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
@@ -30,7 +32,7 @@ NOTHING = LinearMap({}, 0)
 
 
 def add_head(
-    translation: Translation,
+    builder: CircuitBuilder,
     selector: Selector | None,
     conjunction: Conjunction,
     bos_logit: float,
@@ -47,50 +49,43 @@ def add_head(
     """
     one_to_find = selector is not None and (selector.at_most_one or copies) and bos_logit < 0
     same = conjunction, bos_logit, one_to_find, surely  # as for another value that is read there
-    if same not in translation.attention:
-        translation.attention[same] = _attention(translation, *same)
-        translation.budget.hold(sum(side.nbytes for side in translation.attention[same]), f"the head of {what}")
-    query, key = translation.attention[same]
+    query, key = builder.attention(same, lambda: _attention(builder, *same), what)
     name = "everything" if selector is None else selector.label
-    translation.add(Head(writes[0][0].label, query, key, value, writes, name, what), value)
+    builder.add(Head(writes[0][0].label, query, key, value, writes, name, what), value)
 
 
 def _attention(
-    translation: Translation, conjunction: Conjunction, bos_logit: float, one_to_find: bool, surely: bool
+    builder: CircuitBuilder, conjunction: Conjunction, bos_logit: float, one_to_find: bool, surely: bool
 ) -> tuple[LinearMap, LinearMap]:
     """The queries and keys of a head."""
     query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
     tolerance = 1 / 16 if one_to_find else 0.0
     for literal in conjunction.literals:
         queries, keys, for_all = (
-            (_find_number(translation, literal) if surely else None)
-            or _match_bits(translation, literal)
-            or _match_classes(translation, literal, tolerance)
+            (_find_number(builder, literal) if surely else None)
+            or _match_bits(builder, literal)
+            or _match_classes(builder, literal, tolerance)
         )
         query, key = (queries, keys) if query is NOTHING else (query.beside(queries), key.beside(keys))
         always = always + for_all
-    return attend(query, key, always, bos_logit, translation.program.options.gap)
+    return attend(query, key, always, bos_logit, builder.program.options.gap)
 
 
 Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every query adds for a key
 
 
-def _find_number(translation: Translation, literal: Literal) -> Sides | None:
+def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
     """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
-    if not translation.on("match") or translation.program.options.gap != GAP:
+    keys, queries = builder.variable(literal.keys), builder.variable(literal.queries)
+    if not (_may_match(builder) and _is_exact_code(builder, keys) and _is_readable_number(queries)):
         return None
-    keys, queries = translation.variables[literal.keys], translation.variables[literal.queries]
-    exact_code = not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(translation, keys)
-    readable = queries.numerical or (not queries.compact and queries.noise == EXACT)
-    if not (exact_code and readable):
-        return None
-    domains = [translation.program.sops[number].domain for number in (literal.queries, literal.keys)]
+    domains = [builder.program.sops[number].domain for number in (literal.queries, literal.keys)]
     assert isinstance(domains[0], Finite) and isinstance(domains[1], Finite)
     found = numbered_keys(literal.selected, domains[0], domains[1])
     if found is None:
         return None
     numbers, unit = found
-    read = translation.number(literal.queries)
+    read = builder.number(literal.queries)
     for centre in (0.0, unit * round(float(numbers.min() + numbers.max()) / (2 * unit))):
         moved, error = (numbers - centre) / unit, read.noise.error
         largest = max(abs(read.low - centre), abs(read.high - centre)) + error
@@ -104,39 +99,54 @@ def _find_number(translation: Translation, literal: Literal) -> Sides | None:
     return None
 
 
-def _clean_at_pad(translation: Translation, variable: Variable) -> bool:
+def _may_match(builder: CircuitBuilder) -> bool:
+    """Whether keys may be found by their numbers, whose logits are made for the usual gap."""
+    return builder.on(OptionName.MATCH) and builder.program.options.gap == GAP
+
+
+def _is_exact_code(builder: CircuitBuilder, keys: Variable) -> bool:
+    """Whether keys hold a one-hot code without any error, or nothing, at PAD too."""
+    return not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(builder, keys)
+
+
+def _is_readable_number(queries: Variable) -> bool:
+    """Whether queries are read as a number with no MLP in between."""
+    return queries.numerical or (not queries.compact and queries.noise == EXACT)
+
+
+def _clean_at_pad(builder: CircuitBuilder, variable: Variable) -> bool:
     """Whether a code at PAD is that of a value, or zero: what the embedding writes, and tables of that."""
-    if any(source.variable is variable for source in translation.embedded):
+    if builder.is_embedded(variable):
         return True
-    writer = next(part for part in translation.components if part.writes[0][0] is variable)
+    writer = builder.writer(variable)
     linear = writer.linear if isinstance(writer, MLP) else None
     if linear is None or any(read.numerical for read in linear.blocks):  # ONE and BOS are numbers
         return False
-    return all(_clean_at_pad(translation, read) for read in linear.blocks)
+    return all(_clean_at_pad(builder, read) for read in linear.blocks)
 
 
-def _match_bits(translation: Translation, literal: Literal) -> Sides | None:
+def _match_bits(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
     """A matching with codes in bits: if each query selects at most one key value, or the other way round.
 
     Let the keys be in bits. The query holds the bits of the key it selects, b, or zeros if there is none; then with the
     key's bits c the logit g/2 (b . c - B) is 0 where all B bits agree, and -g or less elsewhere. g is the gap or the
     next power of two, so nothing is rounded. -g/2 B, for every query, has a coordinate of its own and is 0 at BOS.
     """
-    if not any(translation.variables[number].compact for number in (literal.keys, literal.queries)):
+    if not any(builder.variable(number).compact for number in (literal.keys, literal.queries)):
         return None
-    gap = power_of_two_above(translation.program.options.gap)
+    gap = power_of_two_above(builder.program.options.gap)
     one = at_most_one(literal.selected)
     every, nothing = LinearMap.of(ONE, np.eye(1)), LinearMap({}, 1)
     for swapped in (False, True):
         number, other = (literal.queries, literal.keys) if swapped else (literal.keys, literal.queries)
-        own, selected = translation.variables[number], literal.selected.T if swapped else literal.selected
+        own, selected = builder.variable(number), literal.selected.T if swapped else literal.selected
         if own.codebook is None or not one[swapped]:
             continue
         bits, off = read_through(own, gap / 2 * np.eye(own.size)), present().then(np.array([[-gap / 2 * own.size]]))
         wanted = np.where(selected.any(axis=1, keepdims=True), own.codebook[selected.argmax(axis=1)], 0.0)
         if len(wanted) == 1 and not swapped:  # every query is the same
             return every, bits.then(wanted.T) + off, nothing
-        found = _bits(translation, other, selected, wanted, own)
+        found = _bits(builder, other, selected, wanted, own)
         if found is not None:
             query, key = (bits, found) if swapped else (found, bits)
             return query.beside(every), key.beside(off), nothing
@@ -144,41 +154,42 @@ def _match_bits(translation: Translation, literal: Literal) -> Sides | None:
 
 
 def _bits(
-    translation: Translation, number: int, selected: NDArray[np.bool_], wanted: Array, target: Variable
+    builder: CircuitBuilder, number: int, selected: NDArray[np.bool_], wanted: Array, target: Variable
 ) -> LinearMap | None:
     """The wanted bits of each value of an s-op; `None` if they would not be exact.
 
     An s-op in bits has them already if it selects equal values; else an MLP looks them up.
     """
-    variable, domain = translation.variables[number], translation.program.sops[number].domain
+    variable, domain = builder.variable(number), builder.program.sops[number].domain
     assert isinstance(domain, Finite)
     if variable.codebook is not None:
         some: NDArray[np.bool_] = np.any(wanted, axis=1)
         strangers = all(value not in target.index for value, one in zip(domain.values, some, strict=True) if not one)
         if strangers and (variable.codebook[some] == wanted[some]).all():
             return read_code(variable)
-        return read_code(_recoded(translation, number, variable, wanted))
+        return read_code(_recoded(builder, number, variable, wanted))
     classes = runs(domain, selected.astype(np.int8))[0] if variable.numerical else separate(domain)
-    view, place = one_hot(translation, number, classes)
+    view, place = one_hot(builder, number, classes)
     if view.noise != EXACT:
         return None
     table = np.zeros((view.size, target.size))
     table[place] = wanted
-    return _read(translation, view, table)
+    return _read(builder, view, table)
 
 
-def _recoded(translation: Translation, number: int, variable: Variable, wanted: Array) -> Variable:
+def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: Array) -> Variable:
     """The bits of what each value selects."""
-    key = (number, wanted.tobytes())
-    if key not in translation.views:
+
+    def make() -> Variable:
         assert variable.codebook is not None
-        space = replace(variable, label=translation.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
+        space = replace(variable, label=builder.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
         units = look_up_bits(read_code(variable), variable.codebook, wanted)
-        translation.views[key] = translation.write_mlp(space, units, f"what {variable.label} selects, in bits")
-    return translation.views[key]
+        return builder.write_mlp(space, units, f"what {variable.label} selects, in bits")
+
+    return builder.view(number, wanted, make)
 
 
-def _match_classes(translation: Translation, literal: Literal, tolerance: float) -> Sides:
+def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance: float) -> Sides:
     """Any literal, from one-hot codes of classes of keys and queries.
 
     Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
@@ -187,34 +198,34 @@ def _match_classes(translation: Translation, literal: Literal, tolerance: float)
     """
     sides = []
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
-        domain = translation.program.sops[number].domain
+        domain = builder.program.sops[number].domain
         assert isinstance(domain, Finite)
-        variable, place = translation.variables[number], None
+        variable, place = builder.variable(number), None
         if variable.numerical:
-            variable, place = one_hot(translation, number, runs(domain, rows.astype(np.int8))[0])
+            variable, place = one_hot(builder, number, runs(domain, rows.astype(np.int8))[0])
         elif variable.compact:
-            variable, place = one_hot(translation, number, group_rows(rows)[1])
+            variable, place = one_hot(builder, number, group_rows(rows)[1])
         if variable.noise.cold * variable.size > tolerance:
-            variable = translation.cleaned(variable)
+            variable = builder.cleaned(variable)
         sides.append((variable, place))
     (queries, query_place), (keys, key_place) = sides
-    sizes, node = sorted((queries.size, keys.size)), translation.program.sops[literal.queries]
-    translation.need(sum(sizes), sizes[0], f"is compared, {sizes[1]:,} by {sizes[0]:,} values", node, times=3)
+    sizes, node = sorted((queries.size, keys.size)), builder.program.sops[literal.queries]
+    builder.need(sum(sizes), sizes[0], f"is compared, {sizes[1]:,} by {sizes[0]:,} values", node, times=3)
     selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
-    numbers = _own_numbers(translation, literal, (queries, keys)) if exact else None
-    compact = translation.on("rank") and exact
+    numbers = _own_numbers(builder, literal, (queries, keys)) if exact else None
+    compact = builder.on(OptionName.RANK) and exact
     query_map, key_map = (
-        selector_logits(selected, translation.program.options.gap, compact=compact, legible=literal.legible)
+        selector_logits(selected, builder.program.options.gap, compact=compact, legible=literal.legible)
         if numbers is None
         else square_logits(*numbers)
     )
-    same = (query_map == query_map[0]).all(axis=0) & _may_share(translation, keys, key_map)
+    same = (query_map == query_map[0]).all(axis=0) & _may_share(builder, keys, key_map)
     always = LinearMap({}, 1)
     if same.any():
-        always = _read(translation, keys, key_map[:, same] @ query_map[0, same][:, None])
+        always = _read(builder, keys, key_map[:, same] @ query_map[0, same][:, None])
         query_map, key_map = query_map[:, ~same], key_map[:, ~same]
-    return _read(translation, queries, query_map), _read(translation, keys, key_map), always
+    return _read(builder, queries, query_map), _read(builder, keys, key_map), always
 
 
 def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDArray[np.bool_]:
@@ -227,13 +238,13 @@ def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDA
 
 
 def _own_numbers(
-    translation: Translation, literal: Literal, sides: tuple[Variable, Variable]
+    builder: CircuitBuilder, literal: SelectorLiteral, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
     """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
-    if not translation.on("match") or translation.program.options.gap != GAP:
+    if not _may_match(builder):
         return None
-    domains = [translation.program.sops[number].domain for number in (literal.queries, literal.keys)]
-    held = [translation.variables[number] for number in (literal.queries, literal.keys)]
+    domains = [builder.program.sops[number].domain for number in (literal.queries, literal.keys)]
+    held = [builder.variable(number) for number in (literal.queries, literal.keys)]
     if any(variable is not side for variable, side in zip(held, sides, strict=True)):
         return None
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
@@ -242,58 +253,58 @@ def _own_numbers(
     return own_numbers(literal.selected, numbers[0], numbers[1])
 
 
-def _may_share(translation: Translation, keys: Variable, key_map: Array) -> bool:
+def _may_share(builder: CircuitBuilder, keys: Variable, key_map: Array) -> bool:
     """Whether what every query adds for a key may stand in the coordinate of BOS's logit.
 
     Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
     """
-    small = float(np.abs(key_map).max(initial=0.0)) <= translation.program.options.gap
-    return translation.on("rank") and (small or any(source.variable is keys for source in translation.embedded))
+    small = float(np.abs(key_map).max(initial=0.0)) <= builder.program.options.gap
+    return builder.on(OptionName.RANK) and (small or builder.is_embedded(keys))
 
 
-def _read(translation: Translation, variable: Variable, matrix: Array) -> LinearMap:
+def _read(builder: CircuitBuilder, variable: Variable, matrix: Array) -> LinearMap:
     """The code of keys or queries, then a matrix; a constant needs no direction to be read from."""
-    if variable.size == 1 and translation.on("constants"):
+    if variable.size == 1 and builder.on(OptionName.CONSTANTS):
         return present().then(matrix)
     return read_through(variable, matrix)
 
 
-def read_numbers(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
+def read_numbers(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
     """The number, and a flag for each value that is none, such as `None`."""
-    read = translation.number(op.value)
+    read = builder.number(op.value)
     value = _place(read.number, space.size, 0)
     for held, flag in read.flags:
         if held in space.index:
             value = value + _place(flag, space.size, space.index[held])
     default = float(op.default) if is_number(op.default) and not selector.always else 0.0
-    leaked = 2 * astray(translation) * max(read.largest, abs(default))
+    leaked = 2 * astray(builder) * max(read.largest, abs(default))
     if selector.at_most_one:
         grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid and not leaked else 0.0
         copied = 0.0 if grid else U * max(read.largest, abs(default))
         return value, Noise(read.noise.error + copied + leaked, 0.0, grid)
-    return value, Noise(mean_error(translation.program.options.max_seq_len, read.largest, read.noise.error) + leaked)
+    return value, Noise(mean_error(builder.program.options.max_seq_len, read.largest, read.noise.error) + leaked)
 
 
-def read_codes(translation: Translation, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
+def read_codes(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
     """The code, moved to the directions of the result."""
-    source = translation.variables[op.value]
+    source = builder.variable(op.value)
     if source.compact and space.compact:  # a value has the same bits everywhere
         return read_code(source), EXACT
-    domain = translation.program.sops[op.value].domain
+    domain = builder.program.sops[op.value].domain
     assert isinstance(domain, Finite)
-    view, place = one_hot(translation, op.value, separate(domain))
+    view, place = one_hot(builder, op.value, separate(domain))
     what = f"copies {view.size:,} values to {space.size:,} directions"
-    translation.need(view.size, space.size, what, translation.program.sops[op.value], times=3)
+    builder.need(view.size, space.size, what, builder.program.sops[op.value], times=3)
     moved = np.zeros((view.size, space.size))
     moved[place] = space.codes(domain.values)
-    added = 0.0 if selector.at_most_one else (translation.program.options.max_seq_len + 8) * U
-    leaked = astray(translation)
+    added = 0.0 if selector.at_most_one else (builder.program.options.max_seq_len + 8) * U
+    leaked = astray(builder)
     return read_through(view, moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)
 
 
-def astray(translation: Translation) -> float:
+def astray(builder: CircuitBuilder) -> float:
     """The most attention that goes astray with the gap that was asked for."""
-    return leak(translation.program.options.gap, translation.program.options.max_seq_len)
+    return leak(builder.program.options.gap, builder.program.options.max_seq_len)
 
 
 def _place(column: LinearMap, width: int, at: int) -> LinearMap:

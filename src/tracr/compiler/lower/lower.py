@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.lower.attention import write_aggregate, write_width
-from tracr.compiler.lower.circuit_builder import Translation
+from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.pairs import write_pairs
 from tracr.craft.linear import linear_combination, read_code, read_number, read_through
@@ -23,7 +23,7 @@ from tracr.craft.variables import Array
 from tracr.errors import CompileError
 from tracr.ir.circuit import Circuit
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
+from tracr.ir.ops import (
     Aggregation,
     Constant,
     IndicesOp,
@@ -33,13 +33,12 @@ from tracr.ir.program import (
     Op,
     PairLookup,
     Positions,
-    Program,
-    SOpNode,
     SumLookup,
     TokensOp,
     Width,
-    describe,
 )
+from tracr.ir.program import Program, SOpNode, describe
+from tracr.ir.switches import OptionName, PassName
 from tracr.values import Value, is_number
 
 __all__ = ["lower"]
@@ -47,32 +46,29 @@ __all__ = ["lower"]
 
 def lower(program: Program) -> Circuit:
     """The circuit that computes the program."""
-    translation = Translation(program)
+    builder = CircuitBuilder(program)
     for node in program.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
-        op = Constant() if constant and translation.on("constants") else node.op
-        _translate(translation.sums.get(node.id, op), translation, node)
+        op = Constant() if constant and builder.on(OptionName.CONSTANTS) else node.op
+        _lower(builder.sums.get(node.id, op), builder, node)
     if program.options.level == 0:
-        translation.embed_inputs()
-    outputs = tuple((name, translation.variables[output]) for name, output in program.outputs)
+        builder.embed_inputs()
     for _, output in program.outputs:
-        check_precision(translation, program.sops[output])
-    written = dict.fromkeys(variable for part in translation.components for variable, _ in part.writes)
-    components, choices = tuple(translation.components), tuple(translation.choices)
-    return Circuit(program, tuple(translation.embedded), tuple(written), components, outputs, choices=choices)
+        check_precision(builder, program.sops[output])
+    return builder.circuit()
 
 
-def check_precision(translation: Translation, node: SOpNode) -> None:
+def check_precision(builder: CircuitBuilder, node: SOpNode) -> None:
     """Refuse an output that float32 cannot hold: large numbers that cancel leave only their rounding errors.
 
     Means of numbers of one sign cannot cancel: the error a mean adds to that of its inputs is relative.
     """
-    variable = translation.variables[node.id]
+    variable = builder.variable(node.id)
     if not variable.numerical:
         return
     error = variable.noise.error
-    if isinstance(node.op, Aggregation) and translation.program.options.gap >= GAP:
-        read = translation.number(node.op.value)
+    if isinstance(node.op, Aggregation) and builder.program.options.gap >= GAP:
+        read = builder.number(node.op.value)
         if read.low >= 0 or read.high <= 0:
             error = read.noise.error
     if error > OUTPUT_TOLERANCE:
@@ -84,97 +80,95 @@ def check_precision(translation: Translation, node: SOpNode) -> None:
 
 
 @functools.singledispatch
-def _translate(op: Op, translation: Translation, node: SOpNode) -> None:
+def _lower(op: Op, builder: CircuitBuilder, node: SOpNode) -> None:
     raise CompileError(f"no translation for {type(op).__name__}", expression=node, hint="use the classes of tracr.rasp")
 
 
-@_translate.register
-def _(op: TokensOp, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, np.arange(len(translation.program.options.vocab)), by_token=True)
+@_lower.register
+def _(op: TokensOp, builder: CircuitBuilder, node: SOpNode) -> None:
+    builder.embed(node, np.arange(len(builder.program.options.vocab)), by_token=True)
 
 
-@_translate.register
-def _(op: IndicesOp, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, np.arange(translation.program.options.max_seq_len))
+@_lower.register
+def _(op: IndicesOp, builder: CircuitBuilder, node: SOpNode) -> None:
+    builder.embed(node, np.arange(builder.program.options.max_seq_len))
 
 
-@_translate.register
-def _(op: Constant, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, np.zeros(translation.program.options.max_seq_len, dtype=np.int32))
+@_lower.register
+def _(op: Constant, builder: CircuitBuilder, node: SOpNode) -> None:
+    builder.embed(node, np.zeros(builder.program.options.max_seq_len, dtype=np.int32))
 
 
-@_translate.register
-def _(op: Positions, translation: Translation, node: SOpNode) -> None:
-    translation.embed(node, op.table)
+@_lower.register
+def _(op: Positions, builder: CircuitBuilder, node: SOpNode) -> None:
+    builder.embed(node, op.table)
 
 
-@_translate.register
-def _(op: LengthOp, translation: Translation, node: SOpNode) -> None:
-    write_width(translation, node, None)
+@_lower.register
+def _(op: LengthOp, builder: CircuitBuilder, node: SOpNode) -> None:
+    write_width(builder, node, None)
 
 
-@_translate.register
-def _(op: Width, translation: Translation, node: SOpNode) -> None:
-    write_width(translation, node, op.selector)
+@_lower.register
+def _(op: Width, builder: CircuitBuilder, node: SOpNode) -> None:
+    write_width(builder, node, op.selector)
 
 
-@_translate.register
-def _(op: Lookup, translation: Translation, node: SOpNode) -> None:
-    source, domain = translation.variables[op.inner], translation.program.sops[op.inner].domain
+@_lower.register
+def _(op: Lookup, builder: CircuitBuilder, node: SOpNode) -> None:
+    source, domain = builder.variable(op.inner), builder.program.sops[op.inner].domain
     values = node.domain
     assert isinstance(domain, Finite) and isinstance(values, Finite)
     if source.numerical:
-        write_function(translation, node, read_number(source), domain, op.table)
+        write_function(builder, node, read_number(source), domain, op.table)
         return
-    space = translation.space(node, exact=source.noise == EXACT)
-    if source.compact and op.inner in translation.embedded_codes and translation.on("factor"):
-        codes, by_token = translation.embedded_codes[op.inner]
-        translation.embed(node, np.where(codes >= 0, op.table[codes], codes), by_token=by_token)
+    space = builder.space(node, exact=source.noise == EXACT)
+    if source.compact and builder.on(PassName.FACTOR) and builder.embed_table(node, op.inner, op.table):
         return
-    table = translation.rows(node, space, op.table)
+    table = builder.rows(node, space, op.table)
     if source.codebook is not None:
         units = look_up_bits(read_code(source), source.codebook, table)
     else:
-        merge = translation.on("kinks")
+        merge = builder.on(OptionName.KINKS)
         classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
         what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
-        translation.need(len(op.table), classes, what, node, times=3)
+        builder.need(len(op.table), classes, what, node, times=3)
         units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge)
-    translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.program, node))
+    builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))
 
 
-@_translate.register
-def _(op: Linear, translation: Translation, node: SOpNode) -> None:
-    reads = [translation.number(number) for number, _ in op.terms]
+@_lower.register
+def _(op: Linear, builder: CircuitBuilder, node: SOpNode) -> None:
+    reads = [builder.number(number) for number, _ in op.terms]
     total = linear_combination([(read, factor) for read, (_, factor) in zip(reads, op.terms, strict=True)], op.constant)
-    space = translation.space(node)
+    space = builder.space(node)
     if not space.numerical:
         assert isinstance(node.domain, Finite)
         shifted = Finite(tuple(_minus(value, op.constant) for value in node.domain.values))
-        write_function(translation, node, total, shifted, shifted.codes)
+        write_function(builder, node, total, shifted, shifted.codes)
         return
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
     units = carry(total, op.constant, others, space.size)
     if total.noise.grid and float(op.constant).is_integer():
         units = replace(units, noise=Noise())
-    translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.program, node))
+    builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))
 
 
-@_translate.register
-def _(op: SumLookup, translation: Translation, node: SOpNode) -> None:
-    terms = [(translation.rough_number(number), factor) for number, factor in op.terms]
-    write_function(translation, node, linear_combination(terms), op.points, op.table)
+@_lower.register
+def _(op: SumLookup, builder: CircuitBuilder, node: SOpNode) -> None:
+    terms = [(builder.rough_number(number), factor) for number, factor in op.terms]
+    write_function(builder, node, linear_combination(terms), op.points, op.table)
 
 
 def _minus(value: Value, constant: float) -> Value:
     return value - constant if is_number(value) else value
 
 
-@_translate.register
-def _(op: PairLookup, translation: Translation, node: SOpNode) -> None:
-    write_pairs(translation, node, op)
+@_lower.register
+def _(op: PairLookup, builder: CircuitBuilder, node: SOpNode) -> None:
+    write_pairs(builder, node, op)
 
 
-@_translate.register
-def _(op: Aggregation, translation: Translation, node: SOpNode) -> None:
-    write_aggregate(translation, node, op)
+@_lower.register
+def _(op: Aggregation, builder: CircuitBuilder, node: SOpNode) -> None:
+    write_aggregate(builder, node, op)

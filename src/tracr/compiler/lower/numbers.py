@@ -7,16 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from tracr.compiler.lower.circuit_builder import Translation
+from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.craft.linear import NumberRead, read_code, read_through
 from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
-from tracr.craft.numerics import NEARLY_EQUAL, NUMBER_TOLERANCE, ROUGH
+from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
-from tracr.ir.domains import TWINS, Codes, Finite
+from tracr.ir.domains import Codes, Finite
 from tracr.ir.program import SOpNode, describe
+from tracr.ir.switches import OptionName
+from tracr.nearness import TWINS, apart, nearly_equal
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, value_text
 
@@ -35,20 +37,20 @@ class FunctionOfNumber:
     Points that no input leads to, or on which the user's function raises, have no say.
     """
 
-    def __init__(self, translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
+    def __init__(self, builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
         if (codes < 0).any():
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
-        codes = translation.told_apart(node, codes)
-        self.translation, self.node, self.read, self.points, self.codes = translation, node, read, points, codes
-        self.space = translation.space(node)
-        self.table = translation.rows(node, self.space, codes)
+        codes = builder.told_apart(node, codes)
+        self.builder, self.node, self.read, self.points, self.codes = builder, node, read, points, codes
+        self.space = builder.space(node)
+        self.table = builder.rows(node, self.space, codes)
 
     def direct(self) -> Units | None:
         """One layer of neurons that is precise enough: the smallest of those possible."""
         if not self.space.numerical:
             units = self._steps(self.table)
-            return units if units.noise.error < ROUGH and units.noise.cold < ROUGH else None
+            return units if units.noise.error < TOO_ROUGH and units.noise.cold < TOO_ROUGH else None
         precise = [units for units in self._candidates() if self._precise(units.noise.error)]
         return min(precise, key=lambda units: units.count, default=None)
 
@@ -68,48 +70,50 @@ class FunctionOfNumber:
         return candidates
 
     def _steps(self, table: Array) -> Units:
-        check_steps(self.translation, self.node, *table.shape)
+        check_steps(self.builder, self.node, *table.shape)
         return steps(self.node, self.read, self.points, table)
 
     def _precise(self, error: float) -> bool:
         """Whether a number comes out within a tolerance relative to the smallest it must be right for, or its own."""
         smallest = float(np.abs(self.table[:, 0]).min(initial=np.inf))
         usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
-        return error <= usual or error <= self.translation.tolerances.get(self.node.id, 0.0)
+        return error <= usual or error <= self.builder.tolerances.get(self.node.id, 0.0)
 
     def write(self, units: Units | None) -> None:
         """Add the MLP of `units`, or, if there are none, the two MLPs through the runs of equal results."""
         if units is None:
-            variable = self._through_runs(self.translation)
+            variable = self._through_runs(self.builder)
         else:
-            variable = self.translation.write_mlp(self.space, units, describe(self.translation.program, self.node))
-        self.translation.variables[self.node.id] = variable
+            variable = self.builder.write_mlp(self.space, units, describe(self.builder.program, self.node))
+        self.builder.holds(self.node, variable)
 
-    def _through_runs(self, translation: Translation) -> Variable:
+    def _through_runs(self, builder: CircuitBuilder) -> Variable:
         """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.unique(classes, return_index=True)[1]
-        check_steps(translation, self.node, len(classes), len(first))
+        check_steps(builder, self.node, len(classes), len(first))
         units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
-        if max(units.noise.error, units.noise.cold) >= ROUGH:
+        if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
             raise _too_rough(self.node, units)
-        label = translation.fresh_label(f"{self.node.label}_runs")
+        label = builder.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
-        stage = translation.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=translation.on("kinks"))
-        return translation.write_mlp(self.space, values, describe(translation.program, self.node))
+        stage = builder.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
+        values = look_up(
+            partial(read_through, stage), self.table[first], stage.noise, merge=builder.on(OptionName.KINKS)
+        )
+        return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 
-def write_function(translation: Translation, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
+def write_function(builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
     """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
-    function = FunctionOfNumber(translation, node, read, points, codes)
+    function = FunctionOfNumber(builder, node, read, points, codes)
     function.write(function.direct())
 
 
-def check_steps(translation: Translation, node: SOpNode, points: int, directions: int) -> None:
+def check_steps(builder: CircuitBuilder, node: SOpNode, points: int, directions: int) -> None:
     """Refuse a staircase that is too large, before its table is made."""
     what = f"must tell {points:,} numbers apart, for {directions:,} directions"
-    translation.need(points, directions, what, node, times=STAIRCASE)
+    builder.need(points, directions, what, node, times=STAIRCASE)
 
 
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
@@ -118,7 +122,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
     try:
         return staircase(read, points.numbers[order], table[order], others)
     except TooClose as gap:
-        by_rounding = gap.above - gap.below <= TWINS * float(np.abs(points.numbers).max())
+        by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
             f"is only known to {gap.error:.1g} in float32",
@@ -128,32 +132,36 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
         ) from None
 
 
-def one_hot(translation: Translation, number: int, classes: Classes) -> tuple[Variable, Classes]:
+def one_hot(builder: CircuitBuilder, number: int, classes: Classes) -> tuple[Variable, Classes]:
     """A variable with a direction for each class of values of an s-op, and the direction of each code.
 
     The s-op's own directions if it is one-hot (every value is a class then); a conversion MLP if it is a number or in
     bits.
     """
-    node, variable = translation.program.sops[number], translation.variables[number]
+    node, variable = builder.program.sops[number], builder.variable(number)
     assert isinstance(node.domain, Finite)
     if not (variable.numerical or variable.compact):
         return variable, separate(node.domain)
-    key = (number, classes.tobytes())
-    if key not in translation.views:
-        names = _class_names(node.domain, classes)
-        label = translation.fresh_label(f"{node.label}_onehot")
-        space = Variable(label, Encoding.CATEGORICAL, names, node=node.id)
-        check_one_hot(node, len(names), translation.program.options)
-        check_steps(translation, node, len(classes), len(names))
-        table = np.eye(len(names))[classes]
-        if variable.codebook is not None:
-            units = look_up_bits(read_code(variable), variable.codebook, table)
-        else:
-            units = steps(node, translation.number(number), node.domain, table)
-        if max(units.noise.error, units.noise.cold) >= ROUGH:
-            raise _too_rough(node, units)
-        translation.views[key] = translation.write_mlp(space, units, f"one-hot code of {node.label}")
-    return translation.views[key], classes
+    return builder.view(number, classes, lambda: _converted(builder, node, classes)), classes
+
+
+def _converted(builder: CircuitBuilder, node: SOpNode, classes: Classes) -> Variable:
+    """Add the MLP that turns a number, or bits, into a one-hot code of classes of values."""
+    variable = builder.variable(node.id)
+    assert isinstance(node.domain, Finite)
+    names = _class_names(node.domain, classes)
+    label = builder.fresh_label(f"{node.label}_onehot")
+    space = Variable(label, Encoding.CATEGORICAL, names, node=node.id)
+    check_one_hot(node, len(names), builder.program.options)
+    check_steps(builder, node, len(classes), len(names))
+    table = np.eye(len(names))[classes]
+    if variable.codebook is not None:
+        units = look_up_bits(read_code(variable), variable.codebook, table)
+    else:
+        units = steps(node, builder.number(node.id), node.domain, table)
+    if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
+        raise _too_rough(node, units)
+    return builder.write_mlp(space, units, f"one-hot code of {node.label}")
 
 
 def _too_rough(node: SOpNode, units: Units) -> CompileError:
@@ -194,9 +202,8 @@ def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[No
     """Points without near-duplicates (1/3 and 1 - 2/3), or None where such a pair has different results."""
     if len(points) < 2:
         return points, numbers
-    close = np.diff(points) < NEARLY_EQUAL * np.maximum(1.0, np.abs(points[1:]))
-    jumps = np.abs(np.diff(numbers)) > NEARLY_EQUAL * np.maximum(1.0, np.abs(numbers[1:]))
-    if (close & jumps).any():
+    kept = apart(points)
+    jumps = ~nearly_equal(numbers[1:], numbers[:-1])
+    if (~kept[1:] & jumps).any():
         return None, numbers
-    kept = np.concatenate([[True], ~close])
     return points[kept], numbers[kept]

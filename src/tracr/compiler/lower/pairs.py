@@ -8,16 +8,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.lower.circuit_builder import Translation
+from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.lower.numbers import FunctionOfNumber, one_hot
+from tracr.compiler.program.functions_of_sums import function_of
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import LinearMap, linear_combination, read_through
 from tracr.craft.mlps import look_up_pairs
-from tracr.craft.numerics import EXACT, NEARLY_EQUAL
+from tracr.craft.numerics import EXACT
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import UNREACHED, PairLookup, SOpNode, describe
+from tracr.ir.ops import UNREACHED, PairLookup
+from tracr.ir.program import SOpNode, describe
+from tracr.ir.switches import OptionName
 
 __all__ = ["write_pairs"]
 
@@ -26,40 +29,40 @@ FEWEST_FOR_SUM = 4  # neurons that even a constant function of a sum may take
 MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given up for something less exact
 
 
-def write_pairs(translation: Translation, node: SOpNode, op: PairLookup) -> None:
+def write_pairs(builder: CircuitBuilder, node: SOpNode, op: PairLookup) -> None:
     """The cheapest construction: a function of x + y or x - y if the table is one, else the table of pairs.
 
     One-hot inputs of moderate size keep the table unless the sum is decoded exactly in one layer; without the pass
     `kinks` they always do.
     """
-    first, second = (translation.program.sops[number].domain for number in (op.fst, op.snd))
+    first, second = (builder.program.sops[number].domain for number in (op.fst, op.snd))
     assert isinstance(first, Finite) and isinstance(second, Finite)
-    op = replace(op, table=translation.told_apart(node, op.table))
-    sides = _pair_classes(translation, op, first, second)
+    op = replace(op, table=builder.told_apart(node, op.table))
+    sides = _pair_classes(builder, op, first, second)
     neurons = int((sides[1][1] >= 0).sum())
-    numerical = any(translation.variables[number].numerical for number in (op.fst, op.snd))
-    may_be_sum = neurons > FEWEST_FOR_SUM and (translation.on("kinks") or numerical or neurons > MANY_PAIRS)
+    numerical = any(builder.variable(number).numerical for number in (op.fst, op.snd))
+    may_be_sum = neurons > FEWEST_FOR_SUM and (builder.on(OptionName.KINKS) or numerical or neurons > MANY_PAIRS)
     for sign in (1.0, -1.0) if may_be_sum else ():
         form = _sum_form(op, first, second, sign)
         if form is None or 2 * (len(form[1]) + 1) >= neurons:
             continue
-        if _write_sum(translation, node, op, sign, form, must_be_exact=not numerical and neurons <= MANY_PAIRS):
+        if _write_sum(builder, node, op, sign, form, must_be_exact=not numerical and neurons <= MANY_PAIRS):
             return
-    _write_table(translation, node, op, sides)
+    _write_table(builder, node, op, sides)
 
 
 Form = tuple[Finite, Codes]
 
 
 def _write_sum(
-    translation: Translation, node: SOpNode, op: PairLookup, sign: float, form: Form, *, must_be_exact: bool
+    builder: CircuitBuilder, node: SOpNode, op: PairLookup, sign: float, form: Form, *, must_be_exact: bool
 ) -> bool:
     """Try to write the s-op as a function of the sum or difference; says whether that worked."""
-    if must_be_exact and any(translation.variables[n].noise != EXACT for n in (op.fst, op.snd)):
+    if must_be_exact and any(builder.variable(n).noise != EXACT for n in (op.fst, op.snd)):
         return False
-    read = linear_combination([(translation.number(op.fst), 1.0), (translation.number(op.snd), sign)])
+    read = linear_combination([(builder.number(op.fst), 1.0), (builder.number(op.snd), sign)])
     try:
-        function = FunctionOfNumber(translation, node, read, *form)
+        function = FunctionOfNumber(builder, node, read, *form)
         units = function.direct()
         if must_be_exact and (units is None or units.noise != EXACT):
             return False
@@ -72,13 +75,13 @@ def _write_sum(
 Side = tuple[Classes, NDArray[np.integer]]
 
 
-def _pair_classes(translation: Translation, op: PairLookup, first: Finite, second: Finite) -> tuple[Side, Side]:
+def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second: Finite) -> tuple[Side, Side]:
     """For each input, the class of every value; the second comes with the merged table, [its classes, the first's]."""
 
     def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
-        if translation.variables[number].numerical:
+        if builder.variable(number).numerical:
             return runs(domain, rows)
-        if translation.on("kinks"):
+        if builder.on(OptionName.KINKS):
             first_of, classes = group_rows(rows)
             return classes, rows[first_of]
         return separate(domain), rows
@@ -88,49 +91,42 @@ def _pair_classes(translation: Translation, op: PairLookup, first: Finite, secon
 
 
 def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> Form | None:
-    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each."""
+    """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each.
+
+    The pass `sums` looks for more weights, and into tables of tables; this is for tables that it left, and for level 1.
+    """
     if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
         return None
     rows, columns = np.nonzero(op.table != UNREACHED)
-    sums = first.numbers[rows] + sign * second.numbers[columns]
-    codes = op.table[rows, columns]
-    order = np.argsort(sums, kind="stable")
-    sums, codes = sums[order], codes[order]
-    apart = np.ones(len(sums), dtype=bool)
-    apart[1:] = sums[1:] - sums[:-1] > NEARLY_EQUAL * np.maximum(1.0, np.abs(sums[1:]))
-    group = np.cumsum(apart) - 1
-    if (codes != codes[apart][group]).any():
-        return None
-    return Finite(tuple(sums[apart].tolist())), codes[apart]
+    function = function_of(first.numbers[rows] + sign * second.numbers[columns], op.table[rows, columns])
+    return None if function is None else (Finite(tuple(function[0].tolist())), function[1])
 
 
-def _check_neurons(
-    translation: Translation, node: SOpNode, pairs: int, inputs: Sequence[LinearMap], width: int
-) -> None:
+def _check_neurons(builder: CircuitBuilder, node: SOpNode, pairs: int, inputs: Sequence[LinearMap], width: int) -> None:
     """Refuse a table of pairs that is too large, before its neurons are made; rough codes take two for each pair."""
     rows = sum(len(block) for linear in inputs for block in linear.blocks.values())
     what = f"needs a neuron for each of {pairs:,} pairs of values, which reads {rows:,} directions"
-    translation.need(pairs, 2 * rows + width, what, node)
+    builder.need(pairs, 2 * rows + width, what, node)
 
 
-def _write_table(translation: Translation, node: SOpNode, op: PairLookup, sides: tuple[Side, Side]) -> None:
+def _write_table(builder: CircuitBuilder, node: SOpNode, op: PairLookup, sides: tuple[Side, Side]) -> None:
     """The lookup over pairs of classes."""
     inputs = []
     for number, (classes, _) in zip((op.fst, op.snd), sides, strict=True):
-        view, place = one_hot(translation, number, classes)
+        view, place = one_hot(builder, number, classes)
         if view.noise.error + view.size * view.noise.cold > PAIR_MARGIN:
-            view = translation.cleaned(view)
+            view = builder.cleaned(view)
         members = np.zeros((view.size, int(classes.max()) + 1))
         members[place, classes] = 2.0
         inputs.append((view.noise, read_through(view, members)))
     merged = sides[1][1].T
-    space = translation.space(node, exact=all(noise == EXACT for noise, _ in inputs))
+    space = builder.space(node, exact=all(noise == EXACT for noise, _ in inputs))
     cells = np.argwhere(merged >= 0)
-    _check_neurons(translation, node, len(cells), [linear for _, linear in inputs], space.size)
-    written = translation.rows(node, space, merged[cells[:, 0], cells[:, 1]])
-    if translation.on("kinks"):
+    _check_neurons(builder, node, len(cells), [linear for _, linear in inputs], space.size)
+    written = builder.rows(node, space, merged[cells[:, 0], cells[:, 1]])
+    if builder.on(OptionName.KINKS):
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
     (fst_noise, fst), (snd_noise, snd) = inputs
     units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, (fst_noise, snd_noise))
-    translation.variables[node.id] = translation.write_mlp(space, units, describe(translation.program, node))
+    builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))

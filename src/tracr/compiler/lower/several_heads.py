@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracr.compiler.lower.circuit_builder import Translation
+from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.heads import add_head, astray, read_codes, read_numbers
 from tracr.compiler.lower.numbers import check_steps, steps
 from tracr.compiler.selectors.conjunctions import Conjunction
@@ -22,29 +22,31 @@ from tracr.craft.mlps import Units, carry, divide, join, look_up
 from tracr.craft.numerics import CLEAN, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.ir.domains import Finite
-from tracr.ir.program import Aggregation, Selector, SOpNode, describe
+from tracr.ir.ops import Aggregation
+from tracr.ir.program import SOpNode, describe
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
 __all__ = ["add_codes", "add_numbers", "count_keys", "divide_sums"]
 
 
-def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
+def add_codes(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
     """Copies of one-hot codes: each head reads the code or zero (BOS has none), the MLP rounds their sum.
 
     All selected values are equal, so a coordinate of the sum is 0, or between 1 and the number of heads that select
     something; relu(2x - 1/2) - relu(2x - 3/2) is 0 or 1 then. Where the sum over all coordinates is 0, nothing is
     selected, and 1 minus it, rounded likewise, writes the default.
     """
-    selector = translation.program.selectors[op.selector]
+    selector = builder.program.selectors[op.selector]
     total = LinearMap({}, space.size)
     noise = Noise()
     for number, (_, conjunction) in enumerate(plan.heads, start=1):
-        value, noise = read_codes(translation, op, selector, space)
-        part = replace(_part(translation, node, space, number), noise=noise)
+        value, noise = read_codes(builder, op, selector, space)
+        part = replace(_part(builder, node, space, number), noise=noise)
         what = f"part {number} of {len(plan.heads)} of {node.label}"
         writes = ((part, np.eye(part.size)),)
-        add_head(translation, selector, conjunction, translation.default_logit, value, writes, what, copies=True)
+        add_head(builder, selector, conjunction, builder.default_logit, value, writes, what, copies=True)
         total = total + read_code(part)
     table = np.eye(space.size)
     if not selector.always:
@@ -52,29 +54,29 @@ def add_codes(translation: Translation, node: SOpNode, op: Aggregation, plan: Pl
         total, table = total.beside(nothing), np.vstack([table, space.code(op.default)])
     rough = Noise(max(noise.error, 2 * CLEAN) * len(plan.heads), noise.cold * len(plan.heads))
     units = look_up(total.then, table, rough, merge=False)
-    return translation.write_mlp(space, units, describe(translation.program, node))
+    return builder.write_mlp(space, units, describe(builder.program, node))
 
 
-def _part(translation: Translation, node: SOpNode, space: Variable, number: int) -> Variable:
-    label = translation.fresh_label(f"{node.label}_part{number}")
+def _part(builder: CircuitBuilder, node: SOpNode, space: Variable, number: int) -> Variable:
+    label = builder.fresh_label(f"{node.label}_part{number}")
     return replace(space, label=label, at_bos=(), node=node.id, scratch=True)
 
 
-def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
+def add_numbers(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
     """Copies of at most one number: each head reads the number, and 1, or zero; the MLP adds up.
 
     1 minus the sum of the ones is 1 where nothing is selected, and writes the default.
     """
-    selector = translation.program.selectors[op.selector]
+    selector = builder.program.selectors[op.selector]
     found = LinearMap({}, 1)
     reads: list[NumberRead] = []
     for number, (_, conjunction) in enumerate(plan.heads, start=1):
-        value, noise = read_numbers(translation, op, selector, space)
-        part = replace(_part(translation, node, space, number), noise=noise)
-        ones = replace(_count(translation, node, number), noise=Noise(grid=1.0))
+        value, noise = read_numbers(builder, op, selector, space)
+        part = replace(_part(builder, node, space, number), noise=noise)
+        ones = replace(_count(builder, node, number), noise=Noise(grid=1.0))
         what = f"part {number} of {len(plan.heads)} of {node.label}"
-        logit = translation.default_logit
-        _add_both(translation, selector, conjunction, logit, value, (part, ones), 1.0, what)
+        logit = builder.default_logit
+        _add_both(builder, selector, conjunction, logit, value, (part, ones), 1.0, what)
         found = found + read_code(ones)
         reads.append(read_number(part))
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
@@ -85,18 +87,18 @@ def add_numbers(translation: Translation, node: SOpNode, op: Aggregation, plan: 
         nothing = present() + found.then(np.array([[-1.0]]))
         default = space.code(op.default)
         units = join(units, Units(nothing, default[None, :], Noise(U * float(np.abs(default).max()))))
-    return translation.write_mlp(space, units, describe(translation.program, node))
+    return builder.write_mlp(space, units, describe(builder.program, node))
 
 
-def _count(translation: Translation, node: SOpNode, number: int) -> Variable:
-    label = translation.fresh_label(f"{node.label}_count{number}")
-    longest = translation.program.options.max_seq_len
-    noise = Noise(longest * (sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(translation)))
+def _count(builder: CircuitBuilder, node: SOpNode, number: int) -> Variable:
+    label = builder.fresh_label(f"{node.label}_count{number}")
+    longest = builder.program.options.max_seq_len
+    noise = Noise(longest * (sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(builder)))
     return Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, low=0.0, high=longest, node=node.id, scratch=True)
 
 
 def _add_both(
-    translation: Translation,
+    builder: CircuitBuilder,
     selector: Selector,
     conjunction: Conjunction,
     logit: float,
@@ -109,7 +111,7 @@ def _add_both(
     first, second = targets
     both = np.eye(first.size + 1) * scale
     writes = ((first, both[:, : first.size]), (second, both[:, first.size :]))
-    add_head(translation, selector, conjunction, logit, value.beside(present()), writes, what)
+    add_head(builder, selector, conjunction, logit, value.beside(present()), writes, what)
 
 
 def count_weight(longest: int) -> float:
@@ -122,65 +124,65 @@ def mean_weight(longest: int) -> float:
     return power_of_two_above(longest * 2.0**18)
 
 
-def count_keys(translation: Translation, node: SOpNode, selector: Selector, plan: Plan) -> NumberRead:
+def count_keys(builder: CircuitBuilder, node: SOpNode, selector: Selector, plan: Plan) -> NumberRead:
     """The number of selected keys as a sum over heads, up to rounding errors far below 1/4."""
     counts = []
-    logit = bos_logit(count_weight(translation.program.options.max_seq_len))
+    logit = bos_logit(count_weight(builder.program.options.max_seq_len))
     for number, (sign, conjunction) in enumerate(plan.heads, start=1):
-        count = _count(translation, node, number)
+        count = _count(builder, node, number)
         writes = ((count, np.eye(1) * math.exp(logit)),)
         what = f"number of keys of part {number} of {len(plan.heads)} of {node.label}"
-        add_head(translation, selector, conjunction, logit, present(), writes, what)
+        add_head(builder, selector, conjunction, logit, present(), writes, what)
         counts.append((read_number(count), float(sign)))
-    return _total(translation, counts, selector)
+    return _total(builder, counts, selector)
 
 
-def _total(translation: Translation, counts: list[tuple[NumberRead, float]], selector: Selector) -> NumberRead:
+def _total(builder: CircuitBuilder, counts: list[tuple[NumberRead, float]], selector: Selector) -> NumberRead:
     """The sum of the counts of disjoint heads.
 
     No key is counted twice with one sign, so the errors per key (`sum_error`) add up over the keys, not the heads; each
     head's count is rounded once more when it is written, and once when it is added.
     """
-    longest = translation.program.options.max_seq_len
+    longest = builder.program.options.max_seq_len
     signs = len({sign for _, sign in counts})
-    per_key = sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(translation)
+    per_key = sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(builder)
     noise = Noise(signs * longest * (per_key + 2 * U) + len(counts) * longest * U)
     low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=0))
     return replace(linear_combination(counts), noise=noise, low=low, high=high)
 
 
-def divide_sums(translation: Translation, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
+def divide_sums(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
     """A mean: the heads read sums of the values and of ones; one MLP decodes the count, the next divides by it."""
-    selector = translation.program.selectors[op.selector]
-    read = translation.number(op.value)
-    longest = translation.program.options.max_seq_len
+    selector = builder.program.selectors[op.selector]
+    read = builder.number(op.value)
+    longest = builder.program.options.max_seq_len
     logit = bos_logit(mean_weight(longest))
     error = sum_error(longest, read.largest, read.noise.error, mean_weight(longest))
     sums: list[tuple[NumberRead, float]] = []
     counts: list[tuple[NumberRead, float]] = []
     for number, (_, conjunction) in enumerate(plan.heads, start=1):
-        value, _ = read_numbers(translation, op, selector, space)
-        part = _part(translation, node, space, number)
+        value, _ = read_numbers(builder, op, selector, space)
+        part = _part(builder, node, space, number)
         low, high = min(0.0, longest * read.low), max(0.0, longest * read.high)
         noise = Noise(longest * (error + U * read.largest))
-        part, ones = replace(part, low=low, high=high, noise=noise), _count(translation, node, number)
+        part, ones = replace(part, low=low, high=high, noise=noise), _count(builder, node, number)
         what = f"sum of part {number} of {len(plan.heads)} of {node.label}"
-        _add_both(translation, selector, conjunction, logit, value, (part, ones), math.exp(logit), what)
+        _add_both(builder, selector, conjunction, logit, value, (part, ones), math.exp(logit), what)
         sums.append((read_number(part), 1.0))
         counts.append((read_number(ones), 1.0))
     widths = Finite(selector.counts)
-    total = _total(translation, counts, selector)
-    label = translation.fresh_label(f"{node.label}_count")
+    total = _total(builder, counts, selector)
+    label = builder.fresh_label(f"{node.label}_count")
     code = Variable(label, Encoding.CATEGORICAL, widths.values, node=node.id, scratch=True)
-    check_steps(translation, node, len(widths), len(widths))
+    check_steps(builder, node, len(widths), len(widths))
     decoded = steps(node, total, widths, np.eye(len(widths)))
-    code = translation.write_mlp(code, decoded, f"number of keys of {node.label}")
+    code = builder.write_mlp(code, decoded, f"number of keys of {node.label}")
     default = None if selector.always else space.code(op.default)
     flags = [(space.index[held], _flag(sums, held)) for held, _ in read.flags if held in space.index]
     number_sum = linear_combination(sums).number
-    error += longest * astray(translation) * read.largest
+    error += longest * astray(builder) * read.largest
     units = divide(number_sum, flags, code, longest * read.largest, error, default, space.size)
-    return translation.write_mlp(space, units, describe(translation.program, node))
+    return builder.write_mlp(space, units, describe(builder.program, node))
 
 
 def _flag(sums: list[tuple[NumberRead, float]], held: Value) -> LinearMap:

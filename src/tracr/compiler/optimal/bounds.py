@@ -47,7 +47,7 @@ from tracr.ir.circuit import Circuit, Component
 from tracr.ir.compilation import Compilation
 from tracr.ir.schedule import Layer
 
-__all__ = ["Bound", "Bounds", "Stream", "bounds_of", "kinks", "product_rank"]
+__all__ = ["Bound", "Bounds", "WritesAndReads", "bounds_of", "kinks", "product_rank"]
 
 TINY = 1e-9  # a singular value below this part of the largest counts as rounding
 
@@ -104,8 +104,8 @@ def bounds_of(compilation: Compilation) -> Bounds:
     """The bounds for the components of a compilation."""
     schedule, placing = compilation.schedule, placing_of(compilation.circuit)
     depth, width = len(schedule.layers), compilation.layout.width
-    stream = Stream(compilation.circuit)
-    here, at = stream.widest_cut(schedule.placement, schedule.placement, depth)
+    stream = WritesAndReads(compilation.circuit)
+    here, at = stream.widest_cut(schedule.placement.times, schedule.placement.times, depth)
     anywhere, cut = stream.widest_cut(placing.last, placing.first, placing.depth)
     fewest = max(schedule.fewest, placing.fewest)
     heads = [_head(f"d_head of {placed.name}", placed.head) for placed in schedule.heads()]
@@ -154,13 +154,13 @@ def _compact(rows: Array) -> Array:
     return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows
 
 
-class Stream:
+class WritesAndReads:
     """What the embedding and the components write, and what they and the unembedding read, over all directions."""
 
     def __init__(self, circuit: Circuit) -> None:
         self.start: dict[Variable, int] = {}
         self.width = 0
-        special = (BOS, PAD, ONE) if circuit.program.options.level == 0 else (BOS, PAD)
+        special = (BOS, PAD, ONE) if circuit.options.level == 0 else (BOS, PAD)
         for variable in (*special, *(source.variable for source in circuit.embedded), *circuit.variables):
             self.start[variable] = self.width
             self.width += variable.size

@@ -3,7 +3,7 @@
 Depth, peak live width, heads, heads × d_head and earliness are minimised one after the other, each kept while the next
 is. The depth needs no solver: earliest placement reaches the smallest. The model has a variable [component c, sub-layer
 t] that says whether c stands in t or before; a variable is live after t if its writer does and one of its readers does
-not. A width (`widths.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
+not. A width (`liveness.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
 
 The search starts from what `narrow.py` finds, so it never ends with anything worse.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tracr.compiler.layers.assign import in_sublayers
@@ -25,12 +25,10 @@ from tracr.compiler.layers.placing import Placing, placing_of
 from tracr.extras import need
 from tracr.ir.circuit import Circuit
 from tracr.ir.liveness import Times
-from tracr.ir.schedule import Schedule
+from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit
 
-__all__ = ["LIMIT", "OPTIMAL", "Solution", "best_times", "solve"]
+__all__ = ["Solution", "best_times", "solve"]
 
-OPTIMAL = "optimal"
-LIMIT = "feasible, limit reached"
 EARLINESS = 3  # the last thing minimised makes a schedule easier to read; nobody needs a proof of it
 
 
@@ -43,11 +41,10 @@ class Solution:
     fewest: int
 
 
-def solve(circuit: Circuit, seconds: float) -> Schedule:
+def solve(circuit: Circuit, seconds: float) -> PlacedCircuit:
     """The best schedule that about so many seconds suffice to find."""
     solution = best_times(placing_of(circuit), seconds)
-    schedule = in_sublayers(circuit, solution.times)
-    return replace(schedule, status=OPTIMAL if solution.optimal else LIMIT, fewest=solution.fewest)
+    return in_sublayers(circuit, solution.times, OPTIMAL if solution.optimal else LIMIT, solution.fewest)
 
 
 def best_times(placing: Placing, seconds: float) -> Solution:

@@ -1,4 +1,7 @@
-"""Tables of tables: an s-op as one table over the s-ops its operands are computed from."""
+"""Tables of tables: an s-op as one table over the s-ops its operands are computed from.
+
+It is no pass: `fuse_tables.py` and `functions_of_sums.py` decide where such a table is worth having.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import numpy as np
 
 from tracr.craft.grouping import group_rows
 from tracr.ir.domains import Codes
-from tracr.ir.program import Lookup, Op, PairLookup, Program
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program
 
 __all__ = ["Composed", "Tabulated", "compose", "pairs_of_classes", "tabulated"]
 

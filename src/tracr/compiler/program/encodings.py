@@ -7,32 +7,69 @@ those that find keys by number do, and lengths and widths may be numbers, too.
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Collection
 from dataclasses import replace
+
+import numpy as np
 
 from tracr.compiler.program.matching import finds_by_number
 from tracr.errors import CompileError, LimitError
-from tracr.ir.domains import TWINS, Interval
+from tracr.ir.domains import Domain, Finite, Interval
+from tracr.ir.inferred import Inferred
+from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Attention, IndicesOp, LengthOp, Linear, Program, SOpNode, TokensOp, Width
+from tracr.ir.program import InferredNode, Program, SOpNode, Stored, Tables
+from tracr.nearness import TWINS, apart
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["check_one_hot", "choose_encodings"]
+__all__ = ["check_one_hot", "choose_encodings", "stored_as"]
 
 MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
 SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must stay far from float32's limits
 LARGEST_INTEGER = 2**24  # float32 has no odd integers above
 
 
-def choose_encodings(program: Program, *, match: bool = False) -> Program:
-    """The same program with every encoding decided."""
+def choose_encodings(inferred: Inferred) -> Program:
+    """The same program with every encoding decided, and nothing stored in another way."""
+    return Program(
+        inferred.options,
+        _encoded(inferred),
+        inferred.selectors,
+        inferred.outputs,
+        inferred.lengths,
+        Stored(),
+        inferred.warnings,
+        inferred.assumptions,
+        inferred.shared,
+        inferred.bypassed,
+        inferred.written,
+    )
+
+
+def stored_as(program: Program, stored: Stored, *, match: bool) -> Program:
+    """The same program stored in another way, with every encoding decided again."""
+    return replace(program, sops=_encoded(program, stored.sums, match=match), stored=stored)
+
+
+def _encoded(program: Tables, sums: Collection[int] = (), *, match: bool = False) -> dict[int, SOpNode]:
+    """Every s-op with its encoding, where some tables are computed as `sums`."""
+    encodings = _encodings(program, sums, match=match)
+    sops = {}
+    for number, node in program.sops.items():
+        own = (node.id, node.label, node.source, node.origin, node.op, node.domain, node.wish)
+        sops[number] = SOpNode(*own, encodings[number])
+        _check(sops[number])
+    return sops
+
+
+def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[int, Encoding]:
     encodings: dict[int, Encoding] = {}
     wants_number: dict[int, list[bool]] = {number: [] for number in program.sops}
     must_list: dict[int, bool] = dict.fromkeys(program.sops, False)
     for _, output in program.outputs:
         wants_number[output].append(False)
     for node in reversed(program.sops.values()):
-        is_sum = isinstance(node.op, Linear) or node.id in program.stored.sums
+        is_sum = isinstance(node.op, Linear) or node.id in sums
         wishes = wants_number[node.id]
         encodings[node.id] = encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
         match node.op:
@@ -51,38 +88,35 @@ def choose_encodings(program: Program, *, match: bool = False) -> Program:
                 wants_number[part.keys].append(False)
                 wants_number[part.queries].append(by_number)
                 must_list[part.keys] = must_list[part.queries] = True
-    sops = {
-        number: node if node.encoding is encodings[number] else replace(node, encoding=encodings[number])
-        for number, node in program.sops.items()
-    }
-    for node in sops.values():
-        _check(node)
-    return replace(program, sops=sops)
+    return encodings
 
 
-def _choose(node: SOpNode, wants_number: list[bool], must_list: bool, *, is_sum: bool, match: bool) -> Encoding:
+def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is_sum: bool, match: bool) -> Encoding:
     if node.wish is not None:
         return node.wish
     if not node.domain.numeric:
         return Encoding.CATEGORICAL
-    if isinstance(node.domain, Interval) or is_sum:
+    if is_sum or _is_number_by_nature(node):
         return Encoding.NUMERICAL
-    if isinstance(node.op, Aggregation) and not node.op.copies:
-        return Encoding.NUMERICAL
-    every_reader = bool(wants_number) and all(wants_number)
-    if isinstance(node.op, TokensOp | IndicesOp | LengthOp | Width):
-        may_be_number = match and isinstance(node.op, LengthOp | Width)
-        return Encoding.NUMERICAL if may_be_number and every_reader else Encoding.CATEGORICAL
-    as_number = every_reader or (
-        not must_list and (len(node.domain) > MANY_VALUES or _nearly_equal(node.domain.numbers.tolist()))
-    )
+    as_number = bool(wants_number) and all(wants_number)
+    if isinstance(node.op, TokensOp | IndicesOp):
+        as_number = False
+    elif isinstance(node.op, LengthOp | Width):
+        as_number &= match
+    elif not must_list:
+        as_number |= node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _nearly_equal(numbers: list[float]) -> bool:
+def _is_number_by_nature(node: InferredNode) -> bool:
+    """Whether an s-op is a mean, or has too many values to list."""
+    return isinstance(node.domain, Interval) or (isinstance(node.op, Aggregation) and not node.op.copies)
+
+
+def _have_twins(domain: Domain) -> bool:
     """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
-    close = TWINS * max(map(abs, numbers), default=0.0)
-    return any(0 < above - below <= close for below, above in itertools.pairwise(sorted(numbers)))
+    numbers = domain.numbers if isinstance(domain, Finite) else np.zeros(0)
+    return not apart(np.unique(numbers), TWINS, scale=float(np.abs(numbers).max(initial=0.0))).all()
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:

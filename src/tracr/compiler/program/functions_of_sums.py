@@ -2,7 +2,7 @@
 
 `a and b and c` is 1 where a + b + c is 3, `x and not y` where x - y is 1, and `x > 0 and y == 0`, for y that is 0 or at
 least 1/8, where x - 8y is positive: one layer of a few neurons, where tables would need a layer for each pair and a
-neuron for each pair of values.
+neuron for each pair of values. (`weighted_sums.py` tells the three questions about sums apart.)
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 
 from tracr.compiler.program.composition import Composed, compose, pairs_of_classes, tabulated
 from tracr.craft.grouping import ascending, group_rows
-from tracr.craft.numerics import NEARLY_EQUAL
 from tracr.craft.variables import Array
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SumLookup
+from tracr.ir.ops import Lookup, Op, PairLookup, SumLookup
+from tracr.ir.program import Program
+from tracr.nearness import apart
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["sums"]
+__all__ = ["function_of", "sums"]
 
-MOST_CELLS = 4096
+MOST_CELLS_OF_A_SUM = 4096
 MOST_TERMS = 8
 MOST_NESTED = 16  # tables of tables of ... that are looked into
-WEIGHTS = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
+POWERS_TRIED = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
 
 
 def sums(program: Program) -> dict[int, Op | int]:
@@ -80,13 +81,13 @@ def _views(program: Program, op: PairLookup) -> Iterator[Composed]:
     nested = [own] if own is not None else []
     while nested and len(nested) <= MOST_NESTED:
         pairs = [source for source in nested[-1].sources if isinstance(ops[source], PairLookup)]
-        wider = compose(program, nested[-1], ops, pairs, MOST_CELLS) if pairs else None
+        wider = compose(program, nested[-1], ops, pairs, MOST_CELLS_OF_A_SUM) if pairs else None
         if wider is None or len(wider.sources) > MOST_TERMS:
             break
         nested.append(wider)
     for composed in reversed(nested):
         decoded = [source for source in composed.sources if _decodes(program, ops[source])]
-        deeper = compose(program, composed, ops, decoded, MOST_CELLS) if decoded else None
+        deeper = compose(program, composed, ops, decoded, MOST_CELLS_OF_A_SUM) if decoded else None
         if deeper is not None:
             yield deeper
         yield composed
@@ -101,31 +102,37 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
     """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
     domains = [program.sops[source].domain for source in composed.sources]
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
-    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS:
+    if len(numbers) < len(domains) or composed.table.size > MOST_CELLS_OF_A_SUM:
         return None
     cells = np.nonzero(composed.table >= 0)
     codes = composed.table[cells]
     held = np.stack([values[places] for values, places in zip(numbers, cells, strict=True)])
+    best = _best_weights(held, codes)
+    function = None if best is None else function_of(best @ held, codes)
+    if best is None or function is None:
+        return None
+    terms, (points, results) = tuple(zip(composed.sources, best.tolist(), strict=True)), function
+    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+
+
+def _best_weights(held: Array, codes: Codes) -> Array | None:
+    """The weights of a sum of the numbers [term, cell] of which the codes are a function with the fewest changes."""
     fewest = len(ascending(codes)) - 1
     best: tuple[int, Array] | None = None
-    for weights in _weights(len(numbers)):
-        if best is not None and best[0] == fewest:
-            break
+    for weights in _weights(len(held)):
         changes = _changes(weights @ held, codes)
         least = int(changes.argmin())
         if changes[least] < (best[0] if best else len(codes)):
             best = int(changes[least]), weights[least]
-    if best is None:
-        return None
-    terms = tuple(zip(composed.sources, best[1].tolist(), strict=True))
-    points, results = _function_of(best[1] @ held, codes)
-    return SumLookup(terms, Finite(tuple(points.tolist())), results, composed.function)
+        if best is not None and best[0] == fewest:
+            break
+    return None if best is None else best[1]
 
 
 def _weights(count: int) -> Iterator[Array]:
     """Weights to try, small ones first, those of one size at once; integers, so that sums of what lies on a grid do."""
     signs = np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=count - 1)])
-    powers = range(WEIGHTS.get(count, 0) + 1)
+    powers = range(POWERS_TRIED.get(count, 0) + 1)
     for sizes in sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum):
         if min(sizes) == 1.0:
             yield signs * sizes
@@ -135,18 +142,15 @@ def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
     """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
     order = np.argsort(totals, axis=1, kind="stable")
     changing = np.diff(codes[order], axis=1) != 0
-    close = ~_apart(np.take_along_axis(totals, order, axis=1))
+    close = ~apart(np.take_along_axis(totals, order, axis=1))[:, 1:]
     return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
 
 
-def _function_of(total: Array, codes: Codes) -> tuple[Array, Codes]:
-    """The distinct sums in ascending order, and the code of each."""
-    order = np.argsort(total, kind="stable")
-    first = np.concatenate([[True], _apart(total[order])])
-    return total[order][first], codes[order][first]
-
-
-def _apart(ascending: Array) -> NDArray[np.bool_]:
-    """Whether each number but the first is more than a rounding above the one before."""
-    below, above = ascending[..., :-1], ascending[..., 1:]
-    return np.asarray(above - below > NEARLY_EQUAL * np.maximum(1.0, np.abs(above)))
+def function_of(numbers: Array, codes: Codes) -> tuple[Array, Codes] | None:
+    """The distinct numbers in ascending order and the code of each; `None` if equal ones have different codes."""
+    order = np.argsort(numbers, kind="stable")
+    numbers, codes = numbers[order], codes[order]
+    first = apart(numbers)
+    if (codes != codes[first][np.cumsum(first) - 1]).any():
+        return None
+    return numbers[first], codes[first]

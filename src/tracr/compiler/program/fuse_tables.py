@@ -1,8 +1,15 @@
-"""Map fusion, the pass `fuse`: a function of a function is one function.
+"""The pass `fuse`: a function of a function is one function.
 
 A table of a table is one table of what the inner one reads; a table of two tables, one of what those read, as long as
-that is two s-ops. The s-op in between stays where others read it. `fuse.py` does the same for what is one expression of
-the textual language, before any values are known.
+that is two s-ops. The s-op in between stays where others read it.
+
+Three steps take operations away, each with what it knows:
+
+- `fuse_expressions.py`, before tracing: operations that the textual language has in one expression. It sees functions,
+  no values, and fuses what was written together at every level.
+- `fuse_tables.py`, this pass: tables over values, where the fused table saves neurons. `composition.py` computes tables
+  of tables, for this pass and for `functions_of_sums.py`.
+- `fold.py`, after lowering: linear maps over directions. Nothing is tabulated; readers multiply two matrices.
 """
 
 from __future__ import annotations
@@ -12,12 +19,14 @@ from collections import Counter
 import numpy as np
 
 from tracr.compiler.program.composition import Tabulated, compose, pairs_of_classes, tabulated
-from tracr.ir.program import Lookup, Op, PairLookup, Program, SOpNode
+from tracr.ir.ops import Lookup, Op, PairLookup
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["fuse_maps"]
 
-MOST_CELLS = 65_536  # of a fused table
+MOST_CELLS_FUSED = 65_536  # of a fused table
 
 
 def fuse_maps(program: Program) -> dict[int, Op | int]:
@@ -43,7 +52,7 @@ class _Fusion:
             return
         nested = [source for source in outer.sources if isinstance(self.ops[source], Tabulated)]
         for inline in [nested, *([source] for source in nested if len(nested) > 1)]:
-            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS)
+            composed = compose(self.program, outer, self.ops, inline, MOST_CELLS_FUSED)
             fused = composed.op() if composed is not None else None
             if fused is not None and self.worthwhile(node, op, fused, inline):
                 self.ops[node.id] = self.found[node.id] = fused
@@ -68,7 +77,7 @@ class _Fusion:
 
     def linear(self, node: SOpNode, op: Op) -> bool:
         """Whether an operation needs no neurons anyway."""
-        return isinstance(op, Lookup) and self.one_hot(op.inner) and self.program.options.on("fold")
+        return isinstance(op, Lookup) and self.one_hot(op.inner) and self.program.options.on(PassName.FOLD)
 
     def neurons(self, node: SOpNode, op: Tabulated) -> int:
         """About how many neurons an operation takes: one for each class, or pair of classes, of values."""

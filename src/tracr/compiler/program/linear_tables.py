@@ -1,22 +1,26 @@
 """Tables that are weighted sums: `length - 1 - indices`, written as a function of two values, needs no table.
 
-Whether a table is better computed as a sum depends on its readers (`smallest.py` tries): a sum is a number, and needs
-no neurons at all where they can read it as one.
+Whether a table is better computed as a sum depends on its readers (`search/choices.py` tries): a sum is a number, and
+needs no neurons at all where they can read it as one. (`weighted_sums.py` tells the three questions about sums apart.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tracr.craft.numerics import dyadic_grid
-from tracr.ir.domains import Finite
-from tracr.ir.program import ERROR, Linear, Lookup, PairLookup, Program, SOpNode
+from tracr.craft.variables import Array
+from tracr.ir.domains import Domain, Finite
+from tracr.ir.ops import ERROR, Linear, Lookup, PairLookup
+from tracr.ir.program import Program, SOpNode
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["chosen_sums", "sum_of", "tables_of_sums"]
 
 FINEST = 2.0**-10  # factors are multiples of it
-LARGEST = 2.0**20  # and stay below, as do the numbers: everything is exact
+LARGEST_TERM = 2.0**20  # and stay below, as do the numbers: everything is exact
 
 
 def tables_of_sums(program: Program) -> tuple[int, ...]:
@@ -38,22 +42,31 @@ def sum_of(program: Program, node: SOpNode) -> Linear | None:
     """The weighted sum that a table is, exactly, in all cells an input leads to; the user's function never raises."""
     if not isinstance(node.op, Lookup | PairLookup):
         return None
-    domains = [program.sops[number].domain for number in node.inputs]
-    listed = [domain for domain in (node.domain, *domains) if isinstance(domain, Finite)]
-    if len(listed) <= len(domains) or not all(domain.numeric and not domain.maybe_none for domain in listed):
-        return None
-    result, *inputs = listed
     reached = np.nonzero(node.op.table >= 0)
-    if len(reached[0]) < 2 or (node.op.table == ERROR).any():
+    numbers = _numbers([node.domain, *(program.sops[number].domain for number in node.inputs)])
+    if numbers is None or len(reached[0]) < 2 or (node.op.table == ERROR).any():
         return None
-    if any(not dyadic_grid(domain.numbers.tolist()) for domain in listed):
-        return None
-    columns = [domain.numbers[codes] for domain, codes in zip(inputs, reached, strict=True)]
-    wanted = result.numbers[node.op.table[reached]]
-    terms = np.stack([*columns, np.ones(len(wanted))], axis=1)
-    factors = np.round(np.linalg.lstsq(terms, wanted, rcond=None)[0] / FINEST) * FINEST
-    small = np.abs(factors).max() < LARGEST and np.abs(terms * factors).max() < LARGEST
-    if not small or (terms @ factors != wanted).any() or not factors[:-1].any():
+    result, *inputs = numbers
+    columns = [held[codes] for held, codes in zip(inputs, reached, strict=True)]
+    factors = _factors(columns, result[node.op.table[reached]])
+    if factors is None:
         return None
     pairs = zip(node.inputs, factors[:-1].tolist(), strict=True)
     return Linear(tuple((number, factor) for number, factor in pairs if factor), float(factors[-1]))
+
+
+def _numbers(domains: Sequence[Domain]) -> list[Array] | None:
+    """The values of all these domains, if they are numbers that float32 adds up exactly."""
+    listed = [domain for domain in domains if isinstance(domain, Finite)]
+    if len(listed) < len(domains) or not all(domain.numeric and not domain.maybe_none for domain in listed):
+        return None
+    exact = all(dyadic_grid(domain.numbers.tolist()) for domain in listed)
+    return [domain.numbers for domain in listed] if exact else None
+
+
+def _factors(columns: Sequence[Array], wanted: Array) -> Array | None:
+    """The factor of each column, and the constant, that give what is wanted without any rounding, if there are some."""
+    terms = np.stack([*columns, np.ones(len(wanted))], axis=1)
+    factors: Array = np.round(np.linalg.lstsq(terms, wanted, rcond=None)[0] / FINEST) * FINEST
+    small = np.abs(factors).max() < LARGEST_TERM and np.abs(terms * factors).max() < LARGEST_TERM
+    return factors if small and (terms @ factors == wanted).all() and factors[:-1].any() else None

@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 from tracr.craft.numerics import dyadic_grid
 from tracr.craft.variables import Array
 from tracr.ir.domains import Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    Linear,
-    Lookup,
-    Positions,
-    Program,
-    SelectorNode,
-    TokensOp,
-)
+from tracr.ir.ops import Aggregation, IndicesOp, Linear, Lookup, Positions, TokensOp
+from tracr.ir.program import Program, Tables
+from tracr.ir.selectors import SelectorNode
 
 __all__ = ["finds_by_number", "numbered_keys", "tolerances"]
 
@@ -57,7 +50,7 @@ def numbered_keys(selected: NDArray[np.bool_], queries: Finite, keys: Finite) ->
     return (found, unit) if unit else None
 
 
-def finds_by_number(program: Program, number: int) -> float:
+def finds_by_number(program: Tables, number: int) -> float:
     """What the numbers of a selector's keys are multiples of, if each query surely finds its key by number; else 0.
 
     The keys are functions of tokens or positions, which hold nothing stray at PAD.
@@ -71,7 +64,7 @@ def finds_by_number(program: Program, number: int) -> float:
     return found[1] if found else 0.0
 
 
-def _embedded(program: Program, number: int) -> bool:
+def _embedded(program: Tables, number: int) -> bool:
     op = program.sops[number].op
     while isinstance(op, Lookup):
         op = program.sops[op.inner].op

@@ -7,80 +7,51 @@ goes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tracr.ir.program import (
-    Aggregation,
-    Attention,
-    CompositeNode,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Program,
-    Selector,
-    SOpNode,
-    SumLookup,
-    Width,
-)
+from tracr.ir.inferred import Inferred
+from tracr.ir.ops import Op
+from tracr.ir.program import InferredNode, Tables
 from tracr.rasp.annotations import Encoding
 
-__all__ = ["drop_unused", "share"]
+__all__ = ["drop_unused", "merged", "share"]
 
-T = TypeVar("T", bound=SOpNode | Op | Selector)
+Node = TypeVar("Node", bound=InferredNode)
+Some = TypeVar("Some", bound=Tables)
 
 
-def share(program: Program) -> Program:
+def share(inferred: Inferred) -> Inferred:
     """Replace every node by the first that computes the same."""
+    to, sops = inferred.same, inferred.sops
+    left = merged(inferred, to)
+    gone = {node.label: sops[to[number]].label for number, node in sops.items() if to[number] != number}
+    shared = {label: gone.get(first, first) for label, first in inferred.shared.items()} | gone
+    return replace(left, same={number: number for number in (*left.sops, *left.selectors)}, shared=shared)
 
-    def to(number: int) -> int:
-        return program.same[number]
 
-    def redirect(op: Op) -> Op:
-        match op:
-            case Lookup():
-                return _with(op, inner=to(op.inner))
-            case PairLookup():
-                return _with(op, fst=to(op.fst), snd=to(op.snd))
-            case Linear() | SumLookup():
-                return _with(op, terms=tuple((to(number), factor) for number, factor in op.terms))
-            case Aggregation():
-                return _with(op, selector=to(op.selector), value=to(op.value))
-            case Width():
-                return _with(op, selector=to(op.selector))
-            case _:
-                return op
-
+def merged(program: Some, same: Mapping[int, int]) -> Some:
+    """The tables with every node replaced by the one that is the `same`."""
+    to = same.__getitem__
     wishes: dict[int, set[Encoding | None]] = {}
     for node in program.sops.values():
         wishes.setdefault(to(node.id), set()).add(node.wish)
     sops = {
-        number: _with(node, op=redirect(node.op), wish=_one_wish(wishes[number]))
+        number: _with(node, node.op.renumbered(to), _one_wish(wishes[number]))
         for number, node in program.sops.items()
         if to(number) == number
     }
-
-    def redirect_selector(selector: Selector) -> Selector:
-        if isinstance(selector, CompositeNode):
-            return _with(selector, parts=tuple(map(to, selector.parts)))
-        return _with(selector, keys=to(selector.keys), queries=to(selector.queries))
-
     selectors = {
-        number: redirect_selector(selector) for number, selector in program.selectors.items() if to(number) == number
+        number: selector.renumbered(to) for number, selector in program.selectors.items() if to(number) == number
     }
     outputs = tuple((name, to(output)) for name, output in program.outputs)
-    gone = {node.label: program.sops[to(node.id)].label for node in program.sops.values() if to(node.id) != node.id}
-    shared = {label: gone.get(first, first) for label, first in program.shared.items()} | gone
-    return replace(program, sops=sops, selectors=selectors, outputs=outputs, same={}, shared=shared)
+    return replace(program, sops=sops, selectors=selectors, outputs=outputs)
 
 
-def _with(value: T, /, **changes: Any) -> T:
-    """The value with other fields; itself if they are what they were."""
-    for name, new in changes.items():
-        if getattr(value, name) != new:
-            return replace(value, **changes)
-    return value
+def _with(node: Node, op: Op, wish: Encoding | None) -> Node:
+    """The s-op with these; itself if they are what they were."""
+    return node if op is node.op and wish is node.wish else replace(node, op=op, wish=wish)
 
 
 def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
@@ -90,7 +61,7 @@ def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
     return None if None in wishes else Encoding.NUMERICAL
 
 
-def drop_unused(program: Program) -> Program:
+def drop_unused(program: Some) -> Some:
     """Keep what the outputs need."""
     needed: set[int] = set()
     stack = [output for _, output in program.outputs]
@@ -99,8 +70,5 @@ def drop_unused(program: Program) -> Program:
         if number not in needed:
             needed.add(number)
             stack.extend(program.children(program.sops[number]))
-    sops = {number: node for number, node in program.sops.items() if number in needed}
-    used = {node.op.selector for node in sops.values() if isinstance(node.op, Attention)}
-    parts = {part.id for number in used for part in program.parts(number)}
-    selectors = {number: selector for number, selector in program.selectors.items() if number in parts}
-    return replace(program, sops=sops, selectors=selectors, same={})
+    used = {selector for number in needed for selector in program.sops[number].op.selectors}
+    return program.only(needed, {part.id for number in used for part in program.parts(number)})

@@ -15,27 +15,16 @@ import numpy as np
 
 from tracr.compiler.program.share import drop_unused
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import (
-    Aggregation,
-    IndicesOp,
-    LengthOp,
-    Linear,
-    Lookup,
-    Op,
-    PairLookup,
-    Positions,
-    Program,
-    SOpNode,
-    TokensOp,
-    Width,
-)
+from tracr.ir.ops import Aggregation, Constant, IndicesOp, LengthOp, Linear, Lookup, Op, PairLookup, Positions, Width
+from tracr.ir.program import Program, SOpNode
+from tracr.ir.switches import PassName
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import is_number
 
 __all__ = ["simplify"]
 
-LONGEST = 128  # inputs of every length up to here are tried
+LONGEST_TRIED = 128  # inputs of every length up to here are tried
 
 
 def simplify(program: Program) -> dict[int, Op | int]:
@@ -101,14 +90,13 @@ def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
 
 def _without_tokens(program: Program) -> dict[int, Op]:
     """Tables of the position or the length for attention that depends on nothing else."""
-    free: set[int] = set()
-    for node in program.sops.values():
-        if not isinstance(node.op, TokensOp) and free.issuperset(program.children(node)):
-            free.add(node.id)
-    nodes = [program.sops[number] for number in free]
-    wanted = [n for n in nodes if isinstance(n.op, Width | Aggregation) and isinstance(n.domain, Finite)]
+    wanted = [
+        node
+        for node in _reading_no_tokens(program)
+        if isinstance(node.op, Width | Aggregation) and isinstance(node.domain, Finite)
+    ]
     shortest, longest = program.lengths
-    if not wanted or longest > LONGEST:
+    if not wanted or longest > LONGEST_TRIED:
         return {}
     part = drop_unused(replace(program, outputs=tuple((node.label, node.id) for node in wanted)))
     inputs = [[program.options.vocab[0]] * length for length in range(shortest, longest + 1)]
@@ -124,12 +112,23 @@ def _without_tokens(program: Program) -> dict[int, Op]:
     return found
 
 
+def _reading_no_tokens(program: Program) -> list[SOpNode]:
+    """The s-ops that do not depend on the tokens."""
+    free: set[int] = set()
+    for node in program.sops.values():
+        children = program.children(node)
+        fixed = bool(children) or isinstance(node.op, IndicesOp | LengthOp | Constant | Positions)
+        if fixed and free.issuperset(children):
+            free.add(node.id)
+    return [program.sops[number] for number in free]
+
+
 def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
     """A table of the position or the length; `codes[length, position]` are -1 where there is no token."""
     by_position = _rows_agree(codes.T)
     if by_position is not None:
         indices = _before(program, node, IndicesOp)
-        if indices is not None and program.options.on("fold"):
+        if indices is not None and program.options.on(PassName.FOLD):
             return Lookup(indices, by_position.astype(np.int32), "of the position")
         return Positions(by_position.astype(np.int32))
     by_length, length = _rows_agree(codes), _before(program, node, LengthOp)

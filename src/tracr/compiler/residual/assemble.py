@@ -33,10 +33,10 @@ def assemble(layout: Layout, options: Options) -> Parameters:
     width = layout.width
     assembler = _Assembler(layout, width)
     w_e, w_pos = assembler.embedding(options)
-    outputs = layout.schedule.circuit.outputs
+    outputs = layout.schedule.outputs
     w_u = np.zeros((width, sum(len(variable.values) for _, variable in outputs)))
     start = 0
-    for (_, variable), code in zip(outputs, layout.schedule.circuit.unembedded, strict=True):
+    for (_, variable), code in zip(outputs, layout.schedule.unembedded, strict=True):
         linear = code if variable.codebook is None else code.then(variable.codebook.T)
         assembler.read(linear, w_u[:, start : start + linear.width], np.zeros(0))
         start += linear.width
@@ -50,8 +50,7 @@ def check_budget(layout: Layout, options: Options) -> None:
     largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
     size = size_of(layout.schedule, layout.width)
     check_size(size, options, "; the largest: " + ", ".join(f"{name} {counts[name]:,}" for name in largest))
-    circuit = layout.schedule.circuit
-    budget = Budget(options.max_memory, circuit.program.nbytes + circuit.nbytes)
+    budget = Budget(options.max_memory, layout.schedule.tables + layout.schedule.nbytes)
     budget.need(WEIGHT * size.parameters, _extent(size))
 
 
@@ -86,14 +85,14 @@ class _Assembler:
         for direction in layout.directions:
             places.setdefault(direction.variable, []).append((direction.place, direction.slot))
         self.slots = {variable: list(_in_a_row(own)) for variable, own in places.items()}
-        self.circuit = layout.schedule.circuit
+        self.schedule = layout.schedule
         self.width = width
 
     def embedding(self, options: Options) -> tuple[Array, Array]:
         """W_E: a row per token, then BOS and PAD. W_pos: a row for BOS, then per position."""
         tokens = len(options.vocab)
         w_e, w_pos = np.zeros((tokens + 2, self.width)), np.zeros((options.max_seq_len + 1, self.width))
-        embedded = self.circuit.embedded
+        embedded = self.schedule.embedded
         self.put(w_e[:tokens], [(one.variable, one.by_token) for one in embedded if one.by_token is not None])
         self.put(w_pos[1:], [(one.variable, one.by_position) for one in embedded if one.by_position is not None])
         self.put(w_e[tokens : tokens + 1], [(BOS, np.ones((1, 1)))])

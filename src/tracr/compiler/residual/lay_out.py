@@ -4,50 +4,75 @@ Every variable gets its own directions, in the order tokens, BOS, PAD, indices, 
 `output_first` the outputs come before them, each value's direction in the order of the unembedding. At level 0 all of
 them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
 nothing reads (`prune.py`) are left out. At level 2 directions that are not there at the same time share a dimension
-(`reuse.py`).
+(`slot_reuse.py`).
 """
 
 from __future__ import annotations
 
-from tracr.compiler.residual.slot_reuse import Place, Slots, always, reuse
+from dataclasses import replace
+
+from tracr.compiler.residual.slot_reuse import Place, always, reuse
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction, Layout
 from tracr.ir.options import Options
 from tracr.ir.schedule import Schedule
+from tracr.ir.switches import PassName
 
-__all__ = ["lay_out", "placed"]
+__all__ = ["lay_out", "narrowest_width", "with_reuse"]
 
 
 def lay_out(schedule: Schedule, options: Options) -> Layout:
-    """The residual stream with its labels."""
-    schedule, places, slots = placed(schedule, options)
+    """The residual stream with its labels: a dimension for every direction."""
+    places = _places(schedule, options)
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
-    spans = zip(slots.slots, slots.since, slots.until, strict=True)
+    slots = always(schedule, places)
     directions = tuple(
-        Direction(label, variable, variable.held(place), place, *span)
-        for label, (variable, place), span in zip(labels, places, spans, strict=True)
+        Direction(label, variable, variable.held(place), place, slot, since, until)
+        for label, (variable, place), slot, since, until in zip(
+            labels, places, slots.slots, slots.since, slots.until, strict=True
+        )
     )
     return Layout(schedule, directions)
 
 
-def placed(schedule: Schedule, options: Options) -> tuple[Schedule, list[Place], Slots]:
-    """The schedule with what clears directions, all directions in order, and where they are."""
-    circuit = schedule.circuit
-    embedded = [source.variable for source in circuit.embedded]
+def with_reuse(layout: Layout) -> Layout:
+    """The same with directions that are not there at the same time in one dimension, unless that is larger."""
+    schedule, slots = reuse(layout.schedule, [(direction.variable, direction.place) for direction in layout.directions])
+    if schedule is layout.schedule:
+        return layout
+    directions = tuple(
+        replace(direction, slot=slot, since=since, until=until)
+        for direction, slot, since, until in zip(layout.directions, slots.slots, slots.since, slots.until, strict=True)
+    )
+    return Layout(schedule, directions)
+
+
+def narrowest_width(schedule: Schedule, options: Options) -> tuple[Schedule, int]:
+    """The schedule with what clears directions, and how many dimensions it takes."""
+    places = _places(schedule, options)
+    if not options.on(PassName.REUSE):
+        return schedule, len(places)
+    schedule, slots = reuse(schedule, places)
+    return schedule, slots.width
+
+
+def _places(schedule: Schedule, options: Options) -> list[Place]:
+    """All directions in order."""
+    places = [(variable, place) for variable in _order(schedule, options) for place in schedule.kept(variable)]
+    return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
+
+
+def _order(schedule: Schedule, options: Options) -> list[Variable]:
+    """All variables in the order of their directions."""
+    embedded = [source.variable for source in schedule.embedded]
     tokens = [variable for variable in embedded if variable.label == "tokens"]
     indices = [variable for variable in embedded if variable.label == "indices"]
     rest = [variable for variable in embedded if variable not in tokens and variable not in indices]
-    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *circuit.variables]
-    if options.output_first:
-        order = list(dict.fromkeys([*(variable for _, variable in circuit.outputs if variable in order), *order]))
-    places = [(variable, place) for variable in order for place in circuit.kept(variable)]
-    places = places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
-    if not options.on("reuse"):
-        return schedule, places, always(schedule, places)
-    schedule, slots = reuse(schedule, places)
-    return schedule, places, slots
+    order = [*tokens, BOS, PAD, *indices, *([ONE] if options.level == 0 else []), *rest, *schedule.variables]
+    first = [variable for _, variable in schedule.outputs if variable in order] if options.output_first else []
+    return list(dict.fromkeys([*first, *order]))
 
 
 def _label(variable: Variable, place: int, options: Options) -> str:

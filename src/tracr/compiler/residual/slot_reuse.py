@@ -12,8 +12,8 @@ In place. If that MLP also writes the new variable, a - x is what it adds to x, 
 
 - Codes of 0, 1 and -1 leave such codes exact. A staircase's hidden values are multiples of h >=
   2**-23 up to 2**23 h (`staircase`), so with an integer x up to 1 partial sums still need no more than 24 bits.
-- Where a is known to an error of `ROUGH` or more, and |a| and |x| are at most 1, the roundings are part of that
-  (`mlps._sum_error`). Coordinates that are exactly 0 stay so: there -x is all that is added to x.
+- Where a is known to an error of `in_place.COVERS_ROUNDING` or more, and |a| and |x| are at most 1, the roundings are
+  part of that (`mlps._sum_error`). Coordinates that are exactly 0 stay so: there -x is all that is added to x.
 
 Otherwise the slot can be taken from the next sub-layer on.
 """
@@ -81,7 +81,7 @@ def reuse(schedule: Schedule, places: Sequence[Place]) -> tuple[Schedule, Slots]
 
 
 def _written(schedule: Schedule) -> dict[Variable, int]:
-    times = dict.fromkeys((source.variable for source in schedule.circuit.embedded), -1)
+    times = dict.fromkeys((source.variable for source in schedule.embedded), -1)
     for time, components in schedule.sublayers():
         times.update({variable: time for component in components for variable, _ in component.writes})
     return times
@@ -98,7 +98,7 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
         for component in components:
             for linear in component.maps:
                 note(linear, time)
-    for linear in schedule.circuit.unembedded:
+    for linear in schedule.unembedded:
         note(linear, ALWAYS)
     return last | dict.fromkeys((BOS, PAD, ONE), ALWAYS)
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.heads import LEGIBLE, selector_rank
-from tracr.ir.program import CompositeNode, Selector, SelectorNode, parts_of
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 
-__all__ = ["Axis", "Conjunction", "Cover", "Literal", "axes_of", "cover", "truth_of"]
+__all__ = ["Axis", "Conjunction", "Cover", "SelectorLiteral", "axes_of", "cover", "truth_of"]
 
 Bools = NDArray[np.bool_]
 TRUTH_CELLS = 2**16
@@ -31,7 +31,7 @@ AXES_PERMUTED = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Literal:
+class SelectorLiteral:
     """What one pair of inputs has to satisfy: `selected[query code, key code]`.
 
     A matching of up to `legible` classes is kept one-hot.
@@ -52,7 +52,7 @@ class Literal:
 class Conjunction:
     """Keys for which all literals hold; they have different inputs. Without literals, all keys."""
 
-    literals: tuple[Literal, ...]
+    literals: tuple[SelectorLiteral, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def _conjunction(selectors: Mapping[int, Selector], number: int, holds: bool) ->
     return list(found)
 
 
-def _merged(selectors: Mapping[int, Selector], literals: Sequence[tuple[int, bool]]) -> list[Literal]:
+def _merged(selectors: Mapping[int, Selector], literals: Sequence[tuple[int, bool]]) -> list[SelectorLiteral]:
     """One literal for each pair of inputs; those that always hold are left out."""
     tables: dict[tuple[int, int], Bools] = {}
     for number, sign in literals:
@@ -113,13 +113,13 @@ def _merged(selectors: Mapping[int, Selector], literals: Sequence[tuple[int, boo
         assert isinstance(part, SelectorNode)
         inputs, table = (part.keys, part.queries), (part.table == 1) == sign
         tables[inputs] = tables[inputs] & table if inputs in tables else table
-    return [Literal(*inputs, table) for inputs, table in tables.items() if not table.all()]
+    return [SelectorLiteral(*inputs, table) for inputs, table in tables.items() if not table.all()]
 
 
-def _failing(literals: Sequence[Literal]) -> Iterator[Conjunction]:
+def _failing(literals: Sequence[SelectorLiteral]) -> Iterator[Conjunction]:
     """Where a conjunction fails, by the first literal that does."""
     for place, literal in enumerate(literals):
-        fails = Literal(literal.keys, literal.queries, ~literal.selected)
+        fails = SelectorLiteral(literal.keys, literal.queries, ~literal.selected)
         yield Conjunction((*literals[:place], fails))
 
 
@@ -206,7 +206,7 @@ def _boxes(truth: Bools) -> Iterator[tuple[Bools, ...]]:
 
 def _box(box: Sequence[Bools], axes: Sequence[Axis]) -> Conjunction:
     literals = [
-        Literal(axis.keys, axis.queries, members[axis.classes])
+        SelectorLiteral(axis.keys, axis.queries, members[axis.classes])
         for members, axis in zip(box, axes, strict=True)
         if not members.all()
     ]

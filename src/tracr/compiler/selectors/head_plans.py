@@ -4,14 +4,14 @@
     parts       copied values: a head for each disjoint conjunction reads the value or nothing; an MLP adds them up
     sums        counts and means: the heads read sums, which add up; an MLP decodes the count, and for a mean another
                 divides by it. To count, what is left out may be subtracted from everything instead
-    product     one head over pairs of keys and pairs of queries (`inference/products.py`)
+    product     one head over pairs of keys and pairs of queries (`rules/products.py`)
 
 Cost is counted in directions, neurons and widths of heads. Each is a row or column of the weights, as long as the
 residual stream is wide, so the cost times d_model is about the number of parameters. The heads of a layer have one
 width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
 left out. The least cost wins; of equal ones that with the smaller ranks, then the first in the list above.
 
-What can be one head is read by several only if the whole model is smaller for it, which is for `split.py` to say.
+What can be one head is read by several only if the whole model is smaller for it: `search/choices.py` decides.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal as Choice
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compiler.selectors.conjunctions import Conjunction, Literal, cover
+from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral, cover
 from tracr.craft.grouping import group_rows
 from tracr.craft.heads import LEGIBLE, SQUARE_RANK, selector_rank
-from tracr.ir.program import Selector
+from tracr.ir.selectors import Selector
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 
-Reader = Choice["width", "copy", "mean"]
+Reader = Literal["width", "copy", "mean"]
 Heads = tuple[tuple[int, Conjunction], ...]  # each with the sign its sum counts with
-SPECIAL = 2  # the coordinates of BOS and PAD
+BOS_AND_PAD = 2  # the coordinates of BOS and PAD
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Plan:
     Not `compact`, as at level 0, heads have one-hot codes.
     """
 
-    kind: Choice["one head", "parts", "sums"]
+    kind: Literal["one head", "parts", "sums"]
     heads: Heads
     reader: Reader
     longest: int
@@ -56,7 +56,7 @@ class Plan:
         heads, read = len(self.heads), self.width
         if self.kind == "sums" and self.reader == "mean":
             read += 1
-        total = heads * max(SPECIAL + max(self.ranks, default=0), read)
+        total = heads * max(BOS_AND_PAD + max(self.ranks, default=0), read)
         if self.kind == "one head":
             return total
         directions = heads * read
@@ -112,7 +112,7 @@ def choose_plan(
     return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: (plan.cost, sum(plan.ranks)))
 
 
-def _kind(heads: Heads, reader: Reader) -> Choice["one head", "parts", "sums"]:
+def _kind(heads: Heads, reader: Reader) -> Literal["one head", "parts", "sums"]:
     if len(heads) == 1 and heads[0][0] > 0:
         return "one head"
     return "parts" if reader == "copy" else "sums"
@@ -128,7 +128,7 @@ def _split(heads: Heads) -> Iterator[tuple[int, Conjunction]]:
             yield from ((sign, Conjunction(literals)) for literals in _products(parts))
 
 
-def _products(choices: Sequence[Sequence[Literal]]) -> Iterator[tuple[Literal, ...]]:
+def _products(choices: Sequence[Sequence[SelectorLiteral]]) -> Iterator[tuple[SelectorLiteral, ...]]:
     if not choices:
         yield ()
         return
@@ -137,7 +137,7 @@ def _products(choices: Sequence[Sequence[Literal]]) -> Iterator[tuple[Literal, .
             yield (first, *rest)
 
 
-def _matchings(literal: Literal) -> Iterator[Literal]:
+def _matchings(literal: SelectorLiteral) -> Iterator[SelectorLiteral]:
     """An order comparison as disjoint matchings, one for each bit; any other literal as it is.
 
     Let key classes have ranks r and queries select those with r < t. Then r and t agree on all bits above some bit,
@@ -154,7 +154,7 @@ def _matchings(literal: Literal) -> Iterator[Literal]:
         above = (queries[:, None] >> (bit + 1)) == (keys[None, :] >> (bit + 1))
         matching = above & ((queries >> bit) & 1 == 1)[:, None] & ((keys >> bit) & 1 == 0)[None, :]
         if matching.any():
-            yield Literal(literal.keys, literal.queries, matching, SQUARE_RANK)
+            yield SelectorLiteral(literal.keys, literal.queries, matching, SQUARE_RANK)
 
 
 def _thresholds(selected: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

@@ -16,7 +16,7 @@ others hold shares of attention, means, or copies with an error. Let a basis wri
 
 After its last reader other than the unembedding a dimension is *late*: nothing need be exact there any more. The sums
 that are written then are bounded instead, an error of n U for n terms of total size 1, and the unembedding must tell
-codes apart (an error of 1/4) and give numbers to `NUMBER`. So outputs can be mixed, means too.
+codes apart (an error of 1/4) and give numbers to `OUTPUT_NUMBER`. So outputs can be mixed, means too.
 
 Columns and dimensions that are not mixed hold the same products as in the compiled model. By induction over the
 sub-layers every query, key, value, neuron and logit is what it was. This holds at tokens and at BOS, whose stream is
@@ -46,7 +46,7 @@ Array = NDArray[Any]
 ROOM = 1 / U  # multiples of a quantum that float32 holds
 BEFORE = -2  # a time before the embedding
 CODE = 0.25  # how far a logit of a code may be off
-NUMBER = 1e-5  # how much farther a number that is an output may be off
+OUTPUT_NUMBER = 1e-5  # how much farther a number that is an output may be off
 
 
 def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
@@ -230,14 +230,14 @@ def _side_by_side(heads: Array) -> Array:
 
 
 def _tolerances(model: CompiledModel) -> Array:
-    """How far each logit may be off: a code by `CODE`; a number by `NUMBER`, or a part of what lies between two."""
+    """How far each logit may be off: a code by `CODE`; a number by `OUTPUT_NUMBER`, or part of the gap between two."""
     found: list[float] = []
     for output in model.outputs:
         allowed = [CODE] * (output.stop - output.start)
         if output.encoding is Encoding.NUMERICAL:
-            allowed[0] = NUMBER
+            allowed[0] = OUTPUT_NUMBER
             if isinstance(output.domain, Finite) and len(output.domain.ascending[0]) > 1:
                 gaps = np.diff(output.domain.numbers[output.domain.ascending[0]])
-                allowed[0] = min(NUMBER, float(gaps.min()) / 8)
+                allowed[0] = min(OUTPUT_NUMBER, float(gaps.min()) / 8)
         found += allowed
     return np.array(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.errors import TracrError
 from tracr.model.variants.readback import first_problem
 from tracr.model.variants.variant import changed
@@ -31,6 +32,7 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
     is read back at every place where it lives, numbers to 1e-4 (`readback.py`). With a scale of your own, call `verify`
     to know about the outputs.
     """
+    arguments.whole("seed", seed)
     if scale is None:
         for power in range(STRONGEST, WEAKEST - 1, -1):
             candidate = _noisy(model, 2.0**power, seed)

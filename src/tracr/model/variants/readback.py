@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.linear import BOS, ONE, PAD
-from tracr.craft.variables import NUMBER as NUMBER_VALUE
-from tracr.craft.variables import Variable
+from tracr.craft.variables import NUMBER, Variable
 from tracr.errors import TracrError
 from tracr.ir.domains import Finite
 from tracr.model.interventions import locations
-from tracr.model.verification import HALF, NUMBER, chosen_inputs, ids_of, verify
+from tracr.model.verification import HALF, chosen_inputs, ids_of, verify
+from tracr.nearness import ANSWER, margin
 from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 
 if TYPE_CHECKING:
@@ -83,13 +83,16 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
     directions: dict[Variable, list[Direction]] = {}
     for one in model.layout.directions:
         directions.setdefault(one.variable, []).append(one)
-    own = {location.variable: _wanted(location.variable, evaluation) for location in locations(model.layout).values()}
+    own = {
+        location.variable: _wanted(location.variable, evaluation)
+        for location in locations(model.program, model.layout).values()
+    }
     flags = {
         variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
     }
     for variable, wanted in (own | flags).items():
         exact = variable in flags or not variable.numerical
-        usual = HALF if exact else NUMBER * np.maximum(1, np.abs(wanted))
+        usual = HALF if exact else margin(wanted, ANSWER)
         allowed = np.maximum(usual, variable.noise.error)
         for hook, time, stream in streams:
             here = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
@@ -124,7 +127,7 @@ def _wanted(variable: Variable, evaluation: Evaluation) -> Array:
         return np.where((codes >= 0)[..., None], rows[np.maximum(codes, 0)], np.nan)
     wanted = np.zeros((*shape, variable.size))
     missing = np.isnan(codes)
-    wanted[..., variable.index[NUMBER_VALUE]] = np.where(missing, 0.0, codes)
+    wanted[..., variable.index[NUMBER]] = np.where(missing, 0.0, codes)
     if variable.maybe_none:
         wanted[..., variable.index[None]] = missing
     return wanted

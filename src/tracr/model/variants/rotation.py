@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr import arguments
 from tracr.model.variants.exactness import BEFORE, Exactness, is_exact
 from tracr.model.variants.readback import checked
 from tracr.model.variants.variant import changed
@@ -46,7 +47,7 @@ def rotated(model: CompiledModel, seed: int) -> CompiledModel:
     With noise, or with layer norms of a stream that does not add up exactly, nothing is proved; then the model is
     checked on up to 2,000 inputs (`readback.py`).
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(arguments.whole("seed", seed))
     mixing = _Mixing(model, rng)
     rotation = mixing.rotation()
     rotation = rotation[:, rng.permutation(model.d_model)] * rng.choice(mixing.signs, model.d_model)

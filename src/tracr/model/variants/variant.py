@@ -77,4 +77,4 @@ def changed(
         noise=math.hypot(noise, before.noise if before else 0.0),
         layer_norm=layer_norm or (before.layer_norm if before else None),
     )
-    return replace(model, parameters=weights, variant=variant)
+    return replace(model, changed=weights, variant=variant)

@@ -26,7 +26,7 @@ except ImportError:  # installed without a C compiler
 __all__ = ["Kernel"]
 
 Array = NDArray[Any]
-FEW = 50_000  # weights that are not zero: with no more of them the kernel is faster than products of matrices
+FEW_WEIGHTS = 50_000  # weights that are not zero: with no more of them the kernel is faster than products of matrices
 DENSE = 1 / 8  # with more it is if they are no larger part of all weights
 
 
@@ -54,7 +54,7 @@ class Kernel:
         """The kernel of these weights; `None` where there is none, or where products of matrices are faster."""
         arrays = [array for _, array in parameters.named()]
         entries = sum(int(np.count_nonzero(array)) for array in arrays)
-        many = entries > max(FEW, DENSE * sum(array.size for array in arrays))
+        many = entries > max(FEW_WEIGHTS, DENSE * sum(array.size for array in arrays))
         if _kernel is None or many or not all(np.isfinite(array).all() for array in arrays):
             return None
         kernel = Kernel(parameters, vocabulary, outputs, causal)

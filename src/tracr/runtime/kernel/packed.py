@@ -24,7 +24,7 @@ Array = NDArray[Any]
 _Table = tuple[Array, Array]  # what there is for each token, and for each position
 FEW_SHARES = 2**16  # that are worth a table
 SMALLEST = -87.0  # below it exp is taken for 0, as in `c/vectors.h`
-MANY = 8  # inputs, and outputs of each, that are worth looking at the inputs first
+WORTH_SORTING = 8  # inputs, and outputs of each, that are worth looking at the inputs first
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
@@ -249,7 +249,7 @@ class _Packed:
         """A map of the residual stream to the rows from `first` on; by inputs if many of them go to many outputs."""
         targets = first + np.arange(len(reader.bias))
         inputs = np.flatnonzero(np.bincount(reader.inputs))
-        if len(inputs) > MANY and len(reader.inputs) > MANY * len(inputs):
+        if len(inputs) > WORTH_SORTING and len(reader.inputs) > WORTH_SORTING * len(inputs):
             order = np.argsort(reader.inputs, kind="stable")
             self.words += [len(inputs), self._row[inputs]]
             self._entries(np.searchsorted(inputs, reader.inputs)[order], len(inputs), targets[reader.outputs[order]])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tracr.errors import ExpressionError, InputError, TracrError
 from tracr.rasp.base import RASPExpr
-from tracr.text.drawing.plan import Plan, plan
+from tracr.text.drawing.plan import DrawingPlan, plan
 from tracr.text.drawing.svg import svg
 from tracr.values import Value, short_repr
 from tracr.writing import write_file
@@ -26,7 +26,7 @@ EXAMPLES: tuple[Sequence[Value], ...] = ("hello", [3, 1, 2, 1])
 class Drawing:
     """The computation of an expression on an input; a notebook shows it by itself."""
 
-    plan: Plan
+    plan: DrawingPlan
 
     @property
     def svg(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tracr.text.drawing.plan import Head, Layer, Plan, Row
+from tracr.text.drawing.plan import DrawingPlan, DrawnHead, DrawnLayer, DrawnRow
 from tracr.values import Value
 
 __all__ = ["svg"]
@@ -21,7 +21,7 @@ LABEL = 46  # characters of a label before it is cut, or, for a head, wrapped in
 LINES = 4
 
 
-def svg(plan: Plan) -> str:
+def svg(plan: DrawingPlan) -> str:
     """The whole drawing."""
     parts: list[str] = []
     y = float(MARGIN + SIZE)
@@ -41,7 +41,7 @@ def svg(plan: Plan) -> str:
     return "\n".join([head, f"<title>{_safe(plan.title)}</title>", background, *parts, "</svg>", ""])
 
 
-def _layer(plan: Plan, layer: Layer, number: int, y: float) -> tuple[list[str], float, float]:
+def _layer(plan: DrawingPlan, layer: DrawnLayer, number: int, y: float) -> tuple[list[str], float, float]:
     """A heading, the heads beside each other, the rows below; how far right and down it went."""
     parts: list[str] = []
     heading = f"layer {number - 1}" if number else "input"
@@ -54,12 +54,12 @@ def _layer(plan: Plan, layer: Layer, number: int, y: float) -> tuple[list[str], 
         parts += drawn
         right, bottom, x = max(right, end), max(bottom, low), end + 2 * GAP
     y = bottom + (GAP if layer.heads else 0)
-    rows = ((Row("tokens", plan.tokens),) if number == 0 else ()) + layer.rows
+    rows = ((DrawnRow("tokens", plan.tokens),) if number == 0 else ()) + layer.rows
     drawn, end, y = _rows(rows, MARGIN, y)
     return [*parts, *drawn], max(right, end), y
 
 
-def _head(head: Head, x: float, y: float) -> tuple[list[str], float, float]:
+def _head(head: DrawnHead, x: float, y: float) -> tuple[list[str], float, float]:
     size = len(head.grid)
     cell = 20 if size <= 12 else 15 if size <= 24 else 11
     keys, queries = [_short(key, 6) for key in head.keys], [_short(query, 6) for query in head.queries]
@@ -87,7 +87,7 @@ def _small_width(texts: Sequence[str]) -> float:
     return max(map(len, texts)) * CHARACTER * SMALL / SIZE
 
 
-def _grid(head: Head, left: float, top: float, cell: float) -> list[str]:
+def _grid(head: DrawnHead, left: float, top: float, cell: float) -> list[str]:
     """A box for each query and key, dark where the key is selected."""
     return [
         _box(left + column * cell, top + row * cell, cell, cell, SELECTED if chosen else PANEL, PAPER)
@@ -96,7 +96,7 @@ def _grid(head: Head, left: float, top: float, cell: float) -> list[str]:
     ]
 
 
-def _rows(rows: Sequence[Row], x: float, y: float) -> tuple[list[str], float, float]:
+def _rows(rows: Sequence[DrawnRow], x: float, y: float) -> tuple[list[str], float, float]:
     """Labels, and behind them the values in cells."""
     if not rows:
         return [], x, y

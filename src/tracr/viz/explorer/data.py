@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Number, Variable
+from tracr.errors import TracrError
 from tracr.ir.domains import Domain, Finite
 from tracr.ir.layout import ALWAYS, Direction
+from tracr.ir.ops import Op, Role
 from tracr.ir.parameters import LayerParameters
-from tracr.ir.program import Aggregation, CompositeNode, Linear, Op, Selector, Width
+from tracr.ir.selectors import CompositeNode, Selector
 from tracr.model.interventions import folded, locations
 from tracr.model.program_variables import behind_simpler_selectors
-from tracr.saving.program_json import NAMES
 from tracr.values import Value, is_number, value_text
 from tracr.viz.explorer.listing import listing
 
 if TYPE_CHECKING:
-    from tracr.ground_truth.data import Node
+    from tracr.ground_truth.data import ModelNode
     from tracr.model.compiled import CompiledModel
     from tracr.model.residual import Dimension
 
@@ -36,15 +37,18 @@ __all__ = ["page_data"]
 FORMAT, VERSION = "tracr explorer", 1
 CELLS = {0: "0", 1: "1", -1: "e", -2: "u"}  # the cells of a selector's table
 SPECIAL = (BOS, PAD)
+KNOWN = frozenset(  # the operations that the page computes: `web/src/core/program.js`
+    ["tokens", "indices", "length", "constant", "positions", "lookup", "pair_lookup", "linear", "aggregation", "width"]
+)
 
 
 def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
     """The model (for a variant, its weights along its directions), its program and the first input."""
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
-    circuit, without = _Circuit(model, groups), folded(model.layout)
+    circuit, without = _Circuit(model, groups), folded(model.program, model.layout)
     compared = {label: f"part of what {reader} compares" for label, reader in behind_simpler_selectors(model).items()}
-    absorbed = {**compared, **model.circuit.program.absorbed}
+    absorbed = {**compared, **model.circuit.rewriting.absorbed}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -76,7 +80,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
             {"name": output.name, "sop": number, "start": output.start, "stop": output.stop}
             for output, (_, number) in zip(model.outputs, program.outputs, strict=True)
         ],
-        "lines": [vars(line) for line in listing(program, model.graph)],
+        "lines": [vars(line) for line in listing(program, model.expressions)],
         "source": model.source,
         "weights": _weights_json(labelled),
         "dimensions": [_dimension_json(model, dimension) for dimension in model.residual],
@@ -141,17 +145,31 @@ def _domain_json(domain: Domain, values: _Values) -> Any:
 
 
 def _op_json(op: Op, values: _Values) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": NAMES[type(op)]}
-    for field in fields(op):
-        content = getattr(op, field.name)
-        if field.name == "default":
-            content = values.id(content)
-        elif isinstance(content, np.ndarray):
-            content = content.ravel().tolist()
-        elif isinstance(op, Linear):
-            content = [[term, float(factor)] for term, factor in content] if field.name == "terms" else float(content)
-        found[field.name] = content
-    return found
+    if op.kind not in KNOWN:
+        raise TracrError(
+            f"the explorer page cannot compute the operation {op.kind!r}",
+            hint="add it to web/src/core/program.js and to KNOWN in viz/explorer/data.py",
+        )
+    return {"kind": op.kind, **{name: _field(role, getattr(op, name), values) for name, role in op.roles().items()}}
+
+
+def _field(role: Role, content: Any, values: _Values) -> Any:
+    """The JSON of a field of an operation."""
+    match role:
+        case Role.DEFAULT:
+            return values.id(content)
+        case Role.TABLE:
+            return content.ravel().tolist()
+        case Role.TERMS:
+            return [[term, float(factor)] for term, factor in content]
+        case Role.NUMBER:
+            return float(content)
+        case Role.POINTS:
+            return values.ids(content.values)
+        case Role.INPUT | Role.ATTENDED | Role.SELECTOR | Role.FUNCTION | Role.FLAG:
+            return content
+        case _:
+            assert_never(role)
 
 
 def _selector_json(selector: Selector) -> dict[str, Any]:
@@ -225,7 +243,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
-    known = {location.variable for location in locations(model.layout).values()}
+    known = {location.variable for location in locations(model.program, model.layout).values()}
     special = {BOS: model.options.bos, PAD: model.options.pad}
     rows: list[list[Any]] = []
     places = []
@@ -266,7 +284,7 @@ class _Circuit:
         for direction in model.layout.directions:
             self.turns.setdefault(direction.slot, []).append(direction)
 
-    def _variables(self, node: Node, slots: Sequence[int]) -> list[Variable]:
+    def _variables(self, node: ModelNode, slots: Sequence[int]) -> list[Variable]:
         """The variables that a component writes to (or clears from) dimensions."""
         time = -1 if node.layer is None else 2 * node.layer + (node.kind == "neurons") - node.clears
         held = (next(direction for direction in self.turns[slot] if direction.held(time)) for slot in slots)
@@ -293,7 +311,7 @@ class _Circuit:
             )
         return found
 
-    def _computes(self, node: Node) -> str:
+    def _computes(self, node: ModelNode) -> str:
         """What a component does, without its place, which the page adds."""
         if node.layer is None:
             return node.computes
@@ -307,8 +325,8 @@ class _Circuit:
             return None
         for variable, _ in self.model.layout.layers[layer].heads[head].writes:
             op = self.model.program.sops[variable.node].op if variable.node is not None else None
-            if isinstance(op, Aggregation | Width):
-                return op.selector
+            if op is not None and op.selectors:
+                return op.selectors[0]
         return None
 
     def edges(self) -> list[dict[str, Any]]:

@@ -11,11 +11,13 @@ from tracr.compiler.frontend.rules.facts import GROUP_CELLS, SHAPE, Groups
 from tracr.compiler.frontend.rules.means import means_by_count
 from tracr.compiler.frontend.rules.products import for_reader
 from tracr.compiler.frontend.rules.state import Inference, Means, infer_node
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.craft.grouping import ascending
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Domain, Finite, Interval
-from tracr.ir.graph import Node
-from tracr.ir.program import Aggregation, Selector, SOpNode
+from tracr.ir.ops import Aggregation
+from tracr.ir.program import InferredNode
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import TYPED
 from tracr.rasp.expressions import Aggregate
 from tracr.values import is_number
@@ -24,7 +26,7 @@ __all__: list[str] = []
 
 
 @infer_node.register
-def _(expr: Aggregate, inference: Inference, node: Node) -> None:
+def _(expr: Aggregate, inference: Inference, node: TracedNode) -> None:
     selector, value = node.children
     select, source = inference.selectors[selector], inference.sops[value]
     copies, assumed = _copies(inference, node, select, source)
@@ -35,23 +37,12 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
     key = (inference.canon[selector], inference.canon[value], repr(expr.default))
     defaults = [] if select.always else [expr.default]
     if copies:
-        domain: Domain = source.domain
-        if isinstance(domain, Finite):
-            members = [r for code in range(len(domain)) for r in domain.representatives(code)]
-            means = [float(r) for r in members if is_number(r)] if select.counts[-1] > 1 else []
-            domain = inference.reporter.listed(
-                expr, [*members, *means, *defaults]
-            )  # a mean of equal integers is a float
-        elif defaults and not (expr.default is None or is_number(expr.default)):
-            raise _not_a_number(node, f"the default {expr.default!r}")
-        elif defaults:
-            domain = _widen(domain, expr.default)
-        inference.add(node.id, node.label, expr, op, domain, key=key)
+        inference.add(node.id, node.label, expr, op, _copied(inference, node, select, source, defaults), key=key)
         return
     exact = _exact_means(inference, node, select, source)
     if exact is not None:
-        domain, codes = exact
-        inference.add(node.id, node.label, expr, op, domain, key=key, leaves=(SHAPE,), joint=lambda: codes)
+        listed, codes = exact
+        inference.add(node.id, node.label, expr, op, listed, key=key, leaves=(SHAPE,), joint=lambda: codes)
         return
     same = repr(source.domain), select.counts, inference.most_values(node.id), repr(defaults)
     if same not in inference.means:
@@ -65,7 +56,27 @@ def _(expr: Aggregate, inference: Inference, node: Node) -> None:
     inference.add(node.id, node.label, expr, op, domain, key=key, groups=groups)
 
 
-def _not_a_number(node: Node, what: str) -> CompileError:
+def _copied(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
+) -> Domain:
+    """What a copy can be: a value, the default, and, as a mean of equal integers is a float, the float it is."""
+    domain = source.domain
+    if isinstance(domain, Finite):
+        members = [r for code in range(len(domain)) for r in domain.representatives(code)]
+        means = [float(r) for r in members if is_number(r)] if select.counts[-1] > 1 else []
+        return inference.reporter.listed(node.expr, [*members, *means, *defaults])
+    _check_defaults(node, defaults)
+    return _widen(domain, defaults[0]) if defaults else domain
+
+
+def _check_defaults(node: TracedNode, defaults: list[Any]) -> None:
+    """Refuse a default that is neither a number nor `None`, where values are too many to list."""
+    for default in defaults:
+        if not (default is None or is_number(default)):
+            raise _not_a_number(node, f"the default {default!r}")
+
+
+def _not_a_number(node: TracedNode, what: str) -> CompileError:
     return CompileError(
         f"averages numbers, but {what} is not one",
         expression=node.expr,
@@ -81,22 +92,16 @@ def _widen(domain: Interval, default: object) -> Interval:
     return Interval(low, high, domain.maybe_none, domain.reason)
 
 
-def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[bool, bool]:
+def _copies(inference: Inference, node: TracedNode, select: Selector, source: InferredNode) -> tuple[bool, bool]:
     """Whether all values a query selects are equal, and whether that had to be assumed."""
     if select.at_most_one:
         return True, False
-    fixed = _floats(source.domain) and any(
-        inference.facts[literal.keys].fixes(inference.facts[source.id])
-        and bool(((literal.table == 1).sum(axis=1) <= 1).all())
-        for literal in implied(inference, select.id)
-    )
+    fixed = _floats(source.domain) and _fixes_value(inference, select, source)
     if source.domain.numeric and not _unaveraged(node, source.domain):
         one_value = isinstance(source.domain, Finite) and len(source.domain) == 1 and _floats(source.domain)
         return fixed or one_value, False
     assert isinstance(source.domain, Finite)
-    unaveraged = _unaveraged(node, source.domain)
-    others = [value for value in source.domain.values if value is not None and (unaveraged or not is_number(value))]
-    if len(others) < len(source.domain) - int(source.domain.maybe_none) and not fixed:
+    if not fixed and not _unaveraged(node, source.domain) and any(map(is_number, source.domain.values)):
         raise CompileError(
             f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
             expression=node.expr,
@@ -111,7 +116,16 @@ def _copies(inference: Inference, node: Node, select: Selector, source: SOpNode)
     return True, True
 
 
-def _unaveraged(node: Node, domain: Domain) -> bool:
+def _fixes_value(inference: Inference, select: Selector, source: InferredNode) -> bool:
+    """Whether a query selects keys of one value only, which determines the value that is read there."""
+    return any(
+        inference.facts[literal.keys].fixes(inference.facts[source.id])
+        and bool(((literal.table == 1).sum(axis=1) <= 1).all())
+        for literal in implied(inference, select.id)
+    )
+
+
+def _unaveraged(node: TracedNode, domain: Domain) -> bool:
     """Whether all values are booleans, which have no mean in the textual language."""
     if node.expr.annotation(TYPED) is None or not isinstance(domain, Finite):
         return False
@@ -126,7 +140,9 @@ def _floats(domain: Domain) -> bool:
     )
 
 
-def _exact_means(inference: Inference, node: Node, select: Selector, source: SOpNode) -> tuple[Finite, Codes] | None:
+def _exact_means(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode
+) -> tuple[Finite, Codes] | None:
     """The mean for every (position, length), where selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
     domain = source.domain
@@ -154,27 +170,34 @@ def _exact_means(inference: Inference, node: Node, select: Selector, source: SOp
     return found, np.array([found.index[value] for value in values], dtype=np.int32)
 
 
-def _means(inference: Inference, node: Node, select: Selector, source: SOpNode, defaults: list[Any]) -> Means:
+def _means(
+    inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
+) -> Means:
     """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
-    counts = [count for count in select.counts if count > 0]
+    size = f"more than {limit:,}"
+    if isinstance(domain, Finite):
+        counts = [count for count in select.counts if count > 0]
+        numbers = [value for value in domain.values if is_number(value)]
+        by_count = means_by_count(numbers, counts, limit) if numbers else None
+        if by_count is not None:
+            averaged = [by_count[count] for count in counts if count > 1]
+            several: list[float] = ascending(np.concatenate(averaged)).tolist() if averaged else []
+            if len(several) <= limit:
+                listed = inference.reporter.listed(node.expr, [*several, *_singles(domain, by_count), *defaults])
+                return listed, _mean_codes(domain, listed, by_count, defaults)
+            size = f"{len(several):,}"
+    _check_defaults(node, defaults)
     low, high = domain.ends
-    numbers = [v for v in domain.values if is_number(v)] if isinstance(domain, Finite) else []
-    by_count = means_by_count(numbers, counts, limit) if numbers else None
-    averaged = [by_count[count] for count in counts if count > 1] if by_count else []
-    several: list[float] = ascending(np.concatenate(averaged)).tolist() if averaged else []
-    if isinstance(domain, Finite) and by_count is not None and len(several) <= limit:
-        singles = [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
-        listed = inference.reporter.listed(node.expr, [*several, *singles, *defaults])
-        return listed, _mean_codes(domain, listed, by_count, defaults)
-    if any(default is not None and not is_number(default) for default in defaults):
-        raise _not_a_number(node, f"the default {defaults[0]!r}")
-    size = f"more than {limit:,}" if by_count is None else f"{len(several):,}"
-    maybe_none = domain.maybe_none or None in defaults
-    interval = Interval(low, high, maybe_none, f"which are {size} different means")
+    interval = Interval(low, high, domain.maybe_none or None in defaults, f"which are {size} different means")
     for default in defaults:
         interval = _widen(interval, default)
     return interval, None
+
+
+def _singles(domain: Finite, by_count: dict[int, Any]) -> list[Any]:
+    """The values themselves, if one alone can be selected: a mean of one integer is that integer."""
+    return [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
 
 
 def _mean_codes(

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracr.compiler.frontend.rules.state import Inference
-from tracr.ir.graph import Graph, Node
-from tracr.ir.program import Attention, CompositeNode, Kind, Program, Selector, SelectorNode, SOpNode
+from tracr.compiler.frontend.trace import TracedGraph, TracedNode
+from tracr.ir.ops import Attention
+from tracr.ir.program import InferredNode, Tables, Tabulation
+from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
 from tracr.rasp.expressions import Select, SelectorAnd, SelectorNot, SelectorOr
 
 __all__ = ["as_written"]
@@ -19,17 +21,17 @@ __all__ = ["as_written"]
 KINDS: dict[type, Kind] = {SelectorAnd: "and", SelectorOr: "or", SelectorNot: "not"}
 
 
-def as_written(graph: Graph, inference: Inference, program: Program) -> Program:
-    """The program with every selector over the s-ops, and made of the selectors, that its expression names."""
+def as_written(traced: TracedGraph, inference: Inference) -> Tables:
+    """The tables with every selector over the s-ops, and made of the selectors, that its expression names."""
     selectors: dict[int, Selector] = {}
-    for number, selector in program.selectors.items():
-        node = graph.nodes[number] if number < len(graph.nodes) else None
+    for number, selector in inference.selectors.items():
+        node = traced.nodes[number] if number < len(traced.nodes) else None
         selectors[number] = selector if node is None else _selector(node, selector, inference)
-    sops = {number: _attending(graph, node) for number, node in program.sops.items()}
-    return replace(program, sops=sops, selectors=selectors)
+    sops = {number: _attending(traced, node) for number, node in inference.sops.items()}
+    return Tabulation(inference.options, sops, selectors, traced.outputs, inference.lengths)
 
 
-def _selector(node: Node, selector: Selector, inference: Inference) -> Selector:
+def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Selector:
     kind = KINDS.get(type(node.expr))
     if kind is not None:
         place = (selector.id, selector.label, selector.source, selector.origin, selector.counts)
@@ -39,8 +41,8 @@ def _selector(node: Node, selector: Selector, inference: Inference) -> Selector:
     return selector
 
 
-def _attending(graph: Graph, node: SOpNode) -> SOpNode:
+def _attending(traced: TracedGraph, node: InferredNode) -> InferredNode:
     """Attention over the selector that its expression names, not over one that infer made of it."""
-    if isinstance(node.op, Attention) and node.id < len(graph.nodes):
-        return replace(node, op=replace(node.op, selector=graph.nodes[node.id].children[0]))
+    if isinstance(node.op, Attention) and node.id < len(traced.nodes):
+        return replace(node, op=replace(node.op, selector=traced.nodes[node.id].children[0]))
     return node

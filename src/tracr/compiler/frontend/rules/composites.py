@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from tracr.compiler.frontend.rules.counts import Table, Widths, masks
 from tracr.compiler.frontend.rules.facts import strict_order
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.compiler.selectors.conjunctions import Axis, axes_of, truth_of
-from tracr.ir.program import CompositeNode, Selector, SelectorNode, parts_of
+from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 
 __all__ = ["composite_widths", "implied", "orders_positions", "selection_masks"]
 
@@ -21,6 +21,7 @@ def _sign(difference: int) -> int:
     return (difference > 0) - (difference < 0)
 
 
+MOST_COMPARED = 3  # s-ops: all combinations of their signs are looked at
 Sign = int  # of the difference of two values: -1, 0 or 1
 TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
     {(_sign(a - b), _sign(b - c), _sign(a - c)) for a, b, c in itertools.product(range(3), repeat=3)}
@@ -50,21 +51,27 @@ def composite_widths(inference: Inference, composite: CompositeNode) -> Widths:
     if exact is not None:
         by_shape = np.concatenate([mask.sum(axis=1, dtype=np.int32) for mask in exact])
         return Widths(tuple(np.unique(by_shape).tolist()), by_shape)
+    low, high = _bounds(inference, composite)
+    if low == 0 and high > 0 and _selects_itself(inference, composite.id):
+        low = 1
+    if orders_positions(inference, composite.id):
+        longest = inference.lengths[1]
+        low, high = (1, longest) if _selects_itself(inference, composite.id) else (0, longest - 1)
+    return Widths(tuple(range(low, high + 1)), None)
+
+
+def _bounds(inference: Inference, composite: CompositeNode) -> tuple[int, int]:
+    """The fewest and the most keys a combination can select, from how many its parts can."""
     shortest, longest = inference.lengths
     counts = [inference.widths[part].counts for part in composite.parts]
     least, most = [c[0] if c else 0 for c in counts], [c[-1] if c else 0 for c in counts]
     match composite.kind:
         case "not":
-            low, high = max(0, (1 if inference.options.causal else shortest) - most[0]), longest - least[0]
+            return max(0, (1 if inference.options.causal else shortest) - most[0]), longest - least[0]
         case "and":
-            low, high = 0, min(most)
+            return 0, min(most)
         case "or":
-            low, high = max(least), min(longest, sum(most))
-    if low == 0 and high > 0 and _selects_itself(inference, composite.id):
-        low = 1
-    if orders_positions(inference, composite.id):
-        low, high = (1, longest) if _selects_itself(inference, composite.id) else (0, longest - 1)
-    return Widths(tuple(range(low, high + 1)), None)
+            return max(least), min(longest, sum(most))
 
 
 def _selects_itself(inference: Inference, number: int) -> bool:
@@ -107,17 +114,10 @@ def orders_positions(inference: Inference, number: int) -> bool:
     """
     parts = parts_of(inference.selectors, number)
     literals = [part for part in parts if isinstance(part, SelectorNode)]
-    if inference.options.causal or any(
-        inference.facts[part.keys].canon != inference.facts[part.queries].canon for part in literals
-    ):
-        return False
-    if not any(inference.facts[part.keys].distinct for part in literals):
+    if inference.options.causal or not _compares_with_itself(inference, literals):
         return False
     axes = axes_of(parts)
-    differs = [inference.facts[axis.keys].distinct for axis in axes]
-    if len(axes) > 3:
-        return False
-    by_sign = [_classes_by_sign(axis, literals) for axis in axes]
+    by_sign = [_classes_by_sign(axis, literals) for axis in axes] if len(axes) <= MOST_COMPARED else [None]
     if None in by_sign:
         return False
     truth = truth_of(parts, axes)
@@ -125,15 +125,23 @@ def orders_positions(inference: Inference, number: int) -> bool:
     def holds(signs: Sequence[Sign]) -> bool:
         return bool(truth[tuple(classes[s] for classes, s in zip(by_sign, signs, strict=True) if classes is not None)])
 
+    return _is_total_order(holds, [inference.facts[axis.keys].distinct for axis in axes])
+
+
+def _compares_with_itself(inference: Inference, literals: Sequence[SelectorNode]) -> bool:
+    """Whether every literal compares an s-op with itself, one of which differs at any two positions."""
+    facts = [(inference.facts[part.keys], inference.facts[part.queries]) for part in literals]
+    return all(keys.canon == queries.canon for keys, queries in facts) and any(keys.distinct for keys, _ in facts)
+
+
+def _is_total_order(holds: Callable[[Sequence[Sign]], bool], differs: Sequence[bool]) -> bool:
+    """Whether a relation of signs is total and transitive; `differs` says which signs are never 0."""
     pairs = itertools.product(*((-1, 1) if differ else (-1, 0, 1) for differ in differs))
     if any(holds(signs) == holds([-s for s in signs]) for signs in pairs):
         return False
     triples = [[t for t in TRIPLES if 0 not in t] if differ else TRIPLES for differ in differs]
-    for combination in itertools.product(*triples):
-        first, second, both = zip(*combination, strict=True)
-        if holds(first) and holds(second) and not holds(both):
-            return False
-    return True
+    combinations = (zip(*combination, strict=True) for combination in itertools.product(*triples))
+    return all(holds(both) or not (holds(first) and holds(second)) for first, second, both in combinations)
 
 
 def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign, int] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compiler.frontend.rules.facts import SHAPE, TOKENS, Facts, Shape
-from tracr.ir.program import ERROR
+from tracr.ir.ops import ERROR
 
 __all__ = ["Table", "Widths", "combine", "complement", "masks", "surely_met", "widths", "widths_by_position"]
 

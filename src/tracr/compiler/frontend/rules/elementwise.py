@@ -11,11 +11,11 @@ from tracr.compiler.frontend.rules.facts import SHAPE, TOKENS, align, at_codes, 
 from tracr.compiler.frontend.rules.state import Cells, Inference, infer_node
 from tracr.compiler.frontend.rules.tabulate import Caller, tabulate, tabulate_pairs, tabulate_sum
 from tracr.compiler.frontend.rules.weighted_sums import Form, linear_form
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import LimitError
 from tracr.ir.budget import CALL, CELL, FLOAT
-from tracr.ir.domains import Codes, Interval
-from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, Aggregation, Linear, Lookup, PairLookup
+from tracr.ir.domains import Codes, Domain, Interval
+from tracr.ir.ops import ERROR, Aggregation, Linear, Lookup, PairLookup
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.expressions import LinearSequenceMap, Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import function_name
@@ -24,7 +24,7 @@ __all__ = ["add_pairs"]
 
 
 @infer_node.register
-def _(expr: Map, inference: Inference, node: Node) -> None:
+def _(expr: Map, inference: Inference, node: TracedNode) -> None:
     (inner,) = node.children
     form = _natural_linear(inference, node)
     if form is not None and isinstance(inference.sops[inner].domain, Interval):
@@ -57,7 +57,7 @@ def _injective(table: Codes, values: int) -> bool:
     return np.count_nonzero(table >= 0) == values and not (table == ERROR).any()
 
 
-def _natural_linear(inference: Inference, node: Node) -> Form | None:
+def _natural_linear(inference: Inference, node: TracedNode) -> Form | None:
     """The linear form of `node`, where its inputs are numbers by nature (means, sums) or asked to be."""
     form = linear_form(node.expr)
     if form is None:
@@ -76,7 +76,7 @@ def _natural_linear(inference: Inference, node: Node) -> Form | None:
     return form if natural and all(source.wish is not Encoding.CATEGORICAL for source in inputs) else None
 
 
-def _add_linear_interval(inference: Inference, node: Node, form: Form) -> None:
+def _add_linear_interval(inference: Inference, node: TracedNode, form: Form) -> None:
     factors, constant = form
     low = high = constant
     maybe_none, reasons = False, []
@@ -99,7 +99,7 @@ def _add_linear_interval(inference: Inference, node: Node, form: Form) -> None:
 
 
 @infer_node.register
-def _(expr: SequenceMap, inference: Inference, node: Node) -> None:
+def _(expr: SequenceMap, inference: Inference, node: TracedNode) -> None:
     form = _natural_linear(inference, node)
     fst, snd = node.children
     if form is not None and any(isinstance(inference.sops[child].domain, Interval) for child in node.children):
@@ -128,6 +128,14 @@ def _check_pairs(inference: Inference, expr: RASPExpr, inputs: tuple[int, int], 
     inference.budget.need((CALL if calls else 4 * FLOAT) * count + CELL * first * second, what, expr)
 
 
+def _exactly_added(form: Form | None, domains: tuple[Domain, Domain]) -> Form | None:
+    """A weighted sum, unless its terms are so large that float64 is no longer exact on integers."""
+    if form is None:
+        return None
+    sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
+    return form if max(sizes) < 2**52 else None
+
+
 def add_pairs(
     inference: Inference,
     number: int,
@@ -147,9 +155,7 @@ def add_pairs(
     pairs = inference.pairs(fst, snd, expr)
     aligned = align(*facts)
     exact = aligned is not None and set(aligned[0]) <= {TOKENS, SHAPE}
-    if form is not None:
-        sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]
-        form = form if max(sizes) < 2**52 else None  # beyond, float64 is no longer exact on integers
+    form = _exactly_added(form, domains)
     caller = Caller(expr, f, inference.reporter, exact, budget=inference.budget)
     if form is None:
         table, values = tabulate_pairs(caller, *domains, pairs, keep_none=keep_none)

@@ -15,7 +15,7 @@ __all__ = ["exact_sums"]
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 FITS = 2**62  # products of two such numbers of 31 bits stay within int64, sums of two of them as well
-EXACT = 2**53  # float64 holds integers up to here, and divides two of them with one rounding
+LARGEST_EXACT = 2**53  # float64 holds integers up to here, and divides two of them with one rounding
 
 
 def exact_sums(fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]) -> Floats:
@@ -32,7 +32,7 @@ def exact_sums(fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tu
     if found is None:
         return _one_by_one(terms, pairs, np.ones(len(rows), dtype=bool), plain)
     numerators, denominators = found
-    inexact = (np.abs(numerators) >= EXACT) | (denominators >= EXACT)
+    inexact = (np.abs(numerators) >= LARGEST_EXACT) | (denominators >= LARGEST_EXACT)
     sums: Floats = numerators.astype(np.float64) / denominators.astype(np.float64)
     return _one_by_one(terms, pairs, inexact, sums) if inexact.any() else sums
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tracr.craft.grouping import ascending
 from tracr.ir.domains import Codes
-from tracr.ir.program import ERROR, UNREACHED
+from tracr.ir.ops import ERROR, UNREACHED
 
 __all__ = [
     "SHAPE",

@@ -7,13 +7,14 @@ import numpy as np
 from tracr.compiler.frontend.rules.counts import Table, masks, widths, widths_by_position
 from tracr.compiler.frontend.rules.facts import Facts
 from tracr.compiler.frontend.rules.state import Cells, Inference
-from tracr.ir.graph import Node
-from tracr.ir.program import SelectorNode
+from tracr.compiler.frontend.trace import TracedNode
+from tracr.ir.selectors import SelectorNode
+from tracr.ir.switches import OptionName
 
 __all__ = ["add_literal"]
 
 
-def add_literal(inference: Inference, node: Node, keys: int, queries: int, table: Table) -> SelectorNode:
+def add_literal(inference: Inference, node: TracedNode, keys: int, queries: int, table: Table) -> SelectorNode:
     """Record `node`, or a part of it, as the selector of a table."""
     facts = inference.facts[keys], inference.facts[queries]
     inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)
@@ -24,7 +25,7 @@ def add_literal(inference: Inference, node: Node, keys: int, queries: int, table
     found = inference.widths.get(first)
     if found is None:
         found = widths(table, *facts, inference.shape, inference.options.causal)
-        if found.by_shape is None and inference.options.on("match"):
+        if found.by_shape is None and inference.options.on(OptionName.MATCH):
             found = widths_by_position(table, *facts, inference.shape, inference.options.causal) or found
     inference.widths[node.id] = found
     literal = SelectorNode(node.id, node.label, repr(node.expr), node.expr.origin, found.counts, keys, queries, table)

@@ -22,11 +22,11 @@ from tracr.compiler.frontend.rules.facts import distinct_codes
 from tracr.compiler.frontend.rules.state import Inference
 from tracr.compiler.frontend.rules.tabulate import column_of
 from tracr.ir.domains import Codes, Finite
-from tracr.ir.program import Linear, PairLookup
+from tracr.ir.ops import Linear, PairLookup
 from tracr.rasp.functions import OPERATORS, Comparison
 from tracr.runtime.prepared_tables import snap
 
-__all__ = ["SPLIT_CELLS", "Block", "split_comparison"]
+__all__ = ["SPLIT_CELLS", "PairBlock", "split_comparison"]
 
 SPLIT_CELLS = 2**16  # tables of more cells are taken apart, where that is possible
 MOST_BLOCKS = 4
@@ -34,7 +34,7 @@ ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class PairBlock:
     """Selected where the outer parts of key and query are in `outer` and their inner parts in `inner` (None: any)."""
 
     outer: tuple[int, int, Table]  # keys, queries, table
@@ -53,7 +53,7 @@ class _Pairs:
         return _Pairs(self.second, self.first, self.codes.T)
 
 
-def split_comparison(inference: Inference, predicate: object, keys: int, queries: int) -> list[Block] | None:
+def split_comparison(inference: Inference, predicate: object, keys: int, queries: int) -> list[PairBlock] | None:
     """The blocks of a built-in comparison of two s-ops made of pairs, if it is large and they are few."""
     ours, theirs = inference.sops[keys].domain, inference.sops[queries].domain
     assert isinstance(ours, Finite) and isinstance(theirs, Finite)
@@ -73,7 +73,7 @@ def split_comparison(inference: Inference, predicate: object, keys: int, queries
         if found is not None:
             outer, inner = (first.first, second.first), (first.second, second.second)
             return [
-                Block((*outer, where), None if block.all() else (*inner, block.astype(np.int8)))
+                PairBlock((*outer, where), None if block.all() else (*inner, block.astype(np.int8)))
                 for where, block in found
             ]
     return None

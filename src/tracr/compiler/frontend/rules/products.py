@@ -17,12 +17,13 @@ from tracr.compiler.frontend.rules.elementwise import add_pairs
 from tracr.compiler.frontend.rules.facts import distinct_codes
 from tracr.compiler.frontend.rules.literals import add_literal
 from tracr.compiler.frontend.rules.state import Inference
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.compiler.selectors.head_plans import Reader, choose_plan
 from tracr.errors import LimitError
 from tracr.ir.budget import COMPARED
 from tracr.ir.domains import Codes
-from tracr.ir.graph import Node
-from tracr.ir.program import PAIR, CompositeNode, Kind, SelectorNode, parts_of
+from tracr.ir.ops import PAIR
+from tracr.ir.selectors import CompositeNode, Kind, SelectorNode, parts_of
 from tracr.rasp.expressions import RASPExpr
 
 __all__ = ["for_reader", "join_literals"]
@@ -133,7 +134,7 @@ def _product(inference: Inference, expr: RASPExpr, selector: int) -> int:
             keys = _pair_of(inference, part, expr, "keys", fst.keys, snd.keys)
             queries = _pair_of(inference, part, expr, "queries", fst.queries, snd.queries)
             joined = _joined(inference, part.kind, fst, snd, keys, queries)
-        made[part.id] = add_literal(inference, Node(inference.fresh_id(), part.label, expr, ()), *joined)
+        made[part.id] = add_literal(inference, TracedNode(inference.fresh_id(), part.label, expr, ()), *joined)
     return made[selector].id
 
 

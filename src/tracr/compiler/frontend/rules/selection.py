@@ -10,14 +10,15 @@ from tracr.compiler.frontend.rules.composites import composite_widths, orders_po
 from tracr.compiler.frontend.rules.counts import complement, surely_met
 from tracr.compiler.frontend.rules.facts import SHAPE, Groups, strict_order
 from tracr.compiler.frontend.rules.literals import add_literal
-from tracr.compiler.frontend.rules.parts_of_pairs import Block, split_comparison
+from tracr.compiler.frontend.rules.parts_of_pairs import PairBlock, split_comparison
 from tracr.compiler.frontend.rules.products import for_reader, join_literals
 from tracr.compiler.frontend.rules.state import Inference, infer_node
 from tracr.compiler.frontend.rules.tabulate import tabulate_predicate
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.ir.budget import COMPARED
 from tracr.ir.domains import finite
-from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, CompositeNode, Kind, SelectorNode, Width
+from tracr.ir.ops import ERROR, Width
+from tracr.ir.selectors import CompositeNode, Kind, SelectorNode
 from tracr.rasp.expressions import (
     ConstantSelector,
     Indices,
@@ -32,7 +33,7 @@ __all__: list[str] = []
 
 
 @infer_node.register
-def _(expr: Select, inference: Inference, node: Node) -> None:
+def _(expr: Select, inference: Inference, node: TracedNode) -> None:
     keys, queries = node.children
     domains = inference.listed(keys, expr), inference.listed(queries, expr)
     blocks = split_comparison(inference, expr.predicate, keys, queries)
@@ -51,13 +52,13 @@ def _(expr: Select, inference: Inference, node: Node) -> None:
     add_literal(inference, node, keys, queries, table)
 
 
-def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
+def _add_blocks(inference: Inference, node: TracedNode, blocks: list[PairBlock]) -> None:
     """The union of blocks, of which no two overlap."""
 
-    def fresh(label: str) -> Node:
-        return Node(inference.fresh_id(), f"{node.label}_{label}", node.expr, ())
+    def fresh(label: str) -> TracedNode:
+        return TracedNode(inference.fresh_id(), f"{node.label}_{label}", node.expr, ())
 
-    def add_block(target: Node, block: Block) -> int:
+    def add_block(target: TracedNode, block: PairBlock) -> int:
         if block.inner is None:
             add_literal(inference, target, *block.outer)
             return target.id
@@ -78,19 +79,19 @@ def _add_blocks(inference: Inference, node: Node, blocks: list[Block]) -> None:
 
 
 @infer_node.register
-def _(expr: ConstantSelector, inference: Inference, node: Node) -> None:
+def _(expr: ConstantSelector, inference: Inference, node: TracedNode) -> None:
     size = inference.options.max_seq_len
     inference.budget.need(COMPARED * size**2, f"compares {size:,} positions with each other", expr)
     table = np.full((size, size), ERROR, dtype=np.int8)
     longest = min(size, len(expr.value))
     table[:longest, :longest] = np.array(expr.value, dtype=np.int8)[:longest, :longest]
     positions = inference.fresh_id()
-    infer_node(Indices(), inference, Node(positions, f"{node.label}_indices", Indices(), ()))
+    infer_node(Indices(), inference, TracedNode(positions, f"{node.label}_indices", Indices(), ()))
     add_literal(inference, node, positions, positions, table)
 
 
 @infer_node.register
-def _(expr: SelectorNot, inference: Inference, node: Node) -> None:
+def _(expr: SelectorNot, inference: Inference, node: TracedNode) -> None:
     inner = inference.selectors[node.children[0]]
     if isinstance(inner, SelectorNode):
         add_literal(inference, node, inner.keys, inner.queries, complement(inner.table))
@@ -99,16 +100,16 @@ def _(expr: SelectorNot, inference: Inference, node: Node) -> None:
 
 
 @infer_node.register
-def _(expr: SelectorAnd, inference: Inference, node: Node) -> None:
+def _(expr: SelectorAnd, inference: Inference, node: TracedNode) -> None:
     _add_combination(inference, node, "and")
 
 
 @infer_node.register
-def _(expr: SelectorOr, inference: Inference, node: Node) -> None:
+def _(expr: SelectorOr, inference: Inference, node: TracedNode) -> None:
     _add_combination(inference, node, "or")
 
 
-def _add_combination(inference: Inference, node: Node, kind: Kind) -> None:
+def _add_combination(inference: Inference, node: TracedNode, kind: Kind) -> None:
     """Over the same inputs one table; over different inputs a combination, which translate finds heads for."""
     fst, snd = (inference.selectors[child] for child in node.children)
     if isinstance(fst, SelectorNode) and isinstance(snd, SelectorNode):
@@ -119,7 +120,7 @@ def _add_combination(inference: Inference, node: Node, kind: Kind) -> None:
     _add_composite(inference, node, kind)
 
 
-def _add_composite(inference: Inference, node: Node, kind: Kind) -> None:
+def _add_composite(inference: Inference, node: TracedNode, kind: Kind) -> None:
     parts = tuple(node.children)
     inference.canonical(node.id, ("composite", kind, tuple(sorted(inference.canon[part] for part in parts))))
     composite = CompositeNode(node.id, node.label, repr(node.expr), node.expr.origin, (), kind, parts)
@@ -129,7 +130,7 @@ def _add_composite(inference: Inference, node: Node, kind: Kind) -> None:
 
 
 @infer_node.register
-def _(expr: SelectorWidth, inference: Inference, node: Node) -> None:
+def _(expr: SelectorWidth, inference: Inference, node: TracedNode) -> None:
     selector = for_reader(inference, expr.selector, node.children[0], "width", 1)
     found, select = inference.widths[selector], inference.selectors[selector]
     domain = finite(found.counts, ordered=True)

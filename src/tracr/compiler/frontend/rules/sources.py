@@ -6,17 +6,17 @@ import numpy as np
 
 from tracr.compiler.frontend.rules.facts import SHAPE, TOKENS
 from tracr.compiler.frontend.rules.state import Inference, infer_node
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import CompileError
 from tracr.ir.domains import finite
-from tracr.ir.graph import Node
-from tracr.ir.program import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
+from tracr.ir.ops import ERROR, Constant, IndicesOp, LengthOp, Positions, TokensOp
 from tracr.rasp.expressions import ConstantSOp, Full, Indices, Length, Tokens
 
 __all__: list[str] = []
 
 
 @infer_node.register
-def _(expr: Tokens, inference: Inference, node: Node) -> None:
+def _(expr: Tokens, inference: Inference, node: TracedNode) -> None:
     domain = finite(inference.options.vocab, ordered=True)
     inference.add(
         node.id,
@@ -32,7 +32,7 @@ def _(expr: Tokens, inference: Inference, node: Node) -> None:
 
 
 @infer_node.register
-def _(expr: Indices, inference: Inference, node: Node) -> None:
+def _(expr: Indices, inference: Inference, node: TracedNode) -> None:
     domain = finite(range(inference.options.max_seq_len), ordered=True)
     small = inference.shape.listed
     inference.add(
@@ -49,7 +49,7 @@ def _(expr: Indices, inference: Inference, node: Node) -> None:
 
 
 @infer_node.register
-def _(expr: Length, inference: Inference, node: Node) -> None:
+def _(expr: Length, inference: Inference, node: TracedNode) -> None:
     if inference.options.causal:
         raise CompileError(
             "the length of the input depends on the future, which a causal model does not see",
@@ -72,13 +72,13 @@ def _(expr: Length, inference: Inference, node: Node) -> None:
 
 
 @infer_node.register
-def _(expr: Full, inference: Inference, node: Node) -> None:
+def _(expr: Full, inference: Inference, node: TracedNode) -> None:
     domain = finite([expr.fill])
     inference.add(node.id, node.label, expr, Constant(), domain, key=None, joint=lambda: np.zeros((), dtype=np.int32))
 
 
 @infer_node.register
-def _(expr: ConstantSOp, inference: Inference, node: Node) -> None:
+def _(expr: ConstantSOp, inference: Inference, node: TracedNode) -> None:
     domain = finite(expr.value)
     table = np.full(inference.options.max_seq_len, ERROR, dtype=np.int32)
     longest = min(len(table), len(expr.value))

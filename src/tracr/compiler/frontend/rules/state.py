@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from tracr.compiler.frontend.rules.counts import Widths
 from tracr.compiler.frontend.rules.facts import JOINT_CELLS, SHAPE, TOKENS, Facts, Groups, Pairs, Shape, feasible_pairs
 from tracr.compiler.frontend.rules.tabulate import Caller, Reporter
+from tracr.compiler.frontend.trace import TracedNode
 from tracr.errors import ExpressionError, LimitError
-from tracr.ir.budget import MEAN, VALUE, Budget, Sizes, size_text
+from tracr.ir.budget import MEAN, VALUE, Budget, ValueSizes, size_text
 from tracr.ir.domains import Codes, Domain, Finite, Interval
-from tracr.ir.graph import Node
+from tracr.ir.ops import Aggregation, Linear, Op
 from tracr.ir.options import Options
-from tracr.ir.program import Aggregation, Linear, Op, Selector, SOpNode, table_bytes
+from tracr.ir.program import InferredNode
+from tracr.ir.selectors import Selector
 from tracr.rasp.annotations import ENCODING, Encoding
 from tracr.rasp.expressions import RASPExpr
 
@@ -61,8 +63,8 @@ class Inference:
         self.shape = Shape.of(*self.lengths)
         self.reporter = Reporter(options.strict, near)
         self.budget = Budget(options.max_memory)
-        self._sizes = Sizes()
-        self.sops: dict[int, SOpNode] = {}
+        self._sizes = ValueSizes()
+        self.sops: dict[int, InferredNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
         self.facts: dict[int, Facts] = {}
@@ -77,7 +79,9 @@ class Inference:
         self._pair_bytes = self._joint_bytes = 0
         self._next_id = nodes
 
-    def caller(self, node: Node, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False) -> Caller:
+    def caller(
+        self, node: TracedNode, f: Callable[..., Any], *, reachable: bool = False, predicate: bool = False
+    ) -> Caller:
         """The user's function, ready to be tabulated for `node`."""
         return Caller(node.expr, f, self.reporter, reachable, predicate, self.budget)
 
@@ -109,7 +113,7 @@ class Inference:
     ) -> None:
         """Record an s-op; one without a small `joint` table becomes a leaf itself."""
         large = self._sizes.beyond(domain.values) if isinstance(domain, Finite) else 0
-        self.budget.hold(VALUE * domain.size + large + table_bytes(op), f"has {domain.size:,} values", expr)
+        self.budget.hold(VALUE * domain.size + large + op.nbytes, f"has {domain.size:,} values", expr)
         if joint is not None and not self._keeps_joint(leaves):
             leaves, joint = (), None
         wish = expr.annotation(ENCODING)
@@ -123,9 +127,7 @@ class Inference:
         own = frozenset() if root is not None else frozenset({canon})
         root = canon if root is None else root
         self.facts[number] = Facts(canon, root, leaves, joint, groups, distinct, determines | own, self.shape)
-        self.sops[number] = SOpNode(
-            number, label, repr(expr), expr.origin, op, domain, wish, wish or Encoding.CATEGORICAL
-        )
+        self.sops[number] = InferredNode(number, label, repr(expr), expr.origin, op, domain, wish)
 
     def _keeps_joint(self, leaves: tuple[int, ...]) -> bool:
         """Whether a table over these leaves may be kept: facts are worth a quarter of the memory."""
@@ -190,6 +192,6 @@ class Inference:
 
 
 @functools.singledispatch
-def infer_node(expr: RASPExpr, inference: Inference, node: Node) -> None:
+def infer_node(expr: RASPExpr, inference: Inference, node: TracedNode) -> None:
     """Infer one expression: dispatched on its type."""
     raise ExpressionError(f"{expr!r} is not an expression the compiler knows", hint="use the classes of tracr.rasp")

@@ -25,8 +25,9 @@ from tracr.errors import (
     TracrWarning,
 )
 from tracr.ir.budget import ASKED, COMPARED, DEFAULT, Budget, Growing
-from tracr.ir.domains import TWINS, Codes, Finite, finite, surely_same
-from tracr.ir.program import ERROR, UNREACHED
+from tracr.ir.domains import Codes, Finite, finite, surely_same
+from tracr.ir.ops import ERROR, UNREACHED
+from tracr.nearness import TWINS, nearly_equal
 from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import OPERATORS, BinaryOperator, Comparison, Function, function_name
 from tracr.values import PLAIN, Value, as_value, is_number, short_repr
@@ -73,7 +74,7 @@ def _as_result(args: tuple[Value, ...], result: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class FunctionAnswers:
     """What a function returned on each of its arguments, or the Failure; `distinct[codes[i]]` equals `listed[i]`."""
 
     listed: list[Any]
@@ -173,18 +174,18 @@ class Caller:
             growing.measure(results[start:])
         return results
 
-    def __call__(self, *columns: Sequence[Value]) -> Answers:
+    def __call__(self, *columns: Sequence[Value]) -> FunctionAnswers:
         """What the function returns on all first arguments with their second ones."""
         results = self.results(*columns)
         kinds = set(map(type, results))
         if kinds <= PLAIN.keys():
             distinct, codes = numbered(results)
             if all(PLAIN[type(value)](value) for value in distinct):
-                return Answers(results, kinds, distinct, codes)
+                return FunctionAnswers(results, kinds, distinct, codes)
         values = list(map(_as_result, zip(*columns, strict=True), results))
-        return Answers(values, set(map(type, values)), *numbered(values))
+        return FunctionAnswers(values, set(map(type, values)), *numbered(values))
 
-    def check_purity(self, answers: Answers, *columns: Sequence[Value]) -> None:
+    def check_purity(self, answers: FunctionAnswers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
         results = self.results(*sample)
@@ -248,13 +249,14 @@ class Caller:
 
 def _nearly(first: Any, second: Any) -> bool:
     """Whether two answers are numbers that differ by rounding only."""
-    return is_number(first) and is_number(second) and abs(first - second) <= TWINS * max(abs(first), abs(second))
+    numbers = is_number(first) and is_number(second)
+    return numbers and bool(nearly_equal(first, second, TWINS, scale=max(abs(first), abs(second))))
 
 
 Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
 
 
-def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
+def _call(caller: Caller, axes: Axes) -> tuple[FunctionAnswers, list[Any]]:
     """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
     columns = [domain.listed(codes) for domain, codes in axes]
     answers = caller(*columns)
@@ -280,7 +282,7 @@ def _call(caller: Caller, axes: Axes) -> tuple[Answers, list[Any]]:
     return answers, twins
 
 
-def _finish(caller: Caller, answers: Answers, twins: list[Any]) -> tuple[Codes, Finite]:
+def _finish(caller: Caller, answers: FunctionAnswers, twins: list[Any]) -> tuple[Codes, Finite]:
     """Codes for the results and the domain they form."""
     failures = answers.failures
     caller.report(failures)
@@ -328,12 +330,7 @@ def tabulate_sum(
         rows, columns = rows[called], columns[called]
     silent = len(rows) < len(pairs[0])
     numbers, codes = np.unique(exact_sums(fst, snd, (rows, columns), factors), return_inverse=True)
-    kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in (fst, snd)]
-    integers = all(isinstance(factor, int) for factor in factors)
-    whole = integers and all(kind != {float} for kind in kinds)
-    broken = not integers or any(float in kind for kind in kinds)
-    values: list[Value] = [int(x) if whole and not broken else x for x in numbers.tolist()]
-    twins = [int(x) for x in numbers.tolist() if x.is_integer()] if whole and broken else []
+    values, twins = _typed_sums(numbers.tolist(), (fst, snd), factors)
     listed = [*values, *twins, *([None] if silent else [])]
     domain = caller.reporter.listed(caller.expression, listed, ordered=True)
     if caller.reporter.near:
@@ -345,11 +342,26 @@ def tabulate_sum(
     return table, domain
 
 
+def _typed_sums(
+    sums: list[float], domains: Sequence[Finite], factors: Sequence[float]
+) -> tuple[list[Value], list[Value]]:
+    """The sums as the program has them, integers or floats, and the integers that some of the floats may be as well."""
+    kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in domains]
+    integers = all(isinstance(factor, int) for factor in factors)
+    may_be_integer = integers and all(kind != {float} for kind in kinds)
+    may_be_float = not integers or any(float in kind for kind in kinds)
+    if not may_be_integer:
+        return list(sums), []
+    if not may_be_float:
+        return [int(x) for x in sums], []
+    return list(sums), [int(x) for x in sums if x.is_integer()]
+
+
 def _table(
     caller: Caller,
     shape: tuple[int, ...],
     where: tuple[Codes, ...],
-    answers: Answers,
+    answers: FunctionAnswers,
     twins: list[Any],
     occurring: tuple[Codes, ...],
 ) -> tuple[Codes, Finite]:

@@ -1,4 +1,14 @@
-"""Recognising linear arithmetic: a weighted sum of numbers needs no table and no listed values."""
+"""Arithmetic that is written as a weighted sum: it needs no table and no listed values.
+
+The compiler asks three questions about weighted sums, of three things:
+
+- `linear_form`, here, of an expression: is it written with + - * and / of constants? Its values need not be known, so
+  it serves for means too, which are too many to list.
+- `linear_tables.py: sum_of`, of a table: are its values a weighted sum of its inputs, exactly, whatever function gave
+  them? Then no neuron is needed.
+- `functions_of_sums.py: function_of`, of a table: does it depend on its inputs through a sum of them only? Then one
+  layer of neurons that read the sum is enough. `pairs.py` asks it of x + y and x - y, the pass `sums` of other weights.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +19,7 @@ from tracr.values import is_number
 __all__ = ["linear_form"]
 
 Form = tuple[tuple[float, ...], float]
-LARGEST = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
+LARGEST_CONSTANT = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
 
 
 def linear_form(expr: RASPExpr) -> Form | None:
@@ -40,7 +50,7 @@ def _form(expr: RASPExpr) -> Form | None:
                 if step is None:
                     return None
                 factor, constant = step[0] * factor, step[0] * constant + step[1]
-                if abs(constant) > LARGEST or not 1 / LARGEST <= abs(factor) <= LARGEST:
+                if abs(constant) > LARGEST_CONSTANT or not 1 / LARGEST_CONSTANT <= abs(factor) <= LARGEST_CONSTANT:
                     return None
             return (factor,), constant
         case _:

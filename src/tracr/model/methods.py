@@ -1,0 +1,203 @@
+"""The methods of models that other packages implement: one table, and the methods that call it.
+
+Modules further down the order of imports (exports, figures, saving, ground truth) take a model. A model has methods for
+them all the same, so that users find them; `METHODS` says which function each calls. It is imported when it is called:
+`import tracr` loads none of them. `tests/test_layers.py` reads the table: nothing else in `tracr.model` may name a
+module further down.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tracr.extras import need
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from tracr.ground_truth.data import GroundTruth
+    from tracr.model.compiled import CompiledModel
+    from tracr.model.run import Run
+    from tracr.values import Value
+    from tracr.viz.explorer import Explorer
+
+__all__ = ["METHODS", "ModelMethods", "call"]
+
+METHODS = {
+    "rotated": "tracr.model.variants.rotation:rotated",
+    "with_noise": "tracr.model.variants.noise:with_noise",
+    "with_layer_norm": "tracr.model.variants.layer_norm:with_layer_norm",
+    "with_weights": "tracr.model.weights:with_weights",
+    "ground_truth": "tracr.ground_truth.wiring:ground_truth_of",
+    "bounds": "tracr.compiler.optimal.bounds:bounds_of",
+    "save": "tracr.saving.models:save",
+    "__reduce__": "tracr.saving.pickling:pickled",
+    "save_pretrained": "tracr.adapters.huggingface.checkpoint:save_pretrained",
+    "to_jax": "tracr.adapters:to_jax",
+    "to_torch": "tracr.adapters:to_torch",
+    "to_transformer_lens": "tracr.adapters:to_transformer_lens",
+    "to_onnx": "tracr.adapters:to_onnx",
+    "figure": "tracr.viz:figure",
+    "explore": "tracr.viz.explorer:explore",
+    "_repr_html_": "tracr.viz.notebook:model_html",
+    "Run._repr_html_": "tracr.viz.notebook:run_html",
+    "Verification._repr_html_": "tracr.viz.notebook:verification_html",
+}
+"""Method → the function that it calls, with the model (the run, the verification) as the first argument."""
+
+
+def call(method: str, /, *given: Any, **options: Any) -> Any:
+    """Call the function of a method of the table."""
+    module, _, function = METHODS[method].partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.partition(".")[0] != "tracr":
+            need(error.name.partition(".")[0])  # says how to install the library that the module imports
+        raise
+    return getattr(found, function)(*given, **options)
+
+
+class ModelMethods:
+    """What other packages do with a compiled model; each method calls its function in `METHODS`."""
+
+    def rotated(self, seed: int = 0) -> CompiledModel:
+        """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
+
+        With the compiler's own weights the basis is proved to change no output; labels that it would disturb keep a
+        dimension of their own.
+        """
+        return call("rotated", self, seed)
+
+    def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
+        """The model with Gaussian noise on every weight.
+
+        Without a `scale`, as much as leaves outputs and variables as they are, on up to 2,000 inputs.
+        """
+        return call("with_noise", self, scale, seed)
+
+    def with_layer_norm(self) -> CompiledModel:
+        """The same model for an architecture with layer norms, which change nothing but have to be there."""
+        return call("with_layer_norm", self)
+
+    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
+        """The same model, with the same labels, with weights that were edited or trained elsewhere.
+
+        Args:
+            weights: arrays of any framework under the names of `parameters.named()`: a state dict of `to_torch` or
+                `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
+            attn_scale: what the attention that the weights come from divides its scores by.
+
+        Unless the weights are the compiler's own, the result is no longer `certified`.
+        """
+        return call("with_weights", self, weights, attn_scale)
+
+    @cached_property
+    def ground_truth(self) -> GroundTruth:
+        """The mechanism as data: the model's parts, and which variable flows from which to which."""
+        return call("ground_truth", self)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
+
+        A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
+        """
+        call("save", self, folder, overwrite=overwrite)
+
+    def save_pretrained(
+        self,
+        folder: str | Path,
+        *,
+        activation: str = "relu",
+        numbers: Literal["auto", "classes", "column"] = "auto",
+        output: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads it back.
+
+        Args:
+            folder: where to; as with `save`, replaced if it is ours.
+            activation: "relu"; or "gelu" or "gelu_new", scaled until they are as good as ReLU.
+            numbers: how a numerical output becomes logits: a word per value ("classes"), one logit that is the number
+                ("column"), or classes where they can be told apart ("auto").
+            output: which output, if there are several.
+            overwrite: replace the folder whatever is in it.
+        """
+        options = {"activation": activation, "numbers": numbers, "output": output, "overwrite": overwrite}
+        call("save_pretrained", self, folder, **options)
+
+    def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
+        """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
+
+        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits. A `dtype`, or
+        a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
+        """
+        return call("to_jax", self, dtype, check)
+
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back. A `dtype`,
+        or a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
+        """
+        return call("to_torch", self, dtype, device, trainable, check)
+
+    def to_transformer_lens(
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        It has every hook point that `ground_truth` names, and what users of `HookedTransformer` and `TransformerBridge`
+        call. With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is that of `to_torch`.
+        """
+        return call("to_transformer_lens", self, bridge, dtype, device, trainable, check)
+
+    def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
+        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back.
+
+        `dtype` is float32 or float64.
+        """
+        call("to_onnx", self, path, dtype)
+
+    def figure(self, kind: str = "stream", tokens: Sequence[Any] | Run | None = None, **options: Any) -> Figure:
+        """A publication figure, which needs matplotlib (extra `viz`); `tracr.viz` says what `options` there are.
+
+        Args:
+            kind: "stream", the residual stream for an input; "attention", its attention beside the selectors; "graph",
+                the program; "weights", in their labelled bases; "layers", which component is where; "slots", which
+                variable is in which dimension, from sub-layer to sub-layer.
+            tokens: the input, or a run of one, for "stream" and "attention".
+            options: `ax`, an axes to draw in; `width`; and what the figure's own function takes.
+        """
+        return call("figure", self, kind, tokens, **options)
+
+    def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
+        """One HTML page that runs the model and its program and shows how the one computes the other.
+
+        Save it (`.save("page.html")`), open it (`.open()`), or let a notebook show it. `tokens` is the input to begin
+        with, `name` and `description` the heading.
+        """
+        return call("explore", self, tokens, name=name, description=description)
+
+    def _repr_html_(self) -> str:
+        return call("_repr_html_", self)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """How it is pickled: as its tabulated program and its weights, without the user's functions."""
+        return call("__reduce__", self)

@@ -1,0 +1,57 @@
+"""One forward pass, with everything that was computed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from tracr.errors import UnknownName
+from tracr.model.methods import call
+from tracr.values import Value, short_repr
+
+if TYPE_CHECKING:
+    from tracr.model.running import RunnableModel
+
+__all__ = ["Decoded", "Run"]
+
+Decoded = Any  # a list of values; a dict of them with several outputs; a list of either for a batch
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Mapping[str, NDArray[Any]]):
+    """A forward pass: every activation under its TransformerLens name, batch axis first; `decoded` is the output."""
+
+    tokens: list[list[Value]]
+    activations: dict[str, NDArray[Any]]
+    decoded: Decoded
+    model: RunnableModel | None = field(default=None, repr=False)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self.activations[name]
+        except Exception:  # a name that is not there, or none that could be
+            raise UnknownName(
+                f"no activation {short_repr(name)}", hint=f"there are {', '.join(self.activations)}"
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.activations)
+
+    def __len__(self) -> int:
+        return len(self.activations)
+
+    def __repr__(self) -> str:
+        inputs = "1 input" if len(self.tokens) == 1 else f"{len(self.tokens)} inputs"
+        return f"Run({inputs}, {len(self.activations)} activations)"
+
+    def _repr_html_(self) -> str:
+        html: str = call("Run._repr_html_", self)
+        return html
+
+    @property
+    def logits(self) -> NDArray[Any]:
+        """The unembedded output, [batch, position, d_vocab_out], BOS position first."""
+        return self.activations["logits"]

@@ -1,0 +1,319 @@
+"""Running a model: tokens to ids, ids to logits, logits to values. Compiled and compressed models both do this.
+
+Calls that need no activations run the C kernel, if it was built; all others run `runtime/forward.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tracr import arguments
+from tracr.errors import InputError
+from tracr.ir.graph import Graph
+from tracr.ir.options import Options
+from tracr.ir.parameters import Parameters
+from tracr.ir.program import Program
+from tracr.model.format_check import BUDGET, FormatCheck, check_format, require_format
+from tracr.model.number_formats import format_of
+from tracr.model.run import Decoded, Run
+from tracr.model.verification import Verification, verify
+from tracr.rasp.expressions import RASPExpr
+from tracr.runtime.forward import Hook, forward
+from tracr.runtime.kernel.kernel import Kernel
+from tracr.runtime.outputs import Output
+from tracr.runtime.tensors import read_array
+from tracr.runtime.vocabulary import Vocabulary
+from tracr.threads import blas_threads, in_threads
+
+if TYPE_CHECKING:
+    from tracr.model.setting import Intervention
+    from tracr.model.variants.layer_norm import LayerNorm
+
+__all__ = ["RunnableModel"]
+
+Result = TypeVar("Result")
+CHUNK = 250_000  # activations held at once: few enough to stay in a processor's cache
+SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
+
+
+class RunnableModel(ABC):
+    """A transformer for a program: its weights, its tokens and its outputs are what it takes to run it."""
+
+    @property
+    @abstractmethod
+    def options(self) -> Options:
+        """What the program was compiled with."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The traced program."""
+
+    @property
+    @abstractmethod
+    def expressions(self) -> tuple[RASPExpr, ...]:
+        """The expressions that the graph's nodes were traced from; a loaded model has none."""
+
+    @property
+    @abstractmethod
+    def program(self) -> Program:
+        """The tabulated program."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """The weights that the model runs with."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[Output, ...]:
+        """The program's outputs and how the logits hold them."""
+
+    @property
+    @abstractmethod
+    def norm(self) -> LayerNorm | None:
+        """The layer norm that readers of the residual stream see it through, if there is one."""
+
+    @property
+    @abstractmethod
+    def certified(self) -> bool:
+        """Whether the weights are the compiler's own, but for what a variant did to them."""
+
+    @abstractmethod
+    def _intervention(
+        self, changes: object, inputs: list[list[Any]], padded: list[int], *, single: bool
+    ) -> Intervention | None:
+        """The hook that sets variables, or an error if the model's variables cannot be set."""
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens and ids."""
+        shortest, longest = self.program.lengths
+        return Vocabulary(self.options.vocab, self.options.bos, self.options.pad, shortest, longest)
+
+    @property
+    def n_layers(self) -> int:
+        """How many blocks."""
+        return len(self.parameters.layers)
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+        return int(self.parameters.W_E.shape[1])
+
+    @cached_property
+    def n_parameters(self) -> int:
+        """How many weights, biases included."""
+        return sum(int(array.size) for _, array in self.parameters.named())
+
+    def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
+        """The weights in another float type, in which the model is proved to be right; in any one without `check`."""
+        if arguments.flag("check", check):
+            require_format(self, dtype)
+        name = format_of(dtype)
+        if name not in self._cast:
+            try:
+                kind = np.dtype(name)
+            except TypeError:
+                hint = "use to_torch or to_jax for it, or float32"
+                raise InputError(f"numpy has no {name}", hint=hint) from None
+            with np.errstate(over="ignore"):
+                self._cast[name] = self.parameters.map(lambda array: array.astype(kind, copy=False))
+        return self._cast[name]
+
+    @cached_property
+    def _cast(self) -> dict[str, Parameters]:
+        """The weights in other float types, once they were asked for."""
+        return {}
+
+    @cached_property
+    def _formats(self) -> dict[str, FormatCheck]:
+        """What is known of number formats, once it was asked for."""
+        return {}
+
+    def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+        """For which inputs the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
+
+        Bounds on rounding errors are computed for all inputs up to `budget`, else for a sample of some 200. The result
+        is true if they prove every answer, and prints as a report. `tracr.model.rounding` has the proof.
+        """
+        if arguments.whole("budget", budget, 1) != BUDGET:
+            return check_format(self, dtype, budget)
+        key = str(dtype)
+        if key not in self._formats:
+            self._formats[key] = check_format(self, dtype)
+        return self._formats[key]
+
+    def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
+        """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
+        ids, hook = self._ids(ids), arguments.function("hook", hook)
+        if hook is None and (kernel := self._kernel(dtype)):
+            return self._checked(*kernel.logits(ids))
+        rows = self._rows(ids) if hook is None else max(1, len(ids))
+        starts = range(0, len(ids), rows)
+        small = len(starts) > 1 or ids.size * self.n_parameters < SMALL
+        parameters = self.cast(dtype)
+        with blas_threads(1 if small else None):
+            parts = in_threads(lambda start: self.forward(parameters, ids[start : start + rows], hook), starts)
+        return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
+
+    def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
+        """What each output is for ids [batch, position] that start with BOS, as codes into its domain."""
+        ids = self._ids(ids)
+        kernel = self._kernel(dtype)
+        if kernel is None:
+            logits = self.logits(ids, dtype)
+            return [output.codes(logits) for output in self.outputs]
+        return self._checked(*kernel.codes(ids))
+
+    def _ids(self, ids: Any) -> NDArray[np.int64]:
+        """Ids that the model can take, or an error."""
+        return self.vocabulary.checked_ids(ids, len(self.parameters.W_pos))
+
+    def _kernel(self, dtype: DTypeLike) -> Kernel | None:
+        """The C kernel, if it was built, for calls that need no activations."""
+        return self._float32_kernel if dtype is np.float32 or format_of(dtype) == "float32" else None
+
+    @cached_property
+    def _float32_kernel(self) -> Kernel | None:
+        if self.norm:
+            return None
+        return Kernel.of(self.cast(np.float32), self.vocabulary, self.outputs, self.options.causal)
+
+    def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
+        """One pass with the given weights.
+
+        Whether a product of matrices was valid is told by its result: kernels of BLAS work on lanes that belong to
+        no entry, and on some processors what lies there raises the floating-point flag that numpy warns about.
+        """
+        with np.errstate(invalid="ignore"):
+            logits = np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
+        return self._checked(logits, not np.isnan(logits).any())
+
+    @staticmethod
+    def _checked(result: Result, numbers: bool) -> Result:
+        """The result of a pass, with a warning if some logits were not numbers."""
+        if not numbers:
+            warnings.warn("some logits are not numbers (NaN)", RuntimeWarning, stacklevel=3)
+        return result
+
+    def _rows(self, ids: NDArray[Any]) -> int:
+        """How many inputs to run at once."""
+        length = ids.shape[1]
+        per_row = length * max(self.d_model, self.parameters.W_U.shape[1])
+        for layer in self.parameters.layers:
+            heads, d_head = layer.b_Q.shape
+            per_row = max(per_row, heads * length * length, 3 * heads * d_head * length, layer.b_in.size * length)
+        return max(1, CHUNK // max(1, int(per_row)))
+
+    def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
+        """The program's output on an input (no BOS); a batch, a list of inputs, gives a list of outputs.
+
+        A string is one input: its characters are the tokens. In a list, lists and arrays are inputs, and so are tuples
+        unless the vocabulary has a tuple; everything else is a token, every string too. So `model(["ab", "c"])` is one
+        input of two tokens, whatever the vocabulary; a batch of two is `model([list("ab"), list("c")])`.
+
+        Positions that hold PAD give PAD. With several outputs the result is a dict.
+        """
+        kernel = self._kernel(dtype)
+        if kernel is not None and (found := kernel.answer(tokens)) is not None:
+            return found
+        batch, single = self.vocabulary.inputs(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        decoded = self._decode(self.codes(ids, dtype), given, real)
+        return decoded[0] if single else decoded
+
+    def run(
+        self,
+        tokens: Sequence[Any],
+        *,
+        dtype: DTypeLike = np.float32,
+        set: Mapping[str, Sequence[Any]] | None = None,
+        hook: Hook | None = None,
+    ) -> Run:
+        """A forward pass with every activation.
+
+        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
+        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
+        computes with these expressions replaced; values for which the model does not compute that are refused.
+        `hook(name, activation)` is called with every activation and may return another to take its place.
+
+        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
+        """
+        batch, single = self.vocabulary.inputs(tokens)
+        ids, given, real = self.vocabulary.encode(batch)
+        hook = arguments.function("hook", hook)
+        activations: dict[str, NDArray[Any]] = {}
+        shown = [self.vocabulary.decode(row) for row in ids.tolist()]
+        inputs = [row[1 : length + 1] for row, length in zip(shown, real, strict=True)]
+        change = None if set is None else self._intervention(set, inputs, given, single=single)
+
+        def keep(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
+            for edit in (change, hook):
+                changed = None if edit is None else edit(name, tensor)
+                tensor = tensor if changed is None else changed
+            activations[name] = tensor
+            return tensor
+
+        logits = self.logits(ids, dtype, keep)
+        if change is not None and hook is None:
+            change.check(logits)
+        if change is None and hook is None:
+            decoded = self.decode(logits, given, real)
+        else:
+            decoded = self._listed([output.unrounded(logits[:, 1:]) for output in self.outputs], given, real)
+        return Run(shown, activations, decoded[0] if single else decoded, self)
+
+    def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
+        """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
+
+        The result is true if nothing differs, and prints as a report; a counterexample is shrunk to the shortest.
+        """
+        return verify(self, budget, seed, progress)
+
+    def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
+        """Ids [batch, position] of an input or a batch (see `__call__`), with BOS in front and PAD behind."""
+        return self.vocabulary.encode(self.vocabulary.inputs(tokens)[0])[0]
+
+    def values(self, logits: Any, ids: Any) -> list[Any]:
+        """The output for each input, from the logits that any framework computed for `ids`; PAD is left out."""
+        given, found = self._ids(ids), read_array("logits", logits, error=InputError)
+        expected = (*given.shape, self.parameters.W_U.shape[1])
+        if found.shape != expected or found.dtype.kind in "OSU":
+            raise InputError(
+                f"the logits of these ids are numbers of shape {expected}, not {found.dtype} of shape {found.shape}",
+                hint="pass what the model gives for the same ids, every position of it",
+            )
+        tokens = (np.cumsum(given[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
+        return self.decode(found, tokens, tokens)
+
+    def decode(self, logits: NDArray[Any], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from its logits; `given` and `real` count its tokens with and without PAD."""
+        return self._decode([output.codes(logits) for output in self.outputs], given, real)
+
+    def _decode(self, codes: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from its codes."""
+        values = [output.decode(row[:, 1:]) for output, row in zip(self.outputs, codes, strict=True)]
+        return self._listed(values, given, real)
+
+    def _listed(self, values: Sequence[NDArray[Any]], given: list[int], real: list[int]) -> list[Any]:
+        """The output for each input, from the values [batch, position] of each output; PAD gives PAD."""
+        columns: list[list[Any]] = [rows.tolist() for rows in values]
+        if any(number < values[0].shape[1] for number in real):
+            pad = self.options.pad
+            for column in columns:
+                column[:] = [
+                    row[:tokens] + [pad] * (length - tokens)
+                    for row, length, tokens in zip(column, given, real, strict=True)
+                ]
+        if len(columns) == 1:
+            return columns[0]
+        names = [output.name for output in self.outputs]
+        return [dict(zip(names, rows, strict=True)) for rows in zip(*columns, strict=True)]
