@@ -62,9 +62,10 @@ def huggingface(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder, whatever it contains.")] = False,
 ) -> None:
-    """Write PROGRAM as a GPT-2 checkpoint that the transformers library loads without tracr.
+    """Write PROGRAM as a GPT-2 checkpoint.
 
-    The README.md in the folder explains how to load it. Programs that generate text need --causal.
+    The transformers library loads it without tracr. The README.md in the folder explains how to load it. Programs that
+    generate text need --causal.
 
     Example: tracr huggingface induction --causal --max-len 12 -o induction_gpt2
     """

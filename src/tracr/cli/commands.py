@@ -78,10 +78,10 @@ def options(
 
 @app.command("list")
 def list_programs(as_json: Json = False) -> None:
-    """List the programs of the library, with their default tokens and length.
+    """List the programs of the library.
 
-    The other commands compile them for other tokens and lengths with --vocab and --max-len. The last column says which
-    tokens a program needs; if it is empty, any tokens will do.
+    Each has default tokens and a default length. The other commands compile it for others with --vocab and --max-len.
+    The column "only for" says which tokens a program needs; if it is empty, the program takes any tokens.
     """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_list
@@ -106,10 +106,10 @@ def list_programs(as_json: Json = False) -> None:
 
 @app.command("passes")
 def list_passes(as_json: Json = False) -> None:
-    """List the passes of the compiler in the order they run, then the options that change them.
+    """List the passes and options of the compiler.
 
-    --with and --without switch the options, and the passes that are not always on. `tracr compile --print-after` takes
-    any pass.
+    The passes are in the order they run; the options change how passes work. --with and --without switch the options,
+    and the passes that are not always on. `tracr compile --print-after` takes any pass.
     """
     from tracr.cli.screen import show_passes
     from tracr.compiler.pipeline import PIPELINE
@@ -160,7 +160,7 @@ def compile_program(
     solve: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="Search for the best schedule with a solver, this long.", show_default=False
+            metavar="SECONDS", help="Search for the best schedule with a solver, for this time.", show_default=False
         ),
     ] = None,
     print_after: Annotated[
@@ -184,7 +184,7 @@ def compile_program(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile PROGRAM; save the model, print a stage, or print the program between two passes.
+    """Compile PROGRAM, and save the model or print its stages.
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
@@ -251,7 +251,7 @@ def run(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM on TOKENS, in the transformer and in the interpreter.
+    """Run the model of PROGRAM and the interpreter on TOKENS.
 
     Example: tracr run frac_prevs x a c x
     """
@@ -349,7 +349,7 @@ def info(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Describe the model of PROGRAM: its sizes and what each component computes.
+    """Describe the model of PROGRAM: sizes and components.
 
     Example: tracr info sort --json
     """
@@ -382,12 +382,12 @@ def verify(
     budget: Annotated[
         int, typer.Option(min=1, metavar="N", help="Compare all inputs if there are at most N, else a sample of N.")
     ] = 100_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which sample.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the sample.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare the model of PROGRAM with the interpreter, on all inputs or a sample.
+    """Compare the model of PROGRAM with the interpreter.
 
-    The exit status is 1 if they differ.
+    Compares all inputs or a sample. The exit status is 1 if they differ.
 
     Example: tracr verify sort --max-len 6
     """

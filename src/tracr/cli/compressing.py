@@ -76,9 +76,10 @@ def compress_program(
         bool, typer.Option("--overwrite", help="Replace the folder even if it contains something other than a model.")
     ] = False,
 ) -> None:
-    """Compress PROGRAM's residual stream to --dim dimensions and report how its features are stored.
+    """Compress PROGRAM's residual stream to --dim dimensions.
 
-    Compiles at level 0, the paper's structure, unless --level is given. Ctrl-C stops and keeps the best result so far.
+    Reports which features are kept, dropped and shared. Compiles at level 0, the paper's structure, unless --level is
+    given. Ctrl-C stops and keeps the best result so far.
 
     Example: tracr compress frac_prevs --dim 8 --plot frac_prevs.png -o frac_prevs.8
     """
@@ -134,14 +135,14 @@ def sweep_programs(
     switched_off: Without = None,
     group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained together.")] = 64,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
         bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
     ] = False,
 ) -> None:
-    """Compress programs to all --dims with all --seeds and write the results as Parquet.
+    """Compress programs to all --dims with all --seeds.
 
-    The same command run again does only the missing runs.
+    The results are Parquet. The same command run again does only the missing runs.
 
     Example: tracr sweep --programs frac_prevs,sort_unique --dims 4-12 --seeds 0-4 --steps 20000 -o results
     """

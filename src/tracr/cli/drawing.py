@@ -77,7 +77,7 @@ def figure(
         typer.Option(
             parser=one_of(Rows),
             metavar=metavar(Rows),
-            help="stream: all dimensions, or only those that are not always zero (used).",
+            help="stream: all dimensions, or only those used (not always zero); auto: all up to 40.",
             show_default=False,
         ),
     ] = None,
@@ -149,10 +149,11 @@ def draw(
         typer.Option("--output", "-o", metavar="FILE", help="The .svg file to write; by default standard output."),
     ] = None,
 ) -> None:
-    """Draw what PROGRAM computes on an input, as SVG: selectors as grids, values as rows. Needs no matplotlib.
+    """Draw the values of PROGRAM on an input, as SVG.
 
-    The input is TOKENS or --input, else the program's own example. After a .rasp file, the first of TOKENS can be the
-    name of an s-op or selector: tracr draw program.rasp y hello
+    Selectors are drawn as grids, values as rows. This needs no matplotlib. The input is TOKENS or --input, else the
+    program's own example. After a .rasp file, the first of TOKENS can be the name of an s-op or selector: tracr draw
+    program.rasp y hello
 
     The layers in the drawing are the program's steps of attention, as the RASP paper counts them. The model can have
     more layers (`tracr info`): counting and combining selectors take several.

@@ -32,9 +32,10 @@ def explore(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write one HTML page that runs PROGRAM and its transformer and shows how the transformer computes PROGRAM.
+    """Write the explorer page of PROGRAM, one HTML file.
 
-    The page works without a network and needs no other file. TOKENS are the input it starts with.
+    The page runs PROGRAM and its transformer and shows how the transformer computes it. The page works without a
+    network and needs no other file. TOKENS are the input it starts with.
 
     Example: tracr explore sort 3 1 2 1 -o sort.html
     """

@@ -51,14 +51,15 @@ def sample(
         typer.Option(metavar="FOLDER", help="The folder of the models; by default FILE.levelN.", show_default=False),
     ] = None,
     shard_size: Annotated[int, typer.Option(min=1, metavar="N", help="Programs per shard.")] = 100,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
         bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
     ] = False,
 ) -> None:
-    """Make random programs, no two with the same meaning; with --compile also compile and check them.
+    """Make a dataset of random programs.
 
-    The same command run again adds only the missing programs and models.
+    No two programs have the same meaning. With --compile, also compile the programs and check the models. The same
+    command run again adds only the missing ones.
 
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """

@@ -111,7 +111,7 @@ NOTHING_CHOSEN = GivenOptions()
 def find(
     program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
 ) -> Found:
-    """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
+    """Find a .rasp file, a library program, `file.py:name` or a saved folder, tried in this order.
 
     `name` chooses an s-op of a .rasp file. The vocabulary and length are those of `choice`, else the program's own; a
     library program is made for them.

@@ -33,11 +33,12 @@ def twin(
     max_memory: MaxMemory = None,
     causal: Causal = None,
 ) -> None:
-    """Train twins of PROGRAM: standard transformers that compute it by the compiled model's mechanism.
+    """Train twins of PROGRAM.
 
-    A twin learns to answer like the compiled model when heads, MLPs and single edges are patched. Training ends when
-    every seed is admitted (measured to agree at every node and edge), or after --steps. The same command run again
-    continues a stopped training. Needs JAX and Optax (extra `jax`).
+    A twin is a standard transformer that computes PROGRAM by the compiled model's mechanism. It learns to answer like
+    the compiled model when heads, MLPs and single edges are patched. Training ends when every seed is admitted
+    (measured to agree at every node and edge), or after --steps. The same command run again continues a stopped
+    training. Needs JAX and Optax (extra `jax`).
 
     Example: tracr twin hist --seeds 0-3 -o hist.twins
     """
