@@ -9,7 +9,7 @@ from typing import Any
 import tracr
 from tests.agreement import RAW, same
 from tracr.ir.domains import Domain, Finite
-from tracr.ir.program import SOpNode
+from tracr.ir.program import InferredNode
 from tracr.rasp.interpreter import CausalEvaluator, DefaultRASPEvaluator
 from tracr.rasp.rasp import RASPExpr, Value
 
@@ -43,7 +43,7 @@ def replaced_output(model: tracr.CompiledModel, tokens: Sequence[Value], given: 
 def domains_of(model: tracr.CompiledModel) -> dict[str, Domain]:
     """The domain of every variable that the program has an expression for, shared or not."""
     traced = {node.label for node in model.graph.nodes}
-    nodes: Mapping[int, SOpNode] = (model.program.written or model.program).sops
+    nodes: Mapping[int, InferredNode] = (model.program.written or model.program).sops
     return {node.label: node.domain for node in nodes.values() if node.label in traced}
 
 

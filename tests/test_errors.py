@@ -203,7 +203,7 @@ def test_values_that_raise_when_compared_are_told_of() -> None:
     assert tracr.compile(rasp.Map(lambda x: x.name, rasp.tokens), [Picky("x"), Picky("y")], 3, bos="^")([Picky("y")])
     with pytest.raises(tracr.ExpressionError, match="'str' object has no attribute 'name'") as refusal:
         tracr.compile(rasp.tokens, [Picky("x"), "a"], 3)
-    assert "whatever a value is compared with" in refusal.value.diagnostic.hint
+    assert "also when compared with other values" in refusal.value.diagnostic.hint
     with pytest.raises(tracr.InputError, match="cannot be looked up: AttributeError"):
         MODEL([Picky("x")])
 

@@ -145,7 +145,8 @@ class TestSample:
 def optimised() -> Program:
     """A program with a function of a sum, which only the optimiser makes."""
     sides = [rasp.SelectorWidth(rasp.Select(rasp.tokens, token, rasp.Comparison.EQ)) == 1 for token in VOCAB]
-    return tracr.compile(sides[0] & sides[1] & sides[2], VOCAB, LONGEST, level=2).circuit.program
+    model = tracr.compile(sides[0] & sides[1] & sides[2], VOCAB, LONGEST, level=2)
+    return model.circuit.rewriting.applied(model.program)
 
 
 def test_optimised_programs_can_be_saved() -> None:

@@ -89,7 +89,7 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        """What is loaded only when it is asked for."""
+        """Names imported on first use."""
         if name in ("compress", "natural"):
             return importlib.import_module(f"tracr.{name}")  # packages; `compress` can be called
         if name in LAZY:

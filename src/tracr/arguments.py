@@ -1,4 +1,4 @@
-"""Arguments of public functions: of the right kind, or refused with an error that names them."""
+"""Checks for arguments of public functions: an argument of the wrong kind gives an error that names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Error = type[TracrError]
 
 
 def whole(name: str, value: Any, low: int = 0, *, most: int | None = None, error: Error = TracrError) -> int:
-    """A whole number from `low` on, up to `most` if there is a limit.
+    """An integer from `low` up, to `most` if there is a limit.
 
     >>> whole("seed", np.int64(3))
     3
@@ -40,7 +40,7 @@ def whole(name: str, value: Any, low: int = 0, *, most: int | None = None, error
 def number(
     name: str, value: Any, *, above: float = -math.inf, low: float = -math.inf, error: Error = TracrError
 ) -> float:
-    """A finite number, `above` one number and from another on.
+    """A finite number, larger than `above` and at least `low`.
 
     >>> number("scale", 1, low=0)
     1.0
@@ -71,7 +71,7 @@ def function(name: str, value: Any, *, error: Error = TracrError) -> Any:
 
 
 def as_list(name: str, value: Any, *, error: Error = TracrError) -> list[Any]:
-    """The items of a list, or of something like one."""
+    """The items of a list or a similar sequence."""
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
         try:
             return list(value)

@@ -1,9 +1,9 @@
-"""One error tree. Every message says what was wrong, where, and what to write instead.
+"""The tree of errors. Every message says what was wrong, where, and what to write instead.
 
     TracrError
       ExpressionError   a RASP expression was built from something that cannot be part of one
         UnpicklableError  ... or holds a function that cannot be pickled, such as a lambda
-      EvaluationError   the interpreter met a value it has no meaning for
+      EvaluationError   the interpreter cannot compute with a value
       SourceError       a .rasp text that cannot be read or run
       CompileError      the program cannot become a transformer (a refusal, never a wrong model)
         LimitError      ... because a size limit was reached; the message names the option that raises it
@@ -16,7 +16,7 @@
         WriteError      ... because the disk is full or read-only
       PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
-      UnknownName       a name that stands for nothing here, such as that of an activation
+      UnknownName       a name that does not exist, such as that of an activation
 
 Warnings about a program are `TracrWarning`.
 """
@@ -54,9 +54,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What was found in a program: the expression and where it was written, what is wrong, what to write instead.
+    """A problem in a program: the expression and its origin, what is wrong, and what to write instead.
 
-    `excerpt` is the line with a caret, known for what was written in a .rasp text.
+    `excerpt` is the line with a caret, for expressions of a .rasp text.
     """
 
     expression: str
@@ -77,7 +77,7 @@ class Diagnostic:
 
     @property
     def sentence(self) -> str:
-        """What was found, and in which expression; the same wherever it was written."""
+        """The problem and its expression, without the origin."""
         return f"{self.expression}: {self.what}" if self.expression else self.what
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ LONGEST_TEXT = 1_000
 
 
 def _harmless(text: str) -> str:
-    """Text from a stranger's file as a terminal may show it."""
+    """Text from an untrusted file, made safe to show in a terminal."""
     text = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
     return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
@@ -106,12 +106,12 @@ class TracrError(Exception):
         super().__init__(str(self.diagnostic))
 
     def hint_at(self, hint: str) -> None:
-        """Replace the hint by a better one, found out after the error."""
+        """Replace the hint by a better one that is known later."""
         self.diagnostic = replace(self.diagnostic, hint=hint)
         self.args = (str(self.diagnostic),)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How a process pool sends it: as it is, `__init__` is not called again."""
+        """The form that a process pool sends: the same error, without calling `__init__` again."""
         return _as_raised, (type(self), self.args), self.__dict__
 
 
@@ -130,18 +130,18 @@ class UnpicklableError(ExpressionError, pickle.PicklingError):
 
 
 class EvaluationError(TracrError, ValueError):
-    """The interpreter met a value it has no meaning for."""
+    """The interpreter cannot compute with a value."""
 
 
 class SourceError(TracrError, ValueError):
-    """A .rasp text that cannot be read or run: a slip of the pen, an unknown name, a value that does not fit."""
+    """A .rasp text that cannot be read or run: a syntax error, an unknown name, a value that does not fit."""
 
     def __init__(self, what: str, *, expression: object = "", hint: str = "") -> None:
         super().__init__(_harmless(what), expression=expression, hint=_harmless(hint))
 
 
 class MissingSource(SourceError, FileNotFoundError):
-    """A .rasp file that is not there."""
+    """A .rasp file that does not exist."""
 
     __new__ = FileNotFoundError.__new__  # type: ignore[assignment] # see `WriteError`
 
@@ -174,7 +174,7 @@ class InputError(TracrError, ValueError):
 
 
 class IdError(InputError, IndexError):
-    """Ids that are no input of the model."""
+    """Ids that are not an input of the model."""
 
 
 class FormatError(TracrError, ValueError):
@@ -182,9 +182,9 @@ class FormatError(TracrError, ValueError):
 
 
 class WriteError(FormatError, OSError):
-    """A file or folder that cannot be written: the disk is full or read-only, or the path cannot be."""
+    """A file or folder that cannot be written: the disk is full or read-only, or the path is not possible."""
 
-    # Of two kinds of exception Python finds the first one's `__new__`, which makes no OSError.
+    # With two exception bases Python uses the `__new__` of the first, which makes no OSError.
     __new__ = OSError.__new__  # type: ignore[assignment]
 
 
@@ -197,7 +197,7 @@ class MissingExtra(TracrError, ImportError):
 
 
 class UnknownName(TracrError, KeyError):
-    """A name that stands for nothing here."""
+    """A name that does not exist."""
 
     def __str__(self) -> str:
         return str(self.diagnostic)  # not quoted, as a KeyError's is
@@ -208,4 +208,4 @@ class Unavailable(TracrError, AttributeError):
 
 
 class TracrWarning(UserWarning):
-    """Something in a program that is probably not what its author meant."""
+    """A warning about a part of a program that its author probably did not intend."""

@@ -1,4 +1,4 @@
-"""Optional libraries: imported where they are asked for, with an error that says how to install what is missing."""
+"""Optional libraries: imported when used, with an error that says how to install a missing one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["need"]
 
 
 def need(module: str, extra: str = "") -> Any:
-    """Import a module, or say which extra brings it; without an extra it is one that tracr itself depends on."""
+    """Import a module, or say which extra installs it; without an extra, the module is a dependency of tracr itself."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
-            raise  # the module is there; something it needs itself is not
+            raise  # the module is installed, but one of its own dependencies is not
         command = f"pip install 'tracr[{extra}]'" if extra else f"pip install {error.name}"
         raise MissingExtra(f"this needs {error.name}", hint=command) from None

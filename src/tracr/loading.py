@@ -1,4 +1,4 @@
-"""Read any saved model: a compiled, compressed or trained one, a folder for Hugging Face or an .onnx file."""
+"""Reads any saved model: a compiled, compressed or trained one, a folder for Hugging Face or an .onnx file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def load(
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:
-        folder: where it is: a folder, or an .onnx file.
-        recompile: compile the saved tabulated program anew instead of taking the saved weights: for a folder that
+        folder: the folder, or the .onnx file.
+        recompile: compile the saved tabulated program again instead of using the saved weights: for a folder that
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
-    A compressed model comes back as one, and so does a twin (`tracr.natural`).
+    A compressed model is loaded as one, and so is a twin (`tracr.natural`).
 
-    Whatever is damaged, tampered with or of another format version is refused with a `FormatError`; no code is run.
+    Raises a `FormatError` for files that are damaged, tampered with or of another format version; no code is run.
     """
     folder = path("folder", folder, error=FormatError)
     flag("recompile", recompile, error=FormatError)
@@ -50,8 +50,8 @@ def load(
 
 
 def _compiled(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
-    """A compiled model, in a folder of its own, beside a GPT-2 checkpoint or in an .onnx file."""
-    from tracr.adapters.huggingface import checkpoint  # loading needs safetensors, and nothing else does
+    """A compiled model, in its own folder, in a GPT-2 checkpoint or in an .onnx file."""
+    from tracr.adapters.huggingface import checkpoint  # imported only when used: needs safetensors
     from tracr.saving.models import naming, read_folder
 
     if not os.path.isdir(path) and path.suffix != ".onnx":

@@ -1,8 +1,8 @@
-"""Exact arithmetic: what means and operators compute with, so that 1/3 and 1 - 2/3 are one number.
+"""Exact arithmetic for means and operators: 1/3 and 1 - 2/3 are the same number.
 
-A float stands for the one simple fraction that rounds to it, if there is one: 0.1 for 1/10, 0.3333333333333333 for 1/3.
-Any other float stands for itself. Means and operators compute with these numbers and round once, at the end, so the
-same float comes out whichever way a fraction is computed.
+A float represents the one simple fraction that rounds to it, if there is one: 0.1 represents 1/10, and
+0.3333333333333333 represents 1/3. Any other float represents itself. Means and operators compute with these numbers and
+round once, at the end, so every way to compute a fraction gives the same float.
 
 Simple means a denominator q with q² ulp(x) <= 2**-16, and q <= `LARGEST_DENOMINATOR`. Two different fractions p/q and
 r/s are at least 1/(qs) apart, which is 2**16 ulps: so at most one simple fraction rounds to a float, and few floats
@@ -21,14 +21,14 @@ __all__ = ["LARGEST_DENOMINATOR", "exact_power", "exactly", "fraction_of", "roun
 
 LARGEST_DENOMINATOR = 2**24
 CHANCE = 2.0**-16
-MOST_POWER = 64  # a larger one takes long to compute exactly
+MOST_POWER = 64  # larger powers take long to compute exactly
 
 Number = int | float
 
 
 @functools.lru_cache(maxsize=2**18)
 def fraction_of(number: Number) -> Fraction:
-    """The number that a float stands for.
+    """The fraction that a float represents.
 
     >>> fraction_of(0.1), fraction_of(1 / 3), fraction_of(2**0.5) == Fraction(2**0.5)
     (Fraction(1, 10), Fraction(1, 3), True)
@@ -44,12 +44,12 @@ def fraction_of(number: Number) -> Fraction:
 
 
 def rounded(fraction: Fraction | int) -> float:
-    """The float next to a fraction."""
+    """The float nearest to a fraction."""
     return fraction.numerator / fraction.denominator
 
 
 def exactly(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An operator that computes with what floats stand for, and rounds once; on other values it is what it was.
+    """The operator, computing with the fractions that floats represent and rounding once; unchanged on other values.
 
     >>> import operator
     >>> exactly(operator.add)(0.1, 0.2), exactly(operator.mod)(0.3, 0.2), exactly(operator.add)("a", "b")
@@ -67,7 +67,7 @@ def exactly(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def exact_power(power: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same for powers, of integer exponents up to `MOST_POWER`; others are irrational, or take long."""
+    """The same for powers with integer exponents up to `MOST_POWER`; others are irrational or take long."""
     exact = exactly(power)
 
     def chosen(x: Any, y: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Names that are almost right."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["did_you_mean"]
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A question that names what was probably meant, or `otherwise` if nothing known is like the word.
+    """A question with the known words most similar to the word, or `otherwise` if none is similar.
 
     >>> did_you_mean("srot", ["sort", "reverse"]), did_you_mean("xyz", ["sort"], "there is sort")
     ('did you mean sort?', 'there is sort')

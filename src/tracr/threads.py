@@ -1,7 +1,7 @@
-"""Threads: of numpy's BLAS, one for small matrices, where starting more costs longer than the product; and our own.
+"""Threads: the number of BLAS threads of numpy (one for small matrices), and threads over parts of a batch.
 
-BLAS waits for its threads by spinning, so on a busy machine two of them may be many times slower than one; threads
-that work on parts of a batch are not.
+For small matrices, starting BLAS threads takes longer than the product. BLAS waits for its threads by spinning, so on
+a busy machine two of them may be many times slower than one; threads that work on parts of a batch are not.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Result = TypeVar("Result")
 
 @functools.cache
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """`work` of every item, by as many threads as there are processors; numpy lets them run at once."""
+    """`work` of every item, with as many threads as processors; numpy lets them run in parallel."""
     threads = min(len(items), processors())
     if threads < 2:
         return [work(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # only large batches need it
+    from concurrent.futures import ThreadPoolExecutor  # imported only for large batches
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, items))
@@ -41,7 +41,7 @@ def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Re
 
 @functools.cache
 def _controls() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """Getter and setter of the OpenBLAS that numpy's wheel carries; None with any other BLAS."""
+    """Getter and setter of the OpenBLAS in numpy's wheel; `None` with any other BLAS."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs"):
         for library in sorted(folder.glob("*openblas*")):
@@ -58,7 +58,7 @@ def _controls() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
 @contextmanager
 def blas_threads(number: int | None) -> Iterator[None]:
-    """Run the body with this many BLAS threads; `None` leaves them as they are."""
+    """Run the body with this many BLAS threads; `None` changes nothing."""
     controls = _controls() if number is not None else None
     if controls is None or number is None:
         yield

@@ -45,11 +45,11 @@ PLAIN: dict[type, Callable[[Any], bool]] = {
     int: lambda value: -LARGEST_VALUE < value < LARGEST_VALUE,
     float: math.isfinite,
     str: lambda value: len(value) < LONGEST_STRING,
-}  # the usual types, and whether one of them is surely a value as it is
+}  # the usual types, and a test whether an object of the type is a value without conversion
 
 
 class Computation:
-    """Marks what stands for a computation (every expression): hashable, yet never itself a value."""
+    """Marks objects that describe a computation (every expression): hashable, but not values."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ def is_number(value: object) -> TypeGuard[Number]:
 
 
 def as_value(value: Any, *, where: str = "a RASP value") -> Value:
-    """`value` as RASP holds it: numpy scalars become Python's, inside tuples too; what cannot be a value is refused.
+    """`value` as a RASP value: numpy scalars become Python's, inside tuples too; other objects are refused.
 
     >>> import numpy as np
     >>> as_value(np.float32(0.5))
@@ -90,7 +90,7 @@ def as_value(value: Any, *, where: str = "a RASP value") -> Value:
 
 
 def _check_size(value: object, where: str) -> None:
-    """Refuse what is not finite, or so large that it would fill the memory."""
+    """Refuse a number that is not finite, and a value so large that it would fill the memory."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ExpressionError(
             f"{where} is {value!r}, which is not a number a transformer can hold",
@@ -105,7 +105,7 @@ def _check_size(value: object, where: str) -> None:
 
 
 def _check_comparable(value: object, where: str) -> None:
-    """Refuse what cannot be hashed, or compared with itself."""
+    """Refuse a value that cannot be hashed, or compared with itself."""
     try:
         hash(value)
     except TypeError:
@@ -133,9 +133,9 @@ def _incomparable(where: str, value: object, error: Exception) -> ExpressionErro
 
 @contextlib.contextmanager
 def comparing_values() -> Iterator[None]:
-    """Tell of errors that the user's own values raise when they are hashed, compared, sorted or shown.
+    """Report errors that the user's own values raise when they are hashed, compared, sorted or shown.
 
-    An error is theirs if their code is what this package called last.
+    An error comes from a value if this package called the user's code last.
     """
     try:
         yield
@@ -149,12 +149,12 @@ def comparing_values() -> Iterator[None]:
             raise
         raise ExpressionError(
             f"a value raises when it is hashed, compared or shown: {type(error).__name__}: {error} (in {modules[-1]})",
-            hint="a value's class needs methods that do not raise, whatever a value is compared with",
+            hint="a value's class needs methods that do not raise, also when compared with other values",
         ) from error
 
 
 def exact_mean(numbers: Sequence[Number]) -> float:
-    """The correctly rounded exact mean of what the numbers stand for (`rational.py`), whatever their order.
+    """The exact mean of the fractions that the numbers represent (`rational.py`), rounded once, in any order.
 
     >>> exact_mean([1e16, 1.0, -1e16])
     0.3333333333333333
@@ -183,14 +183,14 @@ def value_text(value: object) -> str:
 
 
 def short_repr(value: object) -> str:
-    """A value in a message: its `repr`, cut where it is long.
+    """A value in a message: its `repr`, cut if it is long.
 
     >>> short_repr(10**100)
     '1000000000000000000000000000000000000...'
     """
     try:
         text = repr(value)
-    except Exception:  # of a class of the user's
+    except Exception:  # from a class of the user
         text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -208,7 +208,7 @@ def sort_values(values: Iterable[Value]) -> list[Value]:
         group: list[Any] = [value for value in values if rank_of[type(value)] == rank]
         try:
             group = sorted(group)
-        except TypeError:  # not ordered among themselves (mixed tuples, say): by their text, which is stable
+        except TypeError:  # values without an order, such as mixed tuples: sorted by their text, which is stable
             group = sorted(group, key=repr)
         ordered += group
     return ordered

@@ -1,4 +1,4 @@
-"""Work done here, over processes, or over a Ray cluster: results in the order of the tasks, tasks taken as needed."""
+"""Runs tasks in this process, over processes, or over a Ray cluster; results come in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["SERIAL", "Workers", "over_processes", "over_ray"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-AHEAD = 2  # tasks given out per worker
+AHEAD = 2  # tasks submitted in advance per worker
 
 
 class Workers(Protocol):
-    """Something that can do work. Functions are picklable and pure."""
+    """Runs functions on tasks. The functions are picklable and pure."""
 
     def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """The results, in the order of the tasks, of which there may be endlessly many."""
+        """The results, in the order of the tasks; there may be infinitely many tasks."""
         ...
 
 
@@ -38,7 +38,7 @@ SERIAL: Workers = _Serial()
 
 
 class _Pool:
-    """Workers behind `submit`, which gives a ticket, and `result`, which waits for one."""
+    """Workers that are used through `submit`, which gives a ticket, and `result`, which waits for one."""
 
     def __init__(self, size: int, submit: Callable[[Any, Any], Any], result: Callable[[Any], Any]) -> None:
         self._ahead, self._submit, self._result = AHEAD * size, submit, result
@@ -54,7 +54,7 @@ class _Pool:
 
 @contextlib.contextmanager
 def over_processes(jobs: int) -> Iterator[Workers]:
-    """`jobs` processes; none besides this one if that is 1. They end when this one does, however it ends."""
+    """`jobs` processes; only this one if `jobs` is 1. They end when this process ends, even if it is killed."""
     if jobs <= 1:
         yield SERIAL
         return
@@ -69,7 +69,7 @@ def over_processes(jobs: int) -> Iterator[Workers]:
 
 
 def _end_with_parent() -> None:
-    """Executors leave their workers behind when they are killed; these look for themselves."""
+    """End this worker when its parent ends; a killed executor does not end its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -87,9 +87,9 @@ def _call(function: Callable[[T], R], task: T) -> R:
 
 @contextlib.contextmanager
 def over_ray(address: str | None = None) -> Iterator[Workers]:
-    """All processors of the Ray cluster at `address`, else of the one that RAY_ADDRESS names, else of this machine.
+    """All processors of the Ray cluster at `address`, else of the one in RAY_ADDRESS, else of this machine.
 
-    Nothing is read or written by the workers, so they need no file system in common, only `tracr`.
+    The workers read and write no files, so they need no shared file system, only `tracr`.
     """
     ray = need("ray", extra="sweep")
     started = not ray.is_initialized()

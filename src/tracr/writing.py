@@ -1,6 +1,6 @@
-"""Writing files: all or nothing, with one error for a disk that is full or read-only.
+"""Writes files completely or not at all, with one error for a disk that is full or read-only.
 
-Everything in this package that writes a file does it through this module.
+All files that this package writes are written through this module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["replaced", "sibling", "sync", "write_file", "written_to"]
 
 @contextlib.contextmanager
 def written_to(target: Path) -> Iterator[None]:
-    """Raise a WriteError for a disk that is full or read-only, a path that cannot be, and the like."""
+    """Raise a WriteError for a disk that is full or read-only, an impossible path and similar failures."""
     try:
         yield
     except WriteError:
@@ -28,15 +28,16 @@ def written_to(target: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise WriteError(
             f"{target} cannot be written: {error.strerror or error}",
-            hint="make room on the disk" if full else "choose a place where you may write",
+            hint="free space on the disk" if full else "choose a place where you may write",
         ) from error
 
 
 @contextlib.contextmanager
 def replaced(path: Path, *, make_folder: bool = False) -> Iterator[Path]:
-    """A temporary path. The file written there takes the place of `path` when the block ends without an error.
+    """A temporary path. The file written there replaces `path` when the block ends without an error.
 
-    Killed at any moment, `path` is what it was or what it shall be. The folder must exist, unless it is made.
+    If the process is killed at any moment, `path` is either the old or the new file. The folder must exist, unless
+    `make_folder` is true.
     """
     if path.is_dir():
         raise FormatError(f"{path} is a folder", hint="name a file")
@@ -57,18 +58,18 @@ def replaced(path: Path, *, make_folder: bool = False) -> Iterator[Path]:
 
 
 def write_file(path: Path, content: bytes, *, make_folder: bool = False) -> None:
-    """Make `path` a file with this content, in one step."""
+    """Write this content to `path`, in one step."""
     with replaced(path, make_folder=make_folder) as temporary:
         temporary.write_bytes(content)
 
 
 def sibling(path: Path) -> Path:
-    """A path next to another one that nothing has yet."""
+    """An unused path in the same folder."""
     return path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.tmp")
 
 
 def sync(folder: Path) -> None:
-    """Force a folder's entries to disk, where the system can."""
+    """Force a folder's entries to disk, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

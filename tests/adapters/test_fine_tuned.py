@@ -103,7 +103,7 @@ def test_what_cannot_come_back_is_refused(tmp_path: Path) -> None:
     (folder / WEIGHTS).write_bytes(b"nothing")
     refused("cannot be read")
     (folder / "tracr.json").unlink()
-    refused("save what was trained into the folder")
+    refused("save the trained model into the folder")
 
 
 def test_models_whose_layer_norms_matter_are_not_exported_without_them(tmp_path: Path) -> None:

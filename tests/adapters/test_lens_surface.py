@@ -154,7 +154,7 @@ def test_tokens_and_text() -> None:
     assert module.get_token_position(0, ids) == 1
     with pytest.raises(tracr.InputError, match="is not in"):
         module.get_token_position("c", "aba")
-    with pytest.raises(tracr.InputError, match="PAD goes behind"):
+    with pytest.raises(tracr.InputError, match="PAD after the tokens"):
         module.to_tokens([list("ab"), list("c")], padding_side="left")
     with pytest.raises(tracr.InputError, match="needs BOS"):
         module("aba", prepend_bos=False)

@@ -198,7 +198,7 @@ def test_run(words: str, answer: list[Any]) -> None:
         ("sort_composite a 1 --vocab a,1", "needs a vocabulary of only numbers or only strings"),
         ("sort_unique 1 1", "needs inputs with no token twice"),
         ("hist_bos a b a", "needs inputs with a first token that does not come again"),
-        ("sort 1 1 --vocab 1,1.0000000000000002", "rounding makes equal"),
+        ("sort 1 1 --vocab 1,1.0000000000000002", "rounding would make keys"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "show", "draw", "explore"])

@@ -31,7 +31,7 @@ def invoke(*words: str, status: int = 0) -> str:
 def test_the_program_after_every_pass(name: PassName) -> None:
     """Every pass, with the text that Python gives; one that is off shows what there was before it."""
     options = Options(tuple(EXAMPLE.vocab), EXAMPLE.max_seq_len, level=2)
-    texts = {one.name: value for one, value in stages({"reverse": EXAMPLE.program}, options)}
+    texts = {str(one.name): value for one, value in stages({"reverse": EXAMPLE.program}, options)}
     printed = invoke("compile", "reverse", "--level", "2", "--print-after", name)
     title, *lines = printed.splitlines()
     assert lines[-1].startswith("reverse: ")
@@ -39,7 +39,7 @@ def test_the_program_after_every_pass(name: PassName) -> None:
         assert title == "== PlacedCircuit after schedule (solve did not run)"
     else:
         assert title == f"== {type(texts[name]).__name__} after {name}"
-    shown = texts.get(name, texts["schedule"])
+    shown = texts[name] if name in texts else texts["schedule"]
     if name is not PassName.FUSE_EXPRESSIONS:
         assert "\n".join(lines[:-2]) == shown.show()
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,18 @@ from tracr.craft.heads import Head
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.ir.circuit import Circuit, Component
+from tracr.ir.inferred import Inferred
 from tracr.ir.options import Options
-from tracr.ir.program import Program, SOpNode
+from tracr.ir.program import InferredNode, Program, Tabulation
 from tracr.ir.schedule import Schedule
 from tracr.rasp.rasp import SOp, Value
 
 Outputs = SOp | dict[str, SOp]  # with the names of the outputs
+N = TypeVar("N", bound=InferredNode)
 Stream = dict[Variable, Array]  # [positions, directions]; BOS is position 0
 
 
-def inferred(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Program:
+def inferred(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3, **options: Any) -> Inferred:
     """The program's tables; nothing is shared or encoded yet."""
     outputs = program if isinstance(program, dict) else {"output": program}
     return infer(trace(outputs), Options(tuple(vocab), longest, **options))
@@ -45,7 +47,7 @@ def circuit_of(program: Outputs, vocab: Iterable[Value] = "ab", longest: int = 3
     return lower(encoded(program, vocab, longest, **options))
 
 
-def node(typed: Program, label: str) -> SOpNode:
+def node(typed: Tabulation[N], label: str) -> N:
     """The s-op with this label."""
     (found,) = (one for one in typed.sops.values() if one.label == label)
     return found
@@ -71,7 +73,7 @@ def stream(circuit: Circuit, tokens: list[Value], parts: Iterable[Component] | N
     for source in circuit.embedded:
         held[source.variable] = np.zeros((rows, source.variable.size))
         if source.by_token is not None:
-            held[source.variable][1:] += source.by_token[[circuit.program.options.vocab.index(x) for x in tokens]]
+            held[source.variable][1:] += source.by_token[[circuit.options.vocab.index(x) for x in tokens]]
         if source.by_position is not None:
             held[source.variable][1:] += source.by_position[: rows - 1]
     for component in circuit.components if parts is None else parts:
@@ -114,7 +116,7 @@ def assert_computes(
     """The circuit gives the interpreter's answer on every input up to a length."""
     outputs = program if isinstance(program, dict) else {"output": program}
     parts = None if parts is None else list(parts)
-    for tokens in all_inputs(circuit.program.options.vocab, longest):
+    for tokens in all_inputs(circuit.options.vocab, longest):
         got = answers(circuit, tokens, parts)
         for name, one in outputs.items():
             expected = one(tokens)

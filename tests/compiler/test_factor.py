@@ -33,7 +33,7 @@ def reading(values: tuple[Value, ...], *columns: list[float], noise: Noise | Non
     part = MLP("end", LinearMap(blocks, len(columns)), ((end, np.eye(len(columns))),), "")
     sources = [Embedded(tokens, by_token=np.eye(len(values)))]
     sources += [Embedded(rough, by_position=np.ones((2, 1)))] if rough else []
-    return Circuit(some_program(), tuple(sources), (end,), (part,), (("end", end),))
+    return Circuit.of(some_program(), tuple(sources), (end,), (part,), (("end", end),))
 
 
 def columns_read(circuit: Circuit) -> Array:
@@ -152,7 +152,7 @@ def test_random_programs_keep_what_they_compute() -> None:
         tokens = list(model.options.vocab)[: model.program.lengths[1]]
         if model.options.causal or len(tokens) < model.program.lengths[0]:
             continue
-        before = prune(fold(lower(model.circuit.program)))
+        before = prune(fold(lower(model.circuit.rewriting.applied(model.program))))
         after = factor(before)
         after.verify()
         sizes = [sum(len(one.kept(source.variable)) for source in one.embedded) for one in (before, after)]

@@ -41,7 +41,7 @@ def test_a_table_of_a_code_is_read_through_its_reader() -> None:
     (square,) = after.folded
     assert square.label == "square"
     assert square not in after.variables
-    assert np.array_equal(head.value.through[square], part(before, "mean").maps[-1].blocks[square])
+    assert np.array_equal(after.folded_in(head.value).blocks[square], part(before, "mean").maps[-1].blocks[square])
     assert_computes(after, MEAN)
 
 
@@ -106,7 +106,7 @@ def test_folding_changes_no_variable() -> None:
     for model in random_models(range(24), level=2):
         if model.options.causal:
             continue
-        before = lower(model.circuit.program)
+        before = lower(model.circuit.rewriting.applied(model.program))
         after = fold(before)
         after.verify()
         tokens = list(model.options.vocab)[: model.program.lengths[1]]

@@ -6,13 +6,12 @@ import numpy as np
 
 from tests.compiler.by_hand import components
 from tests.compiler.circuits import random_models, some_program
-from tracr.compiler.layers.assign import assign_to_layers, merge_heads
+from tracr.compiler.layers.assign import assign_to_layers, in_sublayers, merge_heads, stack
 from tracr.compiler.layers.share_neurons import share_neurons
 from tracr.craft.linear import ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.ir.circuit import Circuit
-from tracr.ir.schedule import Layer, Schedule
 from tracr.rasp.annotations import Encoding
 
 X, Y = (Variable(label, Encoding.NUMERICAL, (NUMBER,), low=-8.0, high=8.0) for label in "xy")
@@ -27,8 +26,8 @@ def neurons(label: str, kinks: list[tuple[float, float]], writes: list[list[floa
 
 def shared(*mlps: MLP) -> tuple[MLP, ...]:
     """The groups of a layer that has just these, shared."""
-    circuit = Circuit(some_program(), (), tuple(v for one in mlps for v, _ in one.writes), mlps, ())
-    (layer,) = share_neurons(Schedule(circuit, (Layer((), mlps),), (1,) * len(mlps))).layers
+    circuit = Circuit.of(some_program(), (), tuple(v for one in mlps for v, _ in one.writes), mlps, ())
+    (layer,) = share_neurons(stack(in_sublayers(circuit, (1,) * len(mlps)))).layers
     return layer.mlps
 
 
@@ -108,7 +107,7 @@ def test_random_programs_keep_their_variables() -> None:
     """No neuron is left that another of its group repeats, unless their sum was rounded; none was added."""
     saved = 0
     for model in random_models(range(40), level=2):
-        before = merge_heads(assign_to_layers(model.circuit))
+        before = merge_heads(stack(assign_to_layers(model.circuit)))
         after = share_neurons(before)
         after.verify()
         sizes = [sum(p.maps[0].width for p in components(one) if isinstance(p, MLP)) for one in (before, after)]

@@ -38,7 +38,7 @@ def by_hand() -> Circuit:
         MLP("dead", LinearMap.of(middle, np.array([[0.0], [0.0], [1.0]])), ((dead, np.ones((1, 1))),), ""),
     )
     sources = (Embedded(tokens, by_token=np.eye(3)),)
-    return Circuit(some_program(), sources, (middle, end, dead), parts, (("end", end),))
+    return Circuit.of(some_program(), sources, (middle, end, dead), parts, (("end", end),))
 
 
 def test_what_nothing_reads_goes() -> None:
@@ -64,7 +64,7 @@ def test_a_direction_that_is_always_zero_is_not_read() -> None:
     first = MLP("middle", circuit.components[0].maps[0], ((middle, np.diag([1.0, 0.0, 1.0])),), "")
     reader = LinearMap.of(middle, np.array([[1.0], [2.0], [0.0]]))
     second = circuit.components[1].with_maps([reader])
-    after = prune(Circuit(circuit.program, circuit.embedded, circuit.variables, (first, second), circuit.outputs))
+    after = prune(Circuit.of(some_program(), circuit.embedded, circuit.variables, (first, second), circuit.outputs))
     assert list(after.kept(middle)) == [0]
     assert part(after, "end").maps[0].blocks[middle].tolist() == [[1.0], [0.0], [0.0]]
 
@@ -126,7 +126,7 @@ def test_in_random_programs_all_that_is_left_is_read() -> None:
     """The same for circuits that compute something, folded or not."""
     dropped = 0
     for model in random_models(range(20), level=2):
-        circuit = lower(model.circuit.program)
+        circuit = lower(model.circuit.rewriting.applied(model.program))
         for one in (circuit, fold(circuit)):
             after = prune(one)
             after.verify()

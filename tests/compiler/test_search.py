@@ -110,7 +110,9 @@ def test_a_loaded_model_has_no_record(tmp_path: Path) -> None:
     """Nor one from a pickle; a copy keeps it."""
     model = compiled("reverse", 2)
     model.save(tmp_path / "model")
-    assert tracr.load(tmp_path / "model").search is None
+    loaded = tracr.load(tmp_path / "model")
+    assert isinstance(loaded, tracr.CompiledModel)
+    assert loaded.search is None
     assert pickle.loads(pickle.dumps(model)).search is None
     assert copy.copy(model).search is model.search
 

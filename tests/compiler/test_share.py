@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.tally import Tally, compiling
 from tracr.compiler.program.share import drop_unused, share
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation, Lookup
-from tracr.ir.program import Program
+from tracr.ir.program import Tables
 from tracr.ir.selectors import CompositeNode
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
@@ -32,7 +33,7 @@ def mean(name: str, values: SOp) -> SOp:
     return rasp.Aggregate(before, rasp.numerical(values)).named(name)
 
 
-def labels(typed: Program) -> list[str]:
+def labels(typed: Tables) -> list[str]:
     return [one.label for one in typed.sops.values()]
 
 
@@ -130,13 +131,13 @@ def test_what_no_output_needs_is_dropped() -> None:
     kept = mean("kept", flag("x"))
     whole = inferred({"kept": kept, "dead": dead.named("dead")})
     assert any(isinstance(selector, CompositeNode) for selector in whole.selectors.values())
-    less = drop_unused(Program(whole.options, whole.sops, whole.selectors, whole.outputs[:1], whole.lengths))
+    less = drop_unused(replace(whole, outputs=whole.outputs[:1]))
     less.verify()
     assert labels(less) == ["indices", "tokens", "x", "kept"]
     assert len(less.selectors) == 1
 
 
-def key(program: Program, number: int) -> object:
+def key(program: Tables, number: int) -> object:
     """What an s-op computes: operation, table and inputs."""
     one = program.sops[number]
     match one.op:

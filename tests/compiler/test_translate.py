@@ -7,7 +7,7 @@ import pytest
 
 import tracr
 from tests.agreement import all_inputs
-from tests.compiler.by_hand import assert_computes, circuit_of, part, stream
+from tests.compiler.by_hand import assert_computes, circuit_of, encoded, part, stream
 from tests.compiler.circuits import random_models
 from tracr.compiler.lower.lower import lower
 from tracr.craft.heads import Head
@@ -56,13 +56,13 @@ def test_an_operation_is_a_component(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_variable_holds_its_s_op(name: str) -> None:
     """At every position the code of the interpreter's value, and at BOS what the variable says is there."""
-    circuit = circuit_of(PROGRAMS[name][0], level=0)
-    checked = 0
+    program = encoded(PROGRAMS[name][0], level=0)
+    circuit, checked = lower(program), 0
     for tokens in all_inputs("ab", 3):
-        evaluation, held = evaluate_batch(circuit.program, [tokens]), stream(circuit, tokens)
+        evaluation, held = evaluate_batch(program, [tokens]), stream(circuit, tokens)
         for variable in (*circuit.variables, *(source.variable for source in circuit.embedded)):
             assert np.allclose(held[variable][0], variable.bos_code(), atol=1e-6), variable.label
-            if variable.node is not None and variable.label == circuit.program.sops[variable.node].label:
+            if variable.node is not None and variable.label == program.sops[variable.node].label:
                 codes = variable.codes(evaluation.values(variable.node)[0])
                 assert np.allclose(held[variable][1:], codes, atol=1e-6), (variable.label, tokens)
                 checked += 1
@@ -104,7 +104,7 @@ def test_circuits_of_random_programs_compute_them() -> None:
     """Every level, translated alone: no pass over circuits has seen them."""
     for level in (0, 1, 2):
         for model in random_models(range(12), level=level):
-            typed = model.circuit.program
+            typed = model.circuit.rewriting.applied(model.program)
             if model.options.causal:
                 continue
             circuit = lower(typed)

@@ -88,7 +88,7 @@ def test_records_that_do_not_fit_their_seed_are_refused(tmp_path: Path, records:
     build_shards(tmp_path, [replace(records[0], source="raise SystemExit")])
     (entry,) = read_sidecar(tmp_path / "shard-00000.json")["programs"]
     assert entry["status"] == "refused"
-    assert "is not the one that its seed [1, 0] gives" in entry["reason"]["what"]
+    assert "is not the program of its seed [1, 0]" in entry["reason"]["what"]
 
 
 def test_expressions_know_their_line(tmp_path: Path, records: list[Record]) -> None:

@@ -29,7 +29,7 @@ from tracr.ir.inferred import Inferred
 from tracr.ir.options import LEVELS, Options
 from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.rewriting import rewriting_of
-from tracr.model.verification import alike
+from tracr.nearness import same_value
 from tracr.rasp import rasp
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.table_interpreter import evaluate_batch
@@ -42,7 +42,10 @@ def inferred_programs() -> list[tuple[TracedGraph, Inferred]]:
     for seed in range(60):
         case = Case(seed, VOCABULARIES[seed % len(VOCABULARIES)], 4 + seed % 16, 1 + seed % 5, seed % 3 == 0)
         options = Options(case.vocab, case.max_seq_len, case.causal, bos="<b>", pad="<p>")
-        traced = trace(dict.fromkeys(("output", "copy")[: 1 + seed % 2], case.program))
+        outputs = {"output": case.program}
+        if seed % 2:
+            outputs["copy"] = case.program  # drawn anew
+        traced = trace(outputs)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tracr.TracrWarning)
             try:
@@ -76,6 +79,7 @@ def test_the_graph_of_a_loaded_model_is_the_same(tmp_path: Path) -> None:
     for number, model in enumerate(models(1)[:5]):
         model.save(tmp_path / str(number))
         loaded = tracr.load(tmp_path / str(number))
+        assert isinstance(loaded, tracr.CompiledModel)
         assert loaded.graph == model.graph
         assert [type(expr).__name__ for expr in model.expressions] == [node.kind for node in loaded.graph.nodes]
         assert loaded.expressions == ()
@@ -160,7 +164,7 @@ def test_rewriting_is_kept_as_data() -> None:
         assert (first.errors == second.errors).all()
         for name, rows in first.outputs().items():
             for row, own, raises in zip(rows, second.outputs()[name], first.errors, strict=True):
-                assert raises or all(map(alike, row, own))
+                assert raises or all(map(same_value, row, own))
         absorbed += bool(gone)
     assert absorbed > 5
 
@@ -249,6 +253,18 @@ def test_the_layers_hold_what_the_circuit_computes(level: int) -> None:
         }
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_reads_folded_variables_is_known_beside_the_maps(level: int) -> None:
+    """Of circuits and schedules: a map of a component, or of a folded variable, each folded variable once is read."""
+    folded = 0
+    for model in models(level):
+        for frame in (model.circuit, model.schedule):
+            assert {variable for own in frame.through.values() for variable in own.blocks} <= set(frame.folded)
+        assert set(model.schedule.blurred) <= set(model.schedule.folded)
+        folded += len(model.schedule.folded)
+    assert (folded > 10) == (level == 2)
+
+
 def test_broken_circuits_and_schedules_are_found() -> None:
     """Order, kinds of sub-layers, and matrices, also of components that were merged."""
     circuit = random_circuit(3, 8)
@@ -262,5 +278,8 @@ def test_broken_circuits_and_schedules_are_found() -> None:
     wide = replace(part, read=LinearMap({v: np.ones((v.size, 1)) for v in part.read.blocks}, 1))
     changed = tuple(replace(one, mlps=(wide, *one.mlps[1:])) if one is layer else one for one in schedule.layers)
     broken(schedule, "with a matrix", layers=changed)
+    stray = LinearMap({part.writes[0][0]: np.ones((part.writes[0][0].size, 1))}, 1)
+    broken(schedule, "is not there", through={stray: stray})
+    broken(circuit, "is not there", through={stray: stray})
     assert len(schedule.layers) > 1
     broken(schedule, "before it is written", layers=schedule.layers[::-1])

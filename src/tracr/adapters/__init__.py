@@ -1,4 +1,4 @@
-"""Compiled models in other frameworks, one file each; a framework is imported only when its adapter is asked for."""
+"""Compiled models in other frameworks, one file each; a framework is imported only when its adapter is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adapter", "to_jax", "to_onnx", "to_torch", "to_transformer_lens"]
 
-NEEDS = {  # by adapter: the library it is for, and the extra that brings it
+NEEDS = {  # by adapter: its library, and the extra that installs it
     "jax": ("jax", "jax"),
     "torch": ("torch", "torch"),
     "transformer_lens": ("transformer_lens", "lens"),
@@ -29,7 +29,7 @@ def adapter(name: str) -> Any:
         return importlib.import_module(f"tracr.adapters.{name}")
     except ImportError as error:
         raise MissingExtra(
-            f"the {library} that is installed cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
+            f"the installed {library} cannot be used: {error}", hint=f"pip install -U 'tracr[{extra}]'"
         ) from error
 
 

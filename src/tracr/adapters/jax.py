@@ -25,7 +25,7 @@ NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softma
 
 
 def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
-    """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` refuses formats, see there."""
+    """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` as in `CompiledModel.to_jax`."""
     if format_of(dtype) == "float64" and not jax.config.jax_enable_x64:
         raise InputError("JAX is set to 32 bits", hint='call jax.config.update("jax_enable_x64", True) first')
     causal, longest = model.options.causal, model.vocabulary.longest + 1
@@ -37,7 +37,7 @@ def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[...,
             raise InputError(f"ids have the shape {ids.shape}, not [batch, up to {longest}]", hint="use model.encode")
         if check:
             require_format(model, params["embed.W_E"].dtype)
-        with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits unless told
+        with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits by default
             return forward(Parameters.of(params), ids, NAMESPACE, causal=causal, hook=hook, norm=model.norm)
 
     return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=check).named()}

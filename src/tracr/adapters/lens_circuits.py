@@ -1,4 +1,4 @@
-"""Weights as users of TransformerLens read them: stacked over layers, QK and OV circuits, composition of heads."""
+"""Weights in the form that TransformerLens users expect: stacked over layers, QK and OV circuits, composition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["LensCircuits"]
 
 
 class LensCircuits:
-    """What is computed from the weights alone."""
+    """The quantities computed from the weights alone."""
 
     if TYPE_CHECKING:
         cfg: Any
@@ -62,18 +62,18 @@ class LensCircuits:
         return FactoredMatrix(self.W_V, self.W_O)
 
     def all_composition_scores(self, mode: str) -> torch.Tensor:
-        """How much each head reads of what an earlier one writes, [layer, head, later layer, head]: "Q", "K" or "V".
+        """How much each head reads of an earlier head's output, [layer, head, later layer, head]: "Q", "K" or "V".
 
         The scores are those of *A Mathematical Framework for Transformer Circuits*, from the weights alone. Two heads
-        may have a score without an edge of `ground_truth` between them: directions that many heads use, as that of BOS.
+        may have a score without an edge of `ground_truth` between them, if they use the same direction, such as BOS.
         """
         readers = {"Q": lambda: self.QK, "K": lambda: self.QK.T, "V": lambda: self.OV}
         if mode not in readers:
-            raise InputError(f"no composition {mode!r}", hint='"Q", "K" or "V"')
+            raise InputError(f"there is no composition {mode!r}", hint='use "Q", "K" or "V"')
         scores = composition_scores(self.OV, readers[mode](), broadcast_dims=True)
         layer = torch.arange(self.cfg.n_layers, device=scores.device)
         earlier = layer[:, None, None, None] < layer[None, None, :, None]
-        return torch.where(earlier, scores.nan_to_num(), 0)  # heads of zeros, which fill up layers, have no scores
+        return torch.where(earlier, scores.nan_to_num(), 0)  # the zero heads that pad layers have no scores
 
     @property
     def all_head_labels(self) -> list[str]:
@@ -81,7 +81,7 @@ class LensCircuits:
         return [f"L{layer}H{head}" for layer in range(self.cfg.n_layers) for head in range(self.cfg.n_heads)]
 
     def accumulated_bias(self, layer: int, mlp_input: bool = False, include_mlp_biases: bool = True) -> torch.Tensor:
-        """The sum of the output biases of all blocks before `layer`, and of its attention if the MLP is asked for."""
+        """The sum of the output biases of all blocks before `layer`, and, with `mlp_input`, of its attention."""
         total = torch.zeros_like(self.W_U[:, 0])
         for number, block in enumerate(self.blocks):
             if number < layer or (number == layer and mlp_input):

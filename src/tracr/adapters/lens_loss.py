@@ -1,8 +1,8 @@
-"""The loss of a compiled model: how far its logits are from the program's outputs.
+"""The loss of a compiled model: the distance of its logits from the program's outputs.
 
-A language model is scored on the next token. A compiled model says something else at each position, its program's
-output there, and that is what it is scored on: by cross-entropy where the output is one-hot, by the squared error where
-it is a number (and of the flag that says whether there is one).
+A language model is scored on the next token. A compiled model predicts its program's output at each position, and is
+scored on that: by cross-entropy if the output is one-hot, by the squared error if it is a number (with the squared
+error of the flag for `None`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens, ids and labels as users of TransformerLens name them."""
+"""Tokens, ids and labels with the methods that TransformerLens users expect."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Input = Any  # tokens; or ids, as a tensor or an array
 
 
 class LensTokens:
-    """Between tokens and ids, and between values of the output and logits.
+    """Converts between tokens and ids, and between output values and logits.
 
-    What goes in are ids of tokens; what comes out are logits of values. So `to_single_token`, with which tools name an
-    answer, gives the number of a logit.
+    Inputs are ids of tokens; outputs are logits of values. Tools name an answer with `to_single_token`, so it gives
+    the number of a logit.
     """
 
     if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class LensTokens:
         W_U: torch.Tensor
 
     tokenizer = None
-    """There is none: `to_tokens` and `to_string` do its work."""
+    """There is no tokenizer: use `to_tokens` and `to_string`."""
 
     def to_tokens(self, input: Input, prepend_bos: bool | None = None, padding_side: str | None = None) -> torch.Tensor:
-        """Ids of an input or a list of inputs, with BOS in front unless `prepend_bos` is off; ids stay as they are."""
+        """Ids of an input or a list of inputs, with BOS first unless `prepend_bos` is off; ids stay unchanged."""
         if padding_side not in (None, "right"):
-            raise InputError("PAD goes behind the tokens of compiled models", hint="leave padding_side out")
+            raise InputError("compiled models need PAD after the tokens", hint="leave padding_side out")
         if isinstance(input, torch.Tensor):
             return input
         if isinstance(input, np.ndarray):
@@ -53,7 +53,7 @@ class LensTokens:
         return rows[0] if len(rows) == 1 else rows
 
     def to_string(self, tokens: Input) -> str | list[str]:
-        """Ids as text: put together where all are single characters, else with spaces between; a list for a batch."""
+        """Ids as text: joined if all are single characters, else separated by spaces; a list for a batch."""
         ids = torch.as_tensor(tokens)
         if ids.ndim > 2:
             raise InputError(f"ids have the shape {tuple(ids.shape)}", hint="pass [position] or [batch, position]")
@@ -75,13 +75,13 @@ class LensTokens:
     def get_token_position(
         self, single_token: Any, input: Input, mode: Literal["first", "last"] = "first", prepend_bos: bool | None = None
     ) -> int:
-        """Where a token, or an id, is in an input."""
+        """The position of a token or an id in an input."""
         (ids,) = self.to_tokens(input, prepend_bos).reshape(1, -1).tolist()
         wanted = single_token if not isinstance(input, torch.Tensor) else int(single_token)
         values = ids if isinstance(input, torch.Tensor) else list(self.compiled.vocabulary.decode(ids))
         found = [place for place, value in enumerate(values) if value == wanted]
         if not found:
-            raise InputError(f"{single_token!r} is not in {self.to_string(ids)!r}", hint="ask for a token of the input")
+            raise InputError(f"{single_token!r} is not in {self.to_string(ids)!r}", hint="give a token of the input")
         return found[0 if mode == "first" else -1]
 
     def to_single_token(self, value: str) -> int:
@@ -94,7 +94,7 @@ class LensTokens:
         return found[0]
 
     def tokens_to_residual_directions(self, tokens: Any) -> torch.Tensor:
-        """What the unembedding reads for logits, given by number or label: [..., d_model]."""
+        """The unembedding directions of logits, given by number or label: [..., d_model]."""
         if isinstance(tokens, str):
             return self.W_U.T[self.to_single_token(tokens)]
         if isinstance(tokens, list | tuple):

@@ -1,6 +1,6 @@
 """Sizes and weights in TransformerLens's format, for its `HookedTransformer` (2 and 3) and `TransformerBridge` (4).
 
-All layers are alike, and the query weights are multiplied by √d_head, because its attention divides scores by that.
+All layers have the same size, and the query weights are multiplied by √d_head, because its attention divides by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["lens_config", "lens_weights"]
 
 
 def lens_config(model: CompiledModel) -> dict[str, Any]:
-    """The arguments of its configuration; BOS is among the ids, so nothing may be prepended to them."""
+    """The arguments of its configuration; BOS is one of the ids, so nothing may be prepended."""
     require_plain_norms(model, "a model of TransformerLens")
     sizes = common_sizes(model.parameters)
     return {

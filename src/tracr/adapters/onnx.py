@@ -1,7 +1,7 @@
-"""ONNX: the transformer as a graph with any batch and length; the file also holds the program, so it can be read back.
+"""ONNX: the transformer as a graph for any batch and length; the file also holds the program, to be read back.
 
-The graph is built by hand, node for node the shared forward pass, and its values have their TransformerLens names.
-Nothing of it runs here; the tests compare it with numpy in onnxruntime.
+The graph repeats the shared forward pass node for node, and its values have their TransformerLens names.
+The graph does not run here; the tests run it in onnxruntime and compare it with numpy.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["from_onnx", "to_onnx"]
 
-OPSET, IR_VERSION = 17, 8  # what onnxruntime reads since 1.12
-LARGEST_MESSAGE = 2**31 - 2**24  # bytes of a protobuf message, graph aside
+OPSET, IR_VERSION = 17, 8  # readable by onnxruntime since 1.12
+LARGEST_MESSAGE = 2**31 - 2**24  # bytes of a protobuf message, without the graph
 PROGRAM, TABLES = "tracr.model", "tracr.tables"
 
 
@@ -39,7 +39,7 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
     from tracr.saving.models import program_files
 
     if format_of(dtype) not in LONG:
-        raise InputError(f"no ONNX model in {format_of(dtype)}", hint="pass float32 or float64")
+        raise InputError(f"an ONNX model cannot be written in {format_of(dtype)}", hint="pass float32 or float64")
     require_plain_norms(model, "ONNX")
     program, tables = program_files(model)
     parameters = model.cast(dtype)
@@ -80,7 +80,7 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
         weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
     except FormatError:
         raise
-    except Exception as error:  # protobuf's errors are many
+    except Exception as error:  # protobuf raises many kinds of errors
         raise FormatError(
             f"{path} was not written by model.to_onnx: {type(error).__name__}: {error}",
             hint="write it with model.to_onnx",
@@ -88,7 +88,7 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
     model, certified = read_model(program, tables, weights, recompile, max_parameters)
     if recompile:
         return model
-    held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # but for empty ones
+    held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # empty arrays are not stored
     loaded = with_weights(model, held)
     return replace(loaded, certified=loaded.certified and certified)
 
@@ -125,7 +125,7 @@ def _graph(parameters: Parameters, causal: bool) -> onnx.GraphProto:
 
 
 def _attention(graph: _Graph, residual: str, block: str, mask: str | None) -> str:
-    """Heads on axis 1, so that weights [head, d_model, d_head] multiply as they are."""
+    """Attention with heads on axis 1, so that weights [head, d_model, d_head] multiply unchanged."""
     stream = graph.add("Unsqueeze", residual, "axis1")
 
     def project(part: str) -> str:
@@ -151,7 +151,7 @@ def _mlp(graph: _Graph, residual: str, block: str) -> str:
 
 
 class _Graph:
-    """Nodes in the order they run; `add` gives the name of what a node computes."""
+    """Nodes in the order they run; `add` gives the name of a node's result."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -163,13 +163,13 @@ class _Graph:
         self.constants[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
 
     def add(self, op: str, *inputs: str, to: str = "", **attributes: Any) -> str:
-        """One node more."""
+        """Add a node and return the name of its result."""
         name = to or f"{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, inputs, [name], name=name, **attributes))
         return name
 
     def finished(self, d_vocab_out: int) -> onnx.GraphProto:
-        """The graph, with those constants that some node reads."""
+        """The graph, with the constants that its nodes read."""
         used = {name for node in self.nodes for name in node.input}
         constants = [tensor for name, tensor in self.constants.items() if name in used]
         kind = helper.np_dtype_to_tensor_dtype(self.dtype)

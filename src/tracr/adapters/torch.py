@@ -1,8 +1,8 @@
 """PyTorch: a plain `nn.Module` around the shared forward pass.
 
 Every weight and every activation has its TransformerLens name: `module.blocks[0].attn.W_Q` is a parameter,
-`module.blocks[0].attn.hook_pattern` a submodule that the attention pattern passes through, so that PyTorch hooks and
-nnsight can read and change it.
+`module.blocks[0].attn.hook_pattern` a submodule that the attention pattern passes through. PyTorch hooks and
+nnsight can read and change it there.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool, che
 
 
 def as_dtype(dtype: Any) -> torch.dtype:
-    """A torch dtype, from its own kind, a name or a numpy dtype."""
+    """A torch dtype, from a torch dtype, a name or a numpy dtype."""
     return getattr(torch, format_of(dtype))
 
 
 def used_format(dtype: torch.dtype, device: str) -> str:
-    """The shortest format that products of matrices are computed in: the weights', or one that torch was told to use.
+    """The shortest format of matrix products: that of the weights, or one that torch is set to use.
 
-    That is autocast's, or for float32 what its older (`torch.set_float32_matmul_precision`) or newer settings
-    (`torch.backends...fp32_precision`) allow: tf32 or bfloat16.
+    The latter is autocast's; for float32 also tf32 or bfloat16, if the older (`torch.set_float32_matmul_precision`)
+    or newer settings (`torch.backends...fp32_precision`) allow it.
     """
     if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
@@ -52,7 +52,7 @@ def used_format(dtype: torch.dtype, device: str) -> str:
         return str(dtype).removeprefix("torch.")
     backend = torch.backends.cuda if device == "cuda" else torch.backends.mkldnn
     settings = {getattr(place, "fp32_precision", "none") for place in (backend.matmul, torch.backends)}
-    with contextlib.suppress(RuntimeError):  # torch refuses to answer where only the newer settings were used
+    with contextlib.suppress(RuntimeError):  # torch raises if only the newer settings were used
         settings.add(torch.get_float32_matmul_precision())
     if settings & {"medium", "bf16"}:
         return "bfloat16"
@@ -73,7 +73,7 @@ class TorchModel(nn.Module):
     """A compiled model; `module(ids)` gives logits [batch, position, d_vocab_out] for ids that start with BOS."""
 
     point: Callable[[], nn.Module] = nn.Identity
-    """What an activation passes through."""
+    """A module that an activation passes through."""
 
     def __init__(
         self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool, check: bool
@@ -95,7 +95,7 @@ class TorchModel(nn.Module):
         self.eval()
 
     def _part(self, name: str) -> nn.Module:
-        """The submodule of that name; made if it is not there."""
+        """The submodule of that name; created if it does not exist."""
         module: nn.Module = self
         for step in filter(None, name.split(".")):
             if not hasattr(module, step):
@@ -112,7 +112,7 @@ class TorchModel(nn.Module):
 
     @property
     def compiled(self) -> CompiledModel:
-        """The model this was made from, as it was."""
+        """The model that this module was made from, unchanged."""
         return self._origin.model
 
     @property
@@ -122,7 +122,7 @@ class TorchModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.embed.W_E.device
 
     @property
@@ -131,7 +131,7 @@ class TorchModel(nn.Module):
         return self.embed.W_E.dtype
 
     def weights(self) -> Parameters:
-        """The weights as the forward pass takes them."""
+        """The weights in the form that the forward pass takes."""
         layers = []
         for block in self.blocks:
             held = block.attn._parameters | block.mlp._parameters
@@ -143,7 +143,7 @@ class TorchModel(nn.Module):
         return self.run_blocks(ids)
 
     def run_blocks(self, ids: torch.Tensor, start: int | None = None, stop: int | None = None) -> torch.Tensor:
-        """A pass from block `start` (given its residual stream, not ids), or up to `stop` (giving it, not logits)."""
+        """A pass from block `start` (takes its residual stream, not ids), or up to `stop` (returns it, not logits)."""
         longest, width = self.pos_embed.W_pos.shape
         if start is None and (ids.ndim != 2 or ids.shape[1] > longest):
             raise InputError(f"ids have the shape {tuple(ids.shape)}, not [batch, up to {longest}]", hint="use encode")
@@ -171,7 +171,7 @@ class TorchModel(nn.Module):
         return self._points[name](tensor)
 
     def encode(self, tokens: Sequence[Any]) -> torch.Tensor:
-        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        """Ids [batch, position] of an input or a list of inputs, with BOS before and PAD after the tokens."""
         return torch.tensor(self.compiled.encode(tokens), device=self.device)
 
     def decode(self, logits: torch.Tensor, ids: torch.Tensor) -> list[Any]:
@@ -179,9 +179,9 @@ class TorchModel(nn.Module):
         return self.compiled.values(logits, ids)
 
     def to_compiled(self) -> CompiledModel:
-        """A `CompiledModel` with the weights as they are now; no longer certified if they were changed."""
+        """A `CompiledModel` with the present weights; not certified if they were changed."""
         return self.compiled.with_weights(self.state_dict())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the weights as they are now, with all labels; `tracr.load` reads them back."""
+        """Write the present weights with all labels; `tracr.load` reads them back."""
         self.to_compiled().save(folder, overwrite=overwrite)

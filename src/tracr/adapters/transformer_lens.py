@@ -1,8 +1,8 @@
 """TransformerLens (4 or newer): a model on `HookedRootModule` with all hook points, and its native bridge.
 
-The hooked model runs the shared forward pass. Its layers are all alike, as TransformerLens's tools expect: heads and
-neurons that a layer lacks are zeros. Scores are not divided by √d_head. The bridge has arithmetic of its own, which
-does divide them; its query weights are multiplied by √d_head first.
+The hooked model runs the shared forward pass. All its layers have the same size, as TransformerLens's tools expect:
+missing heads and neurons are zeros. Scores are not divided by √d_head. The bridge has its own arithmetic, which does
+divide them; its query weights are multiplied by √d_head first.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def to_transformer_lens(
 
 
 def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeConfig:
-    """The sizes of the model, and where it is."""
+    """The sizes of the model, and its device."""
     return TransformerBridgeConfig(**lens_config(model), dtype=as_dtype(dtype), device=str(device or "cpu"))
 
 
 class LogitsAndLoss(NamedTuple):
-    """What `return_type="both"` gives."""
+    """The result for `return_type="both"`."""
 
     logits: torch.Tensor
     loss: torch.Tensor
@@ -74,11 +74,11 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         object.__setattr__(self, "cfg", cfg)
         super().__init__(model, uniform(model.parameters), dtype, device, trainable, check)
         for block in self.blocks:
-            block.hook_out_is_single_residual_stream = True  # its logit lens asks for that
+            block.hook_out_is_single_residual_stream = True  # its logit lens needs this
         self.setup()
 
     def _activations(self, parameters: Parameters) -> list[str]:
-        """TransformerLens 2 and 3 have the inputs of heads at the block, 4 has them at its attention: both are here."""
+        """The names of all activations. TransformerLens 2 and 3 have heads' inputs at the block, 4 at its attention."""
         names = super()._activations(parameters)
         return names + [_of_attention(name) for name in names if name.endswith(INPUTS)]
 
@@ -121,14 +121,14 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
 
         Args:
             input: tokens, ids, or with `start_at_layer` a residual stream [batch, position, d_model].
-            return_type: "logits"; "loss", which is that of the program's outputs (`lens_loss.py`); "both"; or `None`.
-            loss_per_token: the loss at each token, and not the mean.
-            prepend_bos: BOS has to be there, so off is refused for tokens; ids are taken as they are.
-            start_at_layer: begin with this block, and not with the embedding.
+            return_type: "logits"; "loss", the loss of the program's outputs (`lens_loss.py`); "both"; or `None`.
+            loss_per_token: the loss at each token instead of the mean.
+            prepend_bos: BOS is required, so off is refused for tokens; ids are used unchanged.
+            start_at_layer: begin with this block instead of the embedding.
             stop_at_layer: end before this block, and return the residual stream.
         """
         if return_type not in ("logits", "loss", "both", None):
-            raise InputError(f"no return_type {return_type!r}", hint='"logits", "loss", "both" or None')
+            raise InputError(f"there is no return_type {return_type!r}", hint='use "logits", "loss", "both" or None')
         if prepend_bos is False and not isinstance(input, torch.Tensor):
             raise InputError("a compiled model needs BOS in front", hint="leave prepend_bos out")
         if start_at_layer is not None and return_type in ("loss", "both"):
@@ -143,7 +143,7 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         return loss if return_type == "loss" else LogitsAndLoss(found, loss)
 
     def run_with_cache(self, *args: Any, return_cache_object: bool = True, **kwargs: Any) -> Any:
-        """What `forward` returns and an `ActivationCache`."""
+        """The result of `forward`, and an `ActivationCache`."""
         found, cache = super().run_with_cache(*args, **kwargs)
         if not return_cache_object:
             return found, cache
@@ -158,22 +158,20 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         prepend_bos: bool | None = None,
         verbose: bool = False,
     ) -> Any:
-        """The input continued, each output taken for the next token: for causal programs whose outputs are tokens.
+        """The continued input: each output becomes the next token. For causal programs whose outputs are tokens.
 
-        Ends at the longest input, or at a value that is no token. Gives ids for ids, else tokens. `do_sample` is
-        refused, as there is one answer; `verbose` shows nothing here.
+        Ends at the longest input, or at a value that is not a token. Gives ids for ids, else tokens. `do_sample` is
+        refused, because there is only one answer; `verbose` has no effect.
         """
         if do_sample or prepend_bos is False:
             raise InputError("a compiled model has one answer, and needs BOS", hint="leave out do_sample, prepend_bos")
         compiled = self.compiled
         vocabulary = compiled.vocabulary
         if not compiled.options.causal or len(compiled.outputs) > 1:
-            raise InputError("only a causal model with one output generates", hint="compile with causal=True")
+            raise InputError("only a causal model with one output can generate", hint="compile with causal=True")
         ids = self.to_tokens(input, prepend_bos=True)
         if len(ids) != 1:
-            raise InputError(
-                f"{len(ids)} inputs, and one is generated for at a time", hint="call it once for each input"
-            )
+            raise InputError(f"generate takes one input, not {len(ids)}", hint="call it once for each input")
         for _step in range(max_new_tokens):
             if ids.shape[1] > vocabulary.longest:
                 break
@@ -190,7 +188,7 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         """Nothing to do: there are no layer norms to fold, and the hooks have their usual names."""
 
     def _apply(self, fn: Any, recurse: bool = True) -> LensModel:
-        """Move or cast the model, and say so in `cfg`."""
+        """Move or cast the model, and update `cfg`."""
         super()._apply(fn, recurse)
         self.cfg.device, self.cfg.dtype = str(self.device), self.dtype
         return self

@@ -184,7 +184,9 @@ def compiled(
         return found.model
     if found.vocab is None:
         example = ', or `set example "..."` to the file' if found.textual else ""
-        raise typer.BadParameter(f"{found.name} does not name its tokens; add --vocab, such as --vocab abc{example}")
+        raise typer.BadParameter(
+            f"{found.name} does not say which tokens its inputs have; add --vocab, such as --vocab abc{example}"
+        )
     model = tracr.compile(
         found.program,
         found.vocab,

@@ -32,7 +32,7 @@ def cancelling_at_bos(linear: LinearMap) -> LinearMap:
     blocks = {variable: block.copy() for variable, block in linear.blocks.items()}
     for column in np.flatnonzero((sizes > 0) & (np.abs(total) <= CANCELLED * sizes)).tolist():
         _cancel(blocks, held, column, power_of_two_above(float(sizes[column])) * U)
-    return LinearMap(blocks, linear.width, linear.through)
+    return LinearMap(blocks, linear.width)
 
 
 def _at_bos(variable: Variable) -> Array:

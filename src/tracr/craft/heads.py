@@ -78,8 +78,6 @@ class Head:
     writes: tuple[tuple[Variable, Array], ...]
     selector: str
     what: str
-    blurred: tuple[Variable, ...] = ()
-    """Folded variables that some, and not all, of the heads it was merged from read in their queries or keys."""
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:
@@ -89,7 +87,7 @@ class Head:
     def with_maps(self, maps: Sequence[LinearMap], writes: tuple[tuple[Variable, Array], ...] | None = None) -> Head:
         """The head reading, and perhaps writing, with other matrices."""
         query, key, value = maps
-        return Head(self.label, query, key, value, writes or self.writes, self.selector, self.what, self.blurred)
+        return Head(self.label, query, key, value, writes or self.writes, self.selector, self.what)
 
     @property
     def reads(self) -> tuple[Variable, ...]:

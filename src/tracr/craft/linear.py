@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +44,15 @@ WORTH_LOOKING = 16  # from so many rows on it pays to look at what a block is
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """x -> the sum over variables v of x[v] @ blocks[v].
-
-    `through` has a matrix, too, for every variable that was folded: what it is made of is read in its place.
-    """
+    """x -> the sum over variables v of x[v] @ blocks[v]."""
 
     blocks: Blocks
     width: int
-    through: Blocks = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """How much memory the matrices take."""
-        return sum(block.nbytes for part in (self.blocks, self.through) for block in part.values())
+        return sum(block.nbytes for block in self.blocks.values())
 
     @staticmethod
     def of(variable: Variable, matrix: Array) -> LinearMap:
@@ -65,30 +61,27 @@ class LinearMap:
 
     def then(self, matrix: Array) -> LinearMap:
         """This map followed by a matrix."""
-        blocks = {variable: _times(block, matrix) for variable, block in self.blocks.items()}
-        through = {variable: _times(block, matrix) for variable, block in self.through.items()}
-        return LinearMap(blocks, matrix.shape[1], through)
+        return LinearMap({variable: _times(block, matrix) for variable, block in self.blocks.items()}, matrix.shape[1])
 
     def __add__(self, other: LinearMap) -> LinearMap:
-        return LinearMap(_sum(self.blocks, other.blocks), self.width, _sum(self.through, other.through))
+        return LinearMap(_sum(self.blocks, other.blocks), self.width)
 
     def columns(self, used: NDArray[np.bool_]) -> LinearMap:
         """Only these outputs, reading only what they depend on."""
-        cut = self.take(np.flatnonzero(used))
-        return LinearMap(_nonzero(cut.blocks), cut.width, _nonzero(cut.through))
+        return self.take(np.flatnonzero(used)).nonzero()
+
+    def nonzero(self) -> LinearMap:
+        """Only what is read of variables with a weight."""
+        return LinearMap({variable: block for variable, block in self.blocks.items() if block.any()}, self.width)
 
     def take(self, places: NDArray[np.integer]) -> LinearMap:
         """The outputs at these places, perhaps several times."""
-        blocks, through = (
-            {variable: block[:, places] for variable, block in part.items()} for part in (self.blocks, self.through)
-        )
-        return LinearMap(blocks, len(places), through)
+        return LinearMap({variable: block[:, places] for variable, block in self.blocks.items()}, len(places))
 
     def beside(self, other: LinearMap) -> LinearMap:
         """Both outputs, one after the other."""
         start, width = self.width, self.width + other.width
-        blocks = _side_by_side(self.blocks, other.blocks, start, width)
-        return LinearMap(blocks, width, _side_by_side(self.through, other.through, start, width))
+        return LinearMap(_side_by_side(self.blocks, other.blocks, start, width), width)
 
 
 def _side_by_side(first: Blocks, second: Blocks, start: int, width: int) -> Blocks:
@@ -106,10 +99,6 @@ def _sum(first: Blocks, second: Blocks) -> Blocks:
     for variable, block in second.items():
         total[variable] = total[variable] + block if variable in total else block
     return total
-
-
-def _nonzero(blocks: Blocks) -> Blocks:
-    return {variable: block for variable, block in blocks.items() if block.any()}
 
 
 def _times(block: Array, matrix: Array) -> Array:

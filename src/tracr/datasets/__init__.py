@@ -1,12 +1,12 @@
 """Datasets of random programs and of the models they compile to. `docs/datasets.md` is the guide.
 
-controls.py      what programs are to be like; `random_program`
+controls.py      the options of random programs; `random_program`
 structure.py     whether two programs are written alike
 printing.py      a program as runnable Python (python_text.py: its values and functions)
-meaning.py       a key for what a program computes
+meaning.py       a key for the meaning of a program
 records.py       programs as records; `sample` draws distinct ones
 program_file.py  records in a file of JSON lines, resumable
-shards.py        many compiled models in one file (building.py: their making; stored.py: their reading)
+shards.py        many compiled models in one file (building.py writes them, stored.py reads them)
 workers.py       work over processes, or over Ray
 """
 

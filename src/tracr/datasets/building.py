@@ -1,4 +1,4 @@
-"""A folder of shards, made by many workers; whatever ends the making, it can go on later."""
+"""Builds a folder of shards with many workers; an interrupted build can be resumed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def build_shards(
     workers: Workers = SERIAL,
     progress: Progress | None = None,
 ) -> int:
-    """Compile the programs into shards; those that are there already stay. Returns how many were compiled.
+    """Compile the programs into shards, and keep existing shards. Returns how many programs were compiled.
 
-    A shard's weights are written first and its JSON file last, each in one step, so a shard with a JSON file is
-    complete. A folder made with other settings, or of other programs, is refused.
+    A shard's weights are written first and its JSON file last, each in one step: a shard with a JSON file is
+    complete. A folder made with other settings or other programs is refused.
     """
     folder, settings = Path(folder), settings or Settings()
     with written_to(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(".shard-*.tmp"):  # of a killed process
+        for left in folder.glob(".shard-*.tmp"):  # left by a killed process
             left.unlink()
     compiled = 0
 
@@ -56,7 +56,7 @@ def build_shards(
 
 
 def outcomes(folder: str | Path) -> Counter[str]:
-    """How many programs were compiled, refused, wrong (the model is), or failed (the compiler did)."""
+    """How many programs were compiled, refused, wrong (the model) or failed (the compiler)."""
     counts: Counter[str] = Counter()
     for path in Path(folder).glob("shard-*.json"):
         counts.update(entry["status"] for entry in read_sidecar(path)["programs"])
@@ -70,7 +70,7 @@ def _groups(records: Iterable[Record], size: int) -> Iterator[tuple[Record, ...]
 
 
 def _is_there(folder: Path, task: ShardTask) -> bool:
-    """Whether a shard is complete; one that lacks programs which were drawn since is not."""
+    """Whether a shard is complete; it is not if programs were drawn since it was written."""
     path = folder / f"{shard_name(task.number)}.json"
     if not path.exists():
         return False
@@ -80,7 +80,7 @@ def _is_there(folder: Path, task: ShardTask) -> bool:
     if data["settings"] != vars(task.settings) or there[: len(wanted)] != wanted[: len(there)]:
         raise FormatError(
             f"{path} holds other programs, or was made with other settings ({data['settings']})",
-            hint="give the settings it was begun with, or another folder",
+            hint="use the settings it was made with, or another folder",
         )
     weights = path.with_suffix(".safetensors")
     return len(there) >= len(wanted) and weights.exists() and weights.stat().st_size == data["weights"]["bytes"]
@@ -89,6 +89,6 @@ def _is_there(folder: Path, task: ShardTask) -> bool:
 def _write(folder: Path, shard: Shard) -> None:
     name = shard_name(shard.number)
     with written_to(folder):
-        (folder / f"{name}.json").unlink(missing_ok=True)  # a shard that grows is incomplete meanwhile
+        (folder / f"{name}.json").unlink(missing_ok=True)  # the shard is incomplete while it grows
     for suffix, content in ((".safetensors", shard.weights), (".json", shard.sidecar)):
         write_file(folder / f"{name}{suffix}", content)

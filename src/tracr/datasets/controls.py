@@ -1,4 +1,4 @@
-"""What random programs are to be like: their inputs, and how difficult they are."""
+"""The options of random programs: their inputs and their difficulty."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def random_program(
     max_selectors: int | None = None,
     composite: bool = False,
 ) -> SOp:
-    """A random program that means something, and that `tracr.datasets.to_python` can print.
+    """A random, meaningful program that `tracr.datasets.to_python` can print.
 
     Args:
         seed: an integer or several, or a generator; the same seed gives the same program.
-        vocab: the tokens inputs are made of: numbers, strings or a mixture.
-        max_seq_len: the longest input it may meet.
+        vocab: the tokens of the inputs: numbers, strings or a mixture.
+        max_seq_len: the length of the longest input.
         causal: whether it is meant to be compiled, and evaluated, causally; it then never reads `length`.
         min_ops, max_ops: how many s-ops it has, inputs and constants not counted.
-        min_depth, max_depth: how long its longest chain of s-ops is.
+        min_depth, max_depth: the length of its longest chain of s-ops.
         min_selectors, max_selectors: how many `Select`s it has.
         composite: whether boolean selectors may combine selectors over different s-ops, which may take several heads.
 
@@ -83,14 +83,14 @@ class Controls:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vocab", as_vocabulary(self.vocab))
-        self.options(level=1)  # refuses a vocabulary or a length that nothing can be compiled for
+        self.options(level=1)  # refuses a vocabulary or a length that no program can be compiled for
 
     def program(self, seed: Seed) -> SOp:
         """The program of this seed."""
         return generate.random_program(seed, printable=True, **vars(self))
 
     def options(self, level: int) -> Options:
-        """How such a program is compiled."""
+        """The options to compile such a program with."""
         return Options(self.vocab, self.max_seq_len, self.causal, level)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,10 +99,10 @@ class Controls:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Controls:
-        """What `to_json` gave."""
+        """The controls that `to_json` wrote."""
         if set(data) != {field.name for field in fields(cls)}:
             raise FormatError(
                 f"these are not the controls of random programs: {', '.join(map(str, data))}",
-                hint="sample the programs anew",
+                hint="sample the programs again",
             )
         return cls(**{**data, "vocab": tuple(map(decode_value, data["vocab"]))})

@@ -1,8 +1,8 @@
-"""A key for what a program computes, as far as its tabulated graph says: equal graphs, equal keys.
+"""A key for the meaning of a program, computed from its tabulated graph: equal graphs have equal keys.
 
-Every node is hashed with what it reads, children first, so neither names nor numbering matter, nor what is shared or
-dead. Tables are put in a canonical form: values in a fixed order instead of codes, those that do not occur left out,
-the two inputs of a pair in a fixed order. Encodings, and what the compiler found out about a node besides, are left
+Every node is hashed with the nodes it reads, children first. Names, numbering, sharing and unused nodes do not matter.
+Tables are put in a canonical form: values in a fixed order instead of codes, without values that do not occur, and
+with the two inputs of a pair in a fixed order. Encodings and other facts that the compiler found about a node are left
 out. Two programs with different keys may still compute the same, in different ways.
 """
 
@@ -49,7 +49,7 @@ def meaning(program: Tables) -> str:
 
 
 def _digest(*parts: Part) -> str:
-    """A hash of several parts, each with its length so that they cannot run together."""
+    """A hash of several parts, each with its length, so that different parts give different hashes."""
     state = hashlib.blake2b(digest_size=DIGEST)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -83,7 +83,7 @@ def _sop_key(program: Tables, node: InferredNode, keys: dict[int, str]) -> str:
 
 
 def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int, str]) -> Sequence[Part]:
-    """What a field says about the meaning; the text of a function says nothing, its table does."""
+    """The parts of the key that a field gives; the text of a function gives none, its table does."""
     role, content = node.op.roles()[name], getattr(node.op, name)
     match role:
         case Role.INPUT | Role.ATTENDED:
@@ -107,7 +107,7 @@ def _field_parts(program: Tables, node: InferredNode, name: str, keys: dict[int,
 
 
 def _selector_key(program: Tables, number: int, keys: dict[int, str]) -> str:
-    """Combinations of selectors are compared as they are written."""
+    """The key of a selector. Combinations of selectors are compared as they are written."""
     found: dict[int, str] = {}
     for part in program.parts(number):
         if isinstance(part, CompositeNode):
@@ -133,7 +133,7 @@ def _axis(domain: Domain) -> tuple[str, NDArray[np.intp]]:
 
 
 def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
-    """A table of codes, as the values that occur in it, its shape, and their places; errors keep their own codes."""
+    """A table of codes, as the values that occur in it, its shape, and their places; errors keep their codes."""
     assert isinstance(domain, Finite)
     codes, places = np.unique(table, return_inverse=True)
     texts = [_text(domain.values[code]) if code >= 0 else "" for code in codes.tolist()]
@@ -144,7 +144,7 @@ def _results(domain: Domain, table: NDArray[Any]) -> tuple[Part, Part, Part]:
 
 
 def _text(value: Value) -> str:
-    """A value as text, equal values alike: `True`, `1` and `1.0` are one value."""
+    """A value as text, the same for equal values: `True`, `1` and `1.0` are one value."""
     return json.dumps(encode_value(_plain(value)))
 
 

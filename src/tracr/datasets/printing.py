@@ -1,4 +1,4 @@
-"""A program as Python source: run, the text gives a program of the same structure."""
+"""Prints a program as Python source. Running the text gives a program of the same structure."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from tracr.rasp.traversal import topological
 __all__ = ["run_python", "to_python"]
 
 INPUTS: Mapping[RASPExpr, str] = {tokens: "rasp.tokens", indices: "rasp.indices", length: "rasp.length"}
-SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # where Python writes an operator of s-ops differently
+SIGNS = {"and": "&", "or": "|", "not": "~", "neg": "-"}  # operators of s-ops that Python writes differently
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
-INFIX = (*COMPARISONS, "+", "-", "*", "/", "//", "%", "**", "and", "or")  # what s-ops have operators for
-INLINE = 3  # so many functions of a fused Map stand in one line
+INFIX = (*COMPARISONS, "+", "-", "*", "/", "//", "%", "**", "and", "or")  # the operators of s-ops
+INLINE = 3  # the most functions of a fused Map in one line
 RESULT = "program"
 
 
 def to_python(program: RASPExpr) -> str:
-    """Python source that makes `program`: a line for every s-op and selector, the last one `program = ...`.
+    """Python source that makes `program`: one line for every s-op and selector; the last line is `program = ...`.
 
     A function that is neither an operator nor importable (a lambda, say) is refused with an `UnprintableError`.
 
@@ -60,7 +60,7 @@ def to_python(program: RASPExpr) -> str:
     """
     exprs = [expr for expr in topological([program]) if expr not in INPUTS]
     imports = Imports()
-    for expr in exprs:  # which names are imported, before any is given to an expression
+    for expr in exprs:  # collect the imported names before naming expressions
         _PythonPrinter(dict.fromkeys((*expr.children, expr), "x"), imports).lines(expr)
     taken = {*imports.names, RESULT, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
     names = dict(zip(exprs, unique_labels([_variable(expr) for expr in exprs], taken), strict=True))
@@ -70,9 +70,9 @@ def to_python(program: RASPExpr) -> str:
 
 
 def run_python(text: str, file: str = "program.py") -> SOp:
-    """The program that a text of `to_python` makes; its expressions say on which line of `file` they stand.
+    """The program that a text of `to_python` makes; its expressions have their lines in `file` as origins.
 
-    This executes the text: run none that others wrote.
+    This executes the text: do not run a text that you do not trust.
     """
     names: dict[str, Any] = {}
     exec(compile(text, file, "exec"), names)
@@ -81,7 +81,7 @@ def run_python(text: str, file: str = "program.py") -> SOp:
 
 
 def _variable(expr: RASPExpr) -> str:
-    """A Python name like the expression's own."""
+    """A Python name similar to the name of the expression."""
     own = expr.annotations.explicit.get(NAME)
     text = re.sub(r"\W+", "_", str(own), flags=re.ASCII).strip("_") if own is not None else expr.default_name
     if not text or text[0].isdigit():
@@ -90,14 +90,14 @@ def _variable(expr: RASPExpr) -> str:
 
 
 class PythonPhrase(NamedTuple):
-    """An expression as text; `closed` if nothing around it can tear it apart: a name or a call."""
+    """An expression as text; `closed` if it never needs parentheses: a name or a call."""
 
     text: str
     closed: bool = True
 
     @property
     def operand(self) -> str:
-        """As it stands beside an operator or before a dot."""
+        """The text beside an operator or before a dot."""
         return self.text if self.closed else f"({self.text})"
 
 
@@ -114,7 +114,7 @@ class _PythonPrinter:
             return [f"{name} = {self.annotated(expr, self.phrase(expr))}"]
         functions, lines, phrase = functions_of(expr.f), [], PythonPhrase(self.names[expr.inner])
         for number, function in enumerate(functions):
-            # A Map of a Map fuses; one that did not had `simplify=False`. Only the first function can tell.
+            # A Map of a Map fuses, unless it had `simplify=False`. Only the first function shows this.
             phrase = self.applied(function, phrase, expr, unfused=number == 0 and isinstance(expr.inner, Map))
             if number % INLINE == INLINE - 1 and number < len(functions) - 1:
                 lines.append(f"{name} = {phrase.text}")
@@ -122,7 +122,7 @@ class _PythonPrinter:
         return [*lines, f"{name} = {self.annotated(expr, phrase)}"]
 
     def annotated(self, expr: RASPExpr, phrase: PythonPhrase) -> str:
-        """With the encoding, the name and whatever else was annotated."""
+        """The text with the encoding, the name and the other annotations."""
         explicit = dict(expr.annotations.explicit)
         encoding, name = explicit.pop(ENCODING, None), explicit.pop(NAME, None)
         if isinstance(encoding, Encoding):
@@ -146,7 +146,7 @@ class _PythonPrinter:
         return function_text(function, self.where(expr), self.imports)
 
     def phrase(self, expr: RASPExpr) -> PythonPhrase:
-        """What stands right of the equals sign, annotations left out."""
+        """The text right of the equals sign, without annotations."""
         children = [self.names[child] for child in expr.children]
         kind = type(expr).__name__
         match expr:
@@ -162,9 +162,9 @@ class _PythonPrinter:
                 return PythonPhrase(f"rasp.{kind}({', '.join(self.arguments(expr))})")
 
     def arguments(self, expr: RASPExpr) -> list[str]:
-        """What the constructor of an expression is given: each of its parameters is a field of the same name."""
+        """The arguments of the constructor of an expression: each parameter is a field of the same name."""
         if getattr(expressions, type(expr).__name__, None) is not type(expr):
-            what = f"{self.where(expr)} is no expression of the language"
+            what = f"{self.where(expr)} is not an expression of the language"
             raise UnprintableError(what, hint="build programs with tracr.rasp")
         found: list[str] = []
         by_keyword = False
@@ -184,7 +184,7 @@ class _PythonPrinter:
         return self.function(content, expr) if callable(content) else value_text(content, self.where(expr))
 
     def pair(self, expr: SequenceMap, fst: str, snd: str) -> PythonPhrase:
-        """A function of two s-ops; `fst < snd` where Python does not turn it round for a subclass on the right."""
+        """A function of two s-ops; `fst < snd`, unless Python would swap it for a subclass on the right."""
         f = expr.f
         turned = type(expr.snd) is not type(expr.fst) and isinstance(expr.snd, type(expr.fst))
         if isinstance(f, BinaryOperator) and f.symbol in INFIX and not (turned and f.symbol in COMPARISONS):
@@ -192,7 +192,7 @@ class _PythonPrinter:
         return PythonPhrase(f"rasp.SequenceMap({self.function(f, expr)}, {fst}, {snd})")
 
     def applied(self, function: Function, operand: PythonPhrase, expr: Map, *, unfused: bool) -> PythonPhrase:
-        """A function of one s-op: an operator where that means the same, else a Map."""
+        """A function of one s-op: an operator if it means the same, else a Map."""
         if isinstance(function, UnaryOperator) and function.symbol in SIGNS and not unfused:
             return PythonPhrase(f"{SIGNS[function.symbol]}{operand.operand}", closed=False)
         if isinstance(function, ConstantOperator) and not unfused and _is_infix(function):

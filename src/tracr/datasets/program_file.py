@@ -1,8 +1,8 @@
-"""A file of program records, one JSON object a line. Writing it can stop, and go on later.
+"""A file of program records, one JSON object per line. Writing can be interrupted and resumed.
 
-Each line ends with a checksum of its record, under `check`. Records stand in the order of their seeds. So a record that
-was changed, repeated or moved is noticed, both by reading and by going on. Files made before there were checksums have
-none: there a record that was changed is not noticed.
+Each line ends with a checksum of its record, under `check`. Records are in the order of their seeds. Reading
+and resuming both detect a record that was changed, repeated or moved. Files of older versions have no checksums:
+a changed record is not detected there.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ CHECK, DIGITS = "check", 16
 
 
 def read_programs(path: str | Path, *, refused: bool = False) -> Iterator[Record]:
-    """The records of a file; with `refused` also those of candidates that the compiler refused to tabulate.
+    """The records of a file; with `refused`, also the candidates that the compiler refused to tabulate.
 
-    A record that was changed, repeated or moved is an error. Lines may be left out.
+    A record that was changed, repeated or moved is an error. Lines may be missing.
     """
     before: Record | None = None
     with open(path, "rb") as file:
@@ -49,10 +49,10 @@ def write_programs(
     workers: Workers = SERIAL,
     progress: Callable[[Sampling], None] | None = None,
 ) -> Sampling:
-    """Have `path` hold the records of `sample(count, seed, controls)`, adding those that are missing.
+    """Write the records of `sample(count, seed, controls)` to `path`, adding those that are missing.
 
-    What was written is never written again: the file is the state. A line that a killed process left unfinished is cut
-    off first. A file with records of another seed or other controls is refused.
+    Existing records are never written again: the file is the state. An unfinished line of a killed process is removed
+    first. A file with records of another seed or other controls is refused.
     """
     sampling = Sampling(seed, controls or Controls())
     path = Path(path)
@@ -74,7 +74,7 @@ def write_programs(
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, to be read and added to. Closing it writes what a full disk did not take before."""
+    """The file, open for reading and appending. Closing it writes the buffered rest, which may fail on a full disk."""
     with written_to(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+b")  # noqa: SIM115
@@ -86,7 +86,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
-    """Read what is there, and cut off an unfinished line."""
+    """Read the existing records, and remove an unfinished line."""
     file.seek(0)
     end = 0
     before: Record | None = None
@@ -99,12 +99,12 @@ def _resume(file: BinaryIO, sampling: Sampling, path: Path) -> None:
         if record.controls != sampling.controls or record.seed[0] != sampling.seed:
             raise FormatError(
                 f"{path} holds programs drawn with another seed or other options (line {number})",
-                hint="give the seed and the options it was begun with, or another file",
+                hint="use the seed and the options it was made with, or another file",
             )
         if record.id is not None and record.id != sampling.found:
             raise FormatError(
                 f"line {number} of {path} is program {record.id}, not {sampling.found}: lines before it are missing",
-                hint="write to another file, or delete the lines from there on",
+                hint="write to another file, or delete this line and all lines after it",
             )
         sampling.note(record)
         end += len(line)
@@ -118,7 +118,7 @@ def _line(record: Record) -> bytes:
 
 
 def _checksum(data: dict[str, Any]) -> str:
-    """Of a record as JSON, whatever the order of its keys."""
+    """The checksum of a record as JSON, independent of the order of its keys."""
     return hashlib.sha256(json.dumps(data, allow_nan=False, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
@@ -136,7 +136,7 @@ def _parse(line: bytes, path: str | Path, number: int) -> Record:
         ) from None
     unknown = sorted(data.keys() - known.keys())
     if unknown or (check is not None and check != _checksum(data)):
-        why = f"it has {', '.join(unknown)}, which no record has" if unknown else "its checksum is another"
+        why = f"it has {', '.join(unknown)}, which no record has" if unknown else "its checksum does not match"
         raise FormatError(
             f"line {number} of {path} was changed after it was written: {why}",
             hint=f"tracr.random_program({list(record.seed)}, ...) draws the program again; or sample into another file",
@@ -155,7 +155,7 @@ def _check_order(record: Record, before: Record | None, path: str | Path, number
 
 @contextlib.contextmanager
 def _alone(file: BinaryIO, path: Path) -> Iterator[None]:
-    """Keep other processes from writing the same file, where the system can."""
+    """Keep other processes from writing the same file, if the system supports locks."""
     try:
         import fcntl
     except ImportError:  # not on Windows

@@ -1,4 +1,4 @@
-"""Values and functions as Python text that gives them back."""
+"""Values and functions as Python text that evaluates to them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Imports", "UnprintableError", "function_text", "value_text"]
 
 
 class UnprintableError(ExpressionError):
-    """A program with a function or a value that no Python text gives back."""
+    """A program with a function or a value that cannot be written as Python text."""
 
 
 class Imports:
@@ -27,7 +27,7 @@ class Imports:
         self._names: dict[str, str] = {}
 
     def add(self, module: str, name: str) -> bool:
-        """Have `name` mean that of `module`; false if it means another module's already, or a built-in."""
+        """Import `name` from `module`; false if it already is a name of another module or a built-in."""
         taken = name == "rasp" or hasattr(builtins, name)
         return not taken and self._names.setdefault(name, module) == module
 
@@ -58,7 +58,7 @@ def value_text(value: object, where: str) -> str:
     if type(value) is frozenset:
         return f"frozenset([{', '.join(sorted(value_text(item, where) for item in value))}])"
     raise UnprintableError(
-        f"{where}: the value {value!r} of type {type(value).__qualname__} has no text that gives it back",
+        f"{where}: the value {value!r} of type {type(value).__qualname__} cannot be written as Python text",
         hint="use str, int, float, bool, None, bytes, and tuples and frozensets of them",
     )
 
@@ -80,7 +80,7 @@ def function_text(function: Any, where: str, imports: Imports) -> str:
     name = None if isinstance(function, enum.Enum) else _imported(function, imports)
     if name is None:
         raise UnprintableError(
-            f"{where}: the function {function_name(function)} has no text that gives it back",
+            f"{where}: the function {function_name(function)} cannot be written as Python text",
             hint="use an operator, a def at the top of a module that can be imported, or a frozen dataclass with "
             "__call__ instead of a lambda or a function inside another",
         )
@@ -92,7 +92,7 @@ def _argument(value: Any, where: str, imports: Imports) -> str:
 
 
 def _imported(thing: Any, imports: Imports) -> str | None:
-    """The name that means `thing` where the imports are made; `None` if nothing does."""
+    """The name of `thing` after the imports; `None` if it cannot be imported."""
     name = getattr(thing, "__qualname__", None)
     owner = getattr(thing, "__objclass__", thing)
     module = getattr(owner, "__module__", None) or ""

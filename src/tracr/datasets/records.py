@@ -1,4 +1,4 @@
-"""Random programs as records, each meaning drawn once."""
+"""Random programs as records, one for each meaning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracr.workers import SERIAL, Workers
 __all__ = ["Record", "Refusal", "Sampling", "sample"]
 
 CHUNK = 20  # candidates a worker draws at a time
-PATIENCE = 2_000  # candidates in a row that bring nothing new, after which there is nothing left to find
+PATIENCE = 2_000  # candidates in a row without a new program, after which the search stops
 INPUTS = ("vocab", "max_seq_len", "causal")
 
 
@@ -36,17 +36,17 @@ class Refusal:
 
     @classmethod
     def of(cls, error: TracrError) -> Self:
-        """What an error says."""
+        """The refusal that an error describes."""
         where = f"{error.diagnostic.expression}: " if error.diagnostic.expression else ""
         return cls(type(error).__name__, where + error.diagnostic.what, error.diagnostic.hint)
 
 
 @dataclass(frozen=True)
 class Record:
-    """A random program: how to draw it again, its text, its measures and the key of its meaning.
+    """A random program: its seed and controls, its text, its measures and the key of its meaning.
 
-    `id` numbers the programs of a dataset. One that the compiler refused to tabulate has none, no meaning either, and
-    says why in `refused`.
+    `id` numbers the programs of a dataset. A program that the compiler refused to tabulate has no id and no meaning;
+    `refused` gives the reason.
     """
 
     id: int | None
@@ -60,11 +60,11 @@ class Record:
 
     @property
     def program(self) -> SOp:
-        """The program, drawn anew; `exec(record.source)` gives another of the same structure."""
+        """The program, drawn again; `exec(record.source)` makes one of the same structure."""
         return self.controls.program(self.seed)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as `json` can write it; the keys always stand in the same order."""
+        """The record as `json` can write it; the order of the keys is always the same."""
         controls = self.controls.to_json()
         return {
             "id": self.id,
@@ -80,7 +80,7 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """What `to_json` gave."""
+        """The record that `to_json` wrote."""
         try:
             controls = Controls.from_json({**data["controls"], **{name: data[name] for name in INPUTS}})
             first, second = data["seed"]
@@ -96,13 +96,14 @@ class Record:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(
-                f"this is not the record of a program: {type(error).__name__}: {error}", hint="sample the programs anew"
+                f"this is not the record of a program: {type(error).__name__}: {error}",
+                hint="sample the programs again",
             ) from None
 
 
 @dataclass
 class Sampling:
-    """Where a sampling stands: which meanings it has found, and which candidate comes next.
+    """The state of a sampling: the meanings found so far, and the next candidate.
 
     Candidate `n` is the program with the seed `(seed, n)`; it becomes a record if its meaning is new.
     """
@@ -115,7 +116,7 @@ class Sampling:
     next: int = 0
 
     def note(self, record: Record) -> None:
-        """Take a record into account."""
+        """Add a record to the state."""
         if record.meaning is None:
             self.refused += 1
         else:
@@ -124,7 +125,7 @@ class Sampling:
         self.next = record.seed[1] + 1
 
     def records(self, count: int, workers: Workers = SERIAL) -> Iterator[Record]:
-        """New records until there are `count` in all, those refused not counted."""
+        """New records until there are `count` in total, not counting refused ones."""
         if self.found >= count:
             return
         tasks = ((self.seed, start, self.controls) for start in _from(self.next))
@@ -140,15 +141,15 @@ class Sampling:
                         return
             if candidates[-1].seed[1] - latest > PATIENCE:
                 raise TracrError(
-                    f"{self.found} different programs were found, and {PATIENCE:,} candidates in a row were none",
+                    f"{self.found} different programs were found, and the last {PATIENCE:,} candidates gave no new one",
                     hint="allow larger programs (max_ops, max_depth, max_selectors), or ask for fewer",
                 )
 
 
 def sample(count: int, seed: int = 0, controls: Controls | None = None, workers: Workers = SERIAL) -> Iterator[Record]:
-    """`count` random programs that all mean something different; the same arguments give the same records.
+    """`count` random programs with different meanings; the same arguments give the same records.
 
-    Candidates that the compiler refuses to tabulate come in between, with the reason, and are not counted.
+    Candidates that the compiler refuses to tabulate are yielded too, with the reason, and are not counted.
 
     >>> [record.size.ops for record in sample(3, seed=1, controls=Controls(min_ops=2, max_ops=3))]
     [2, 3, 3]

@@ -1,6 +1,6 @@
-"""A shard: the models of some programs in one safetensors file, and what they mean in a JSON file beside it.
+"""A shard: the models of some programs in one safetensors file, and their descriptions in a JSON file beside it.
 
-Making one reads and writes no files, so that it can be done anywhere.
+This module reads and writes no files, so a shard can be made on any machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT, VERSION = "tracr shard", 1
 
 @dataclass(frozen=True)
 class Settings:
-    """How the programs are compiled, on how many inputs each model is checked, and how many make a shard."""
+    """Compile options, the number of inputs each model is checked on, and the number of programs in a shard."""
 
     level: int = 1
     budget: int = 2_000
@@ -45,7 +45,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """A shard that is to be made."""
+    """A shard to make."""
 
     number: int
     records: tuple[Record, ...]
@@ -62,7 +62,7 @@ class Shard:
 
 
 def shard_name(number: int) -> str:
-    """What the files of a shard are called, up to their suffix."""
+    """The name of the files of a shard, without suffix."""
     return f"shard-{number:05d}"
 
 
@@ -95,7 +95,7 @@ def _origin(record: Record) -> dict[str, Any]:
 
 
 def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], CompiledModel | None]:
-    """What became of a program, and its model if there is one and it is right."""
+    """The outcome of a program, and its model if it compiled and is right."""
     try:
         try:
             with warnings.catch_warnings():
@@ -108,20 +108,20 @@ def _outcome(record: Record, settings: Settings) -> tuple[dict[str, Any], Compil
             return {"status": "wrong", "reason": str(found)}, None
         checked = {"inputs": found.inputs, "exhaustive": found.exhaustive, "errors": found.errors}
         return {"status": "compiled", "verification": checked, **_description(model)}, model
-    except Exception:  # a bug; one program must not end a run of thousands
+    except Exception:  # a bug; one program must not stop a run of thousands
         return {"status": "failed", "reason": traceback.format_exc()}, None
 
 
 def _program(record: Record) -> SOp:
-    """The program as its source makes it, so that expressions know their lines there.
+    """The program made from its source, so that expressions have their lines there as origins.
 
-    A record may come from anywhere, so what is executed is not its text but the one its seed gives.
+    The record may be untrusted: the text that its seed gives is executed, not the text of the record.
     """
     source = to_python(record.program)
     if source != record.source:
         raise FormatError(
-            f"program {record.id} is not the one that its seed {list(record.seed)} gives",
-            hint="draw the programs anew with this version of tracr",
+            f"program {record.id} is not the program of its seed {list(record.seed)}",
+            hint="draw the programs again with this version of tracr",
         )
     return run_python(source)
 
@@ -148,7 +148,7 @@ def _description(model: CompiledModel) -> dict[str, Any]:
 
 
 def _output(output: Output) -> dict[str, Any]:
-    """The logits of an output: the values they stand for, or `null` for a number that is read as it is."""
+    """The logits of an output: their values, or `null` for a logit that is the number itself."""
     values = [encode_value(value) for value in output.domain.values] if isinstance(output.domain, Finite) else None
     return {"encoding": output.encoding.value, "start": output.start, "stop": output.stop, "values": values}
 

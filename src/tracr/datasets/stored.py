@@ -49,7 +49,7 @@ class StoredModel:
 
     @property
     def labels(self) -> list[str]:
-        """The label of each dimension of the residual stream; of those that take turns in one, all their labels."""
+        """The label of each dimension of the residual stream; all labels of a dimension that is used more than once."""
         turns: dict[int, list[str]] = {}
         for dimension in sorted(self.entry["residual"], key=lambda one: one["since"]):
             turns.setdefault(dimension["index"], []).append(dimension["label"])
@@ -86,7 +86,7 @@ def _output(data: Mapping[str, Any]) -> Output:
 
 
 def read_models(folder: str | Path) -> Iterator[StoredModel]:
-    """The models of all shards in a folder, in the order of their programs; files that were changed are refused."""
+    """The models of all shards in a folder, in the order of their programs; changed files are refused."""
     paths = sorted(Path(folder).glob("shard-*.json"))
     if not paths:
         raise FormatError(f"{folder} holds no shards", hint="tracr sample --compile makes them")
@@ -95,7 +95,7 @@ def read_models(folder: str | Path) -> Iterator[StoredModel]:
         weights = path.with_suffix(".safetensors").read_bytes()
         if hashlib.sha256(weights).hexdigest() != sidecar["weights"]["sha256"]:
             raise FormatError(
-                f"{path.with_suffix('.safetensors')} was changed after it was written", hint="make the shard anew"
+                f"{path.with_suffix('.safetensors')} was changed after it was written", hint="make the shard again"
             )
         tensors: dict[int, dict[str, NDArray[np.float32]]] = {}
         for key, array in safetensors.numpy.load(weights).items():
@@ -107,12 +107,13 @@ def read_models(folder: str | Path) -> Iterator[StoredModel]:
 
 
 def _in_order(path: Path, weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-    """The weights from the embedding to the unembedding; safetensors has an order of its own."""
+    """The weights from the embedding to the unembedding; safetensors sorts them differently."""
     try:
         return dict(Parameters.of(weights).named())
     except (KeyError, TypeError, ValueError):
         raise FormatError(
-            f"{path.with_suffix('.safetensors')} lacks weights of a model that {path} lists", hint="make the shard anew"
+            f"{path.with_suffix('.safetensors')} lacks weights of a model that {path} lists",
+            hint="make the shard again",
         ) from None
 
 
@@ -124,11 +125,11 @@ def read_sidecar(path: str | Path) -> dict[str, Any]:
         data["settings"], data["weights"]["sha256"], [entry["status"] for entry in data["programs"]]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(
-            f"{path} does not describe a shard: {type(error).__name__}: {error}", hint="make the shard anew"
+            f"{path} does not describe a shard: {type(error).__name__}: {error}", hint="make the shard again"
         ) from None
     if given != (FORMAT, VERSION):
         raise FormatError(
             f"{path} is {given[0]!r:.40} version {given[1]!r:.40}, not {FORMAT!r} version {VERSION}",
-            hint="make the shard anew",
+            hint="make the shard again",
         )
     return data

@@ -1,4 +1,4 @@
-"""Whether two programs are written alike."""
+"""Compares the structure of two programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tracr.rasp.traversal import topological
 
 __all__ = ["functions_of", "same_structure"]
 
-ELSEWHERE = ("children", "origin")  # compared by themselves; where a program was written does not matter
+ELSEWHERE = ("children", "origin")  # children are compared separately; the origin does not matter
 
 
 def same_structure(first: RASPExpr, second: RASPExpr, *, ignore_names: bool = False) -> bool:
     """Whether two programs consist of the same operations with the same functions, constants and annotations.
 
     Functions are compared with `==`, so two lambdas differ even if they compute the same; constants with their types.
-    What one program shares (reads twice), the other must share too.
+    An expression that one program shares (reads twice), the other must share too.
 
     >>> from tracr.rasp import rasp
     >>> same_structure(rasp.tokens == "a", (rasp.tokens == "a").named("is_a"), ignore_names=True)
@@ -32,7 +32,7 @@ def same_structure(first: RASPExpr, second: RASPExpr, *, ignore_names: bool = Fa
 
 
 def functions_of(function: Function) -> list[Function]:
-    """The functions a function is composed of, first applied first: itself, mostly."""
+    """The functions that a function is composed of, first applied first; mostly only itself."""
     found: list[Function] = []
     stack = [function]
     while stack:
@@ -45,7 +45,7 @@ def functions_of(function: Function) -> list[Function]:
 
 
 def _description(program: RASPExpr, ignore_names: bool) -> list[Hashable]:
-    """Every expression in the order of a traversal, which the structure alone determines."""
+    """Every expression in traversal order, which depends only on the structure."""
     order = topological([program])
     place = {expr: number for number, expr in enumerate(order)}
     return [
@@ -65,7 +65,7 @@ def _annotations(expr: RASPExpr, ignore_names: bool) -> frozenset[Hashable]:
 
 
 def _fields(expr: RASPExpr) -> tuple[Hashable, ...]:
-    """What an expression holds besides its children."""
+    """The fields of an expression other than its children."""
     names = [name for cls in type(expr).__mro__ for name in getattr(cls, "__slots__", ())]
     found: list[Hashable] = []
     for name in names:
@@ -73,7 +73,7 @@ def _fields(expr: RASPExpr) -> tuple[Hashable, ...]:
         if name.startswith("_") or name in ELSEWHERE or isinstance(value, RASPExpr):
             continue
         if name in ("f", "predicate"):
-            if not isinstance(expr, LinearSequenceMap):  # whose factors say it all
+            if not isinstance(expr, LinearSequenceMap):  # its factors determine its function
                 found.append(tuple(_typed(part) for part in functions_of(value)))
         else:
             found.append(_typed(value))
@@ -81,7 +81,7 @@ def _fields(expr: RASPExpr) -> tuple[Hashable, ...]:
 
 
 def _typed(value: object) -> Hashable:
-    """A value, or a function, such that equal ones of different types differ."""
+    """A value or function as a key that differs for equal ones of different types."""
     if isinstance(value, tuple):
         return (type(value), *map(_typed, value))
     if isinstance(value, frozenset):

@@ -225,22 +225,22 @@ class _Wiring:
 
     def folded(self) -> tuple[FoldedVariable, ...]:
         """The folded variables: what is read in their place, and the inputs that read it."""
-        circuit, schedule = self.model.circuit, self.model.layout.schedule
+        schedule = self.model.layout.schedule
         inputs = [
-            (f"{placed.name}.{name}", linear)
+            (f"{placed.name}.{name}", schedule.folded_in(linear))
             for placed in schedule.heads()
             for name, linear in zip("qkv", placed.head.maps, strict=True)
         ]
-        inputs += [(placed.name, placed.group.read) for placed in schedule.neurons()]
-        inputs += [("unembed", linear) for linear in circuit.unembedded]
+        inputs += [(placed.name, schedule.folded_in(placed.group.read)) for placed in schedule.neurons()]
+        inputs += [("unembed", linear) for linear in schedule.unembedded_through]
         return tuple(
             FoldedVariable(
                 variable.label,
                 *self._expression(variable),
                 tuple(self.names[part] for part in linear.blocks if part in self.names and part not in SPECIAL),
-                tuple(dict.fromkeys(name for name, read in inputs if variable in read.through)),
+                tuple(dict.fromkeys(name for name, read in inputs if variable in read.blocks)),
             )
-            for variable, linear in circuit.folded.items()
+            for variable, linear in schedule.folded.items()
         )
 
     def _positions(self, attends: Attends | None) -> tuple[tuple[int, int], ...] | None:

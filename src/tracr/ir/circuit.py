@@ -13,10 +13,12 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.errors import InternalError
+from tracr.ir.domains import Finite
 from tracr.ir.options import Options
-from tracr.ir.rewriting import Rewriting
+from tracr.ir.program import Program
+from tracr.ir.rewriting import Rewriting, rewriting_of
 
-__all__ = ["Circuit", "Component", "Embedded", "Frame", "all_read", "check_matrices"]
+__all__ = ["Circuit", "Component", "Embedded", "Frame", "check_matrices", "check_through", "through_used"]
 
 Component = Head | MLP
 
@@ -43,6 +45,8 @@ class Frame:
     """Which directions are part of the model: all, or those that are read once the rest is pruned."""
     folded: Mapping[Variable, LinearMap]
     """Variables that are no directions: what their readers read instead."""
+    through: Mapping[LinearMap, LinearMap]
+    """For maps that read folded variables, of components or in `folded`, what they read these with."""
     tables: int
     """How much memory the tables of the program take."""
 
@@ -51,12 +55,21 @@ class Frame:
         """What each output is read off."""
         found = []
         for _, variable in self.outputs:
-            code = np.eye(variable.size)
-            linear = LinearMap.of(variable, code)
-            if variable in self.folded:
-                linear = self.folded[variable] + LinearMap({}, variable.size, {variable: code})
-            found.append(linear)
+            found.append(self.folded.get(variable) or LinearMap.of(variable, np.eye(variable.size)))
         return tuple(found)
+
+    @property
+    def unembedded_through(self) -> tuple[LinearMap, ...]:
+        """What folded variables, itself included, each output is read with."""
+        found = []
+        for (_, variable), linear in zip(self.outputs, self.unembedded, strict=True):
+            own = LinearMap.of(variable, np.eye(variable.size)) if variable in self.folded else None
+            found.append(self.folded_in(linear) + own if own else self.folded_in(linear))
+        return tuple(found)
+
+    def folded_in(self, linear: LinearMap) -> LinearMap:
+        """What a map reads folded variables with."""
+        return self.through.get(linear) or LinearMap({}, linear.width)
 
     def kept(self, variable: Variable) -> Sequence[int]:
         """The directions of a variable that are part of the model."""
@@ -68,7 +81,7 @@ class Frame:
         maps = {id(linear): linear for component in components for linear in component.maps}
         written = (matrix for component in components for _, matrix in component.writes)
         embedded = (rows for one in self.embedded for rows in (one.by_token, one.by_position) if rows is not None)
-        read = sum(linear.nbytes for linear in (*maps.values(), *self.folded.values()))
+        read = sum(linear.nbytes for linear in (*maps.values(), *self.folded.values(), *self.through.values()))
         return read + sum(matrix.nbytes for matrix in (*written, *embedded))
 
 
@@ -81,8 +94,35 @@ class Circuit(Frame):
     """What was changed in the program for it to be lowered."""
     listed: frozenset[int]
     """The s-ops whose values are listed."""
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...]
     """How selectors that are not simply one head were lowered, and what that costs."""
+
+    @staticmethod
+    def of(
+        program: Program,
+        embedded: Sequence[Embedded],
+        variables: Iterable[Variable],
+        components: Iterable[Component],
+        outputs: tuple[tuple[str, Variable], ...],
+        choices: Iterable[str] = (),
+    ) -> Circuit:
+        """The circuit of a program as it is lowered: nothing is folded, and every direction is part of the model."""
+        written = tuple(variables)
+        everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *written)
+        return Circuit(
+            program.options,
+            tuple(embedded),
+            written,
+            outputs,
+            read={variable: np.ones(variable.size, dtype=bool) for variable in everything},
+            folded={},
+            through={},
+            tables=program.nbytes,
+            components=tuple(components),
+            rewriting=rewriting_of(program),
+            listed=frozenset(node.id for node in program.sops.values() if isinstance(node.domain, Finite)),
+            choices=tuple(choices),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -98,6 +138,7 @@ class Circuit(Frame):
                     raise InternalError(f"{component.label} reads {variable.label} before it is written")
             check_matrices(component)
             written.update(variable for variable, _ in component.writes)
+        check_through(self, self.components)
         for name, variable in self.outputs:
             if variable not in written and variable not in self.variables and variable not in self.folded:
                 raise InternalError(f"output {name} is never written")
@@ -112,8 +153,14 @@ class Circuit(Frame):
         lines += [f"output {name}: {variable.label}" for name, variable in self.outputs]
         return "\n".join(lines)
 
+    def _space(self, variable: Variable) -> str:
+        kept = len(self.kept(variable))
+        return f"{variable.label}[{variable.size if kept == variable.size else f'{kept} of {variable.size}'}]"
+
     def _folded_line(self, variable: Variable) -> str:
-        readers = [part.label for part in self.components if any(variable in one.through for one in part.maps)]
+        readers = [
+            part.label for part in self.components if any(variable in self.folded_in(one).blocks for one in part.maps)
+        ]
         readers += [f"output {name}" for name, output in self.outputs if output is variable]
         by = f" by {', '.join(readers)}" if readers else ""
         return f"folded {variable.label}: read from {_labels(self.folded[variable].blocks) or 'a constant'}{by}"
@@ -126,19 +173,25 @@ class Circuit(Frame):
             size = f"MLP of {component.read.width} neuron{'s' if component.read.width != 1 else ''}"
         return f"{size}: {_labels(component.reads) or 'BOS'} -> {writes}  # {component.what}"
 
-    def _space(self, variable: Variable) -> str:
-        kept = len(self.kept(variable))
-        return f"{variable.label}[{variable.size if kept == variable.size else f'{kept} of {variable.size}'}]"
-
 
 def _labels(variables: Iterable[Variable]) -> str:
     return ", ".join(variable.label for variable in variables if variable not in (ONE, BOS, PAD))
 
 
-def all_read(embedded: Iterable[Embedded], variables: Iterable[Variable]) -> dict[Variable, NDArray[np.bool_]]:
-    """Every direction of these, and of the special ones, for a circuit that is not pruned."""
-    everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *variables)
-    return {variable: np.ones(variable.size, dtype=bool) for variable in everything}
+def through_used(
+    frame: Frame, through: Mapping[LinearMap, LinearMap], maps: Iterable[LinearMap]
+) -> dict[LinearMap, LinearMap]:
+    """Of what maps read folded variables with, what these maps do, and those of folded variables themselves."""
+    used = dict.fromkeys((*frame.folded.values(), *maps))
+    return {linear: through[linear] for linear in used if linear in through and through[linear].blocks}
+
+
+def check_through(frame: Frame, components: Iterable[Component]) -> None:
+    """Raise if what is said of reading folded variables is of no map, or does not fit it."""
+    used = {*frame.folded.values(), *(linear for component in components for linear in component.maps)}
+    for linear, own in frame.through.items():
+        if linear not in used or own.width != linear.width or not frame.folded.keys() >= own.blocks.keys():
+            raise InternalError(f"what reads {', '.join(part.label for part in own.blocks)} is not there")
 
 
 def check_matrices(component: Component) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tracr.craft.heads import Head
 from tracr.craft.mlps import MLP
+from tracr.craft.variables import Variable
 from tracr.errors import InternalError
-from tracr.ir.circuit import Circuit, Component, Frame, check_matrices
+from tracr.ir.circuit import Circuit, Component, Frame, check_matrices, check_through
 from tracr.ir.liveness import live_widths
 
 __all__ = [
@@ -139,6 +140,8 @@ class Schedule(Frame):
 
     layers: tuple[Layer, ...]
     placement: Placement
+    blurred: Mapping[Variable, str]
+    """Folded variables that some, and not all, heads that were merged into one read with queries or keys; that head."""
 
     @property
     def status(self) -> str:
@@ -181,6 +184,7 @@ class Schedule(Frame):
         for _, components in self.sublayers():
             for component in components:
                 check_matrices(component)
+        check_through(self, (component for _, components in self.sublayers() for component in components))
 
     def show(self) -> str:
         """Two lines per layer: what attention computes, what the MLP computes."""

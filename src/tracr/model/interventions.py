@@ -54,10 +54,11 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """A variable without directions: what it is read from, and all that read it."""
+    """A variable without directions: what it is read from, other such variables among it, and all that read it."""
 
     variable: Variable
     linear: LinearMap
+    through: LinearMap
     readings: tuple[Reading, ...]
 
     @property
@@ -67,12 +68,12 @@ class Folded:
 
     def obstacle(self, layout: Layout) -> tuple[str, str]:
         """Why it cannot be set for each of its readers, and for them alone, with a hint; nothing if it can."""
-        for _, _, head in layout.schedule.heads():
-            if self.variable in head.blurred:
-                return (
-                    f"it was folded, and a head that reads it was merged with one that does not ({head.label})",
-                    'compile with passes={"merge_heads": False}',
-                )
+        merged = layout.schedule.blurred.get(self.variable)
+        if merged is not None:
+            return (
+                f"it was folded, and a head that reads it was merged with one that does not ({merged})",
+                'compile with passes={"merge_heads": False}',
+            )
         used = np.any([reading.matrix.any(axis=1) for reading in self.readings], axis=0) if self.readings else False
         for variable, block in self.linear.blocks.items():
             if variable is ONE:
@@ -92,22 +93,26 @@ def folded(program: Program, layout: Layout) -> dict[str, Folded]:
     schedule = layout.schedule
     readings: dict[Variable, list[Reading]] = {variable: [] for variable in schedule.folded}
 
-    def note(linear: LinearMap, hook: str, *place: Any) -> None:
-        for variable, block in linear.through.items():
+    def note(through: LinearMap, hook: str, *place: Any) -> None:
+        for variable, block in through.blocks.items():
             readings[variable].append(Reading(hook, place, block))
 
     for number, place, head in layout.schedule.heads():
         for name, linear in zip("qkv", head.maps, strict=True):
-            note(linear, f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
+            note(schedule.folded_in(linear), f"blocks.{number}.attn.hook_{name}", place, slice(0, linear.width))
     for neurons in layout.schedule.neurons():
-        note(neurons.group.read, f"blocks.{neurons.layer}.mlp.hook_pre", slice(neurons.start, neurons.stop))
+        note(
+            schedule.folded_in(neurons.group.read),
+            f"blocks.{neurons.layer}.mlp.hook_pre",
+            slice(neurons.start, neurons.stop),
+        )
     start = 0
-    for (_, variable), linear in zip(schedule.outputs, schedule.unembedded, strict=True):
+    for (_, variable), linear in zip(schedule.outputs, schedule.unembedded_through, strict=True):
         logits = linear if variable.codebook is None else linear.then(variable.codebook.T)
         note(logits, "logits", slice(start, start + logits.width))
         start += logits.width
     return {
-        variable.label: Folded(variable, linear, tuple(readings[variable]))
+        variable.label: Folded(variable, linear, schedule.folded_in(linear), tuple(readings[variable]))
         for variable, linear in schedule.folded.items()
         if variable.node is not None and variable.label == program.sops[variable.node].label
     }

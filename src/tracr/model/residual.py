@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tracr.craft.heads import Head
@@ -11,7 +11,7 @@ from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import TracrError, UnknownName
 from tracr.ir.circuit import Component
-from tracr.ir.layout import ALWAYS, Layout
+from tracr.ir.layout import ALWAYS, Direction, Layout
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, short_repr
 
@@ -156,61 +156,67 @@ class Residual:
 
 def residual_of(layout: Layout) -> Residual:
     """Collect writers and readers from the maps that become weights."""
-    schedule = layout.schedule
-    writers: dict[tuple[Variable, int], str] = {}
-    readers: dict[tuple[Variable, int], list[str]] = {}
+    schedule, ends = layout.schedule, _Ends()
+    for source in schedule.embedded:
+        for place in range(source.variable.size):
+            ends.writers[source.variable, place] = "embed" if source.by_token is not None else "pos_embed"
+    for sublayer in schedule.sublayers():
+        for place, component in enumerate(sublayer.components):
+            name = f"blocks.{sublayer.layer}.{sublayer.kind}"
+            ends.note(f"{name}.{place}" if isinstance(component, Head) else name, component)
+    for linear in schedule.unembedded:
+        ends.note_reads("unembed", linear)
+    special = {BOS: schedule.options.bos, PAD: schedule.options.pad}
+    dimensions = (_dimension(number, direction, ends, special) for number, direction in enumerate(layout.directions))
+    return Residual(tuple(dimensions))
 
-    def note_reads(name: str, linear: LinearMap) -> None:
-        for variable, block in linear.blocks.items():
-            for place, row in enumerate(block):
-                names = readers.setdefault((variable, place), [])
-                if row.any() and name not in names:
-                    names.append(name)
 
-    def note(name: str, component: Component) -> None:
+class _Ends:
+    """Who writes and who reads each direction, by the names of the ground truth."""
+
+    def __init__(self) -> None:
+        self.writers: dict[tuple[Variable, int], str] = {}
+        self.readers: dict[tuple[Variable, int], list[str]] = {}
+
+    def note(self, name: str, component: Component) -> None:
+        """Note what a component writes and reads; what it clears it does not read."""
         for variable, matrix in component.writes:
             for place in range(variable.size):
                 if matrix[:, place].any():
-                    writers[variable, place] = name
+                    self.writers[variable, place] = name
         if isinstance(component, Head):
-            for part, linear in (("q", component.query), ("k", component.key), ("v", component.value)):
-                note_reads(f"{name}.{part}", linear)
+            for part, linear in zip("qkv", component.maps, strict=True):
+                self.note_reads(f"{name}.{part}", linear)
         elif not component.clears:
-            note_reads(name, component.read)
+            self.note_reads(name, component.read)
 
-    for source in schedule.embedded:
-        for place in range(source.variable.size):
-            writers[source.variable, place] = "embed" if source.by_token is not None else "pos_embed"
-    for number, layer in enumerate(layout.layers):
-        for place, head in enumerate(layer.heads):
-            note(f"blocks.{number}.attn.{place}", head)
-        for part in layer.mlps:
-            note(f"blocks.{number}.mlp", part)
-    for linear in schedule.unembedded:
-        note_reads("unembed", linear)
-    options = schedule.options
-    special = {BOS: options.bos, PAD: options.pad}
-    dimensions = []
-    for number, direction in enumerate(layout.directions):
-        key = (direction.variable, direction.place)
-        variable, value = direction.variable, direction.value
-        label, encoding, writer = variable.label, variable.encoding, writers.get(key, "")
-        if variable in special:
-            label, encoding, writer, value = "tokens", Encoding.CATEGORICAL, "embed", special[variable]
-        dimensions.append(
-            Dimension(
-                direction.slot,
-                direction.label,
-                label,
-                encoding,
-                None if isinstance(value, Number | Bit | Feature) else value,
-                isinstance(value, Number),
-                "embed" if variable is ONE else writer,
-                tuple(readers.get(key, ())),
-                value.place if isinstance(value, Bit) else None,
-                direction.since,
-                direction.until,
-                number,
-            )
-        )
-    return Residual(tuple(dimensions))
+    def note_reads(self, name: str, linear: LinearMap) -> None:
+        """Note what is read through a map."""
+        for variable, block in linear.blocks.items():
+            for place, row in enumerate(block):
+                names = self.readers.setdefault((variable, place), [])
+                if row.any() and name not in names:
+                    names.append(name)
+
+
+def _dimension(number: int, direction: Direction, ends: _Ends, special: Mapping[Variable, Value]) -> Dimension:
+    """A direction as users see it: those of BOS and PAD are values of the tokens."""
+    key = (direction.variable, direction.place)
+    variable, value = direction.variable, direction.value
+    label, encoding, writer = variable.label, variable.encoding, ends.writers.get(key, "")
+    if variable in special:
+        label, encoding, writer, value = "tokens", Encoding.CATEGORICAL, "embed", special[variable]
+    return Dimension(
+        direction.slot,
+        direction.label,
+        label,
+        encoding,
+        None if isinstance(value, Number | Bit | Feature) else value,
+        isinstance(value, Number),
+        "embed" if variable is ONE else writer,
+        tuple(ends.readers.get(key, ())),
+        value.place if isinstance(value, Bit) else None,
+        direction.since,
+        direction.until,
+        number,
+    )

@@ -182,7 +182,7 @@ class _Through:
             if variable in self.through:
                 one, codes = self.through[variable]
                 held = self._read(one.linear)
-                for earlier, block in one.linear.through.items():
+                for earlier, block in one.through.blocks.items():
                     if earlier in found:
                         held = held + found[earlier] @ block
                 found[variable] = np.where(np.isnan(codes), 0.0, codes - held)

@@ -1,16 +1,16 @@
-"""Natural models: transformers that look trained, and whose circuit is known (docs/natural.md).
+"""Natural models: trained transformers whose circuit is known (docs/natural.md).
 
 sites.py         nodes and edges of a transformer
 network.py       the forward pass with interventions, in JAX
-answers.py       what counts as an answer, and what a wrong one costs
+answers.py       answers, and the loss of wrong ones
 defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
-training.py      interchange distillation, all seeds at once
-admission.py     the measurement after which nodes and edges count as known
+training.py      interchange distillation, all seeds together
+admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
-twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py keep things on disk
+twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        """What is loaded only when it is asked for: training needs JAX."""
+        """Names imported on first use, because training needs JAX."""
         if name in LAZY:
             return getattr(importlib.import_module(LAZY[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""Admission: the measurement after which the nodes and edges of a twin count as known.
+"""Admission: the measurement that decides which nodes and edges of a twin are known.
 
-Every node and every edge is measured by itself, on interventions that were not trained on: where the teacher's answer
-changes the twin must give the new answer, and where it does not the twin's answer must not change either. Intervals
-are exact (Clopper and Pearson), over pairs of inputs and not over positions.
+Every node and every edge is measured separately, on interventions that were not used in training. Where the teacher's
+answer changes, the twin must give the new answer; where it does not change, the twin's answer must not change either.
+Intervals are exact (Clopper and Pearson), over pairs of inputs and not over positions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Verdict = Literal["admitted", "never changes", "too few pairs", "missed"]
 
 @dataclass(frozen=True)
 class Rate:
-    """How often something happened, with the exact 95 % interval of its probability.
+    """The number of hits among a number of tries, with the exact 95 % interval of the probability.
 
     >>> print(Rate(1000, 1000))
     1.0000 [0.9963, 1.0000] of 1,000
@@ -42,7 +42,7 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The share of hits; NaN without a try."""
+        """The share of hits; NaN without tries."""
         return self.hits / self.tries if self.tries else math.nan
 
     @property
@@ -61,7 +61,7 @@ class Rate:
 
 
 def _at_least(hits: int, tries: int, p: float) -> float:
-    """The probability of at least so many hits, each with probability p; the smaller tail is added up."""
+    """The probability of at least `hits` hits, each with probability p; the smaller tail is summed."""
 
     def term(k: int) -> float:
         ways = math.lgamma(tries + 1) - math.lgamma(k + 1) - math.lgamma(tries - k + 1)
@@ -73,7 +73,7 @@ def _at_least(hits: int, tries: int, p: float) -> float:
 
 
 def _solve(rising: Any) -> float:
-    """Where a rising function of a probability is 0."""
+    """The probability at which a rising function is 0."""
     low, high = 1e-12, 1 - 1e-12
     for _ in range(60):
         middle = (low + high) / 2
@@ -83,7 +83,7 @@ def _solve(rising: Any) -> float:
 
 @dataclass(frozen=True)
 class SiteAdmission:
-    """What was measured of one node or edge.
+    """The measurements of one node or edge.
 
     Args:
         site: its name: `blocks.0.attn.1`, `embed->blocks.0.attn.0.q`.
@@ -102,7 +102,7 @@ class SiteAdmission:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it counts as known."""
+        """The result of the measurement."""
         changes = self.agreement.tries > 0
         if self.false_changes.tries < LEAST or 0 < self.agreement.tries < LEAST:
             return "too few pairs"
@@ -112,7 +112,7 @@ class SiteAdmission:
 
     @property
     def known(self) -> bool:
-        """Whether it is admitted, or was never seen to matter and does not in the twin."""
+        """Whether it is admitted, or never changed the teacher's answer and does not change the twin's."""
         return self.verdict in ("admitted", "never changes")
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ class Admission:
 
     @property
     def admitted(self) -> bool:
-        """Whether accuracy and every node and edge suffice."""
+        """Whether the accuracy is high enough and every node and edge is known."""
         return self.accurate and all(site.known for site in self.sites)
 
     @property
@@ -172,7 +172,7 @@ def admission_of(
     *,
     every_input: bool,
 ) -> Admission:
-    """The admission of one twin, from its answers to the lessons of a bank: right or not, the same as before or not."""
+    """The admission of one twin, from its answers to the lessons of a bank: whether each is right, and unchanged."""
     found = []
     for number, site in enumerate(sites.all):
         first, middle = int(bank.start[number]), int(bank.start[number] + bank.changing[number])

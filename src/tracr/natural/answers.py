@@ -1,7 +1,7 @@
-"""What a model answers, in JAX: a code for each output, and a number where the output is one.
+"""The answers of a model, in JAX: a code for each output, and a number if the output is numerical.
 
-Two answers are the same if their codes are and their numbers differ by at most the tolerance, a fixed part of the
-range of the output's numbers. The loss is cross-entropy for codes and squared error for numbers.
+Two answers are the same if their codes are equal and their numbers differ by at most the tolerance, a fixed part of
+the range of the output's numbers. The loss is cross-entropy for codes and squared error for numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracr.runtime.outputs import Output
 __all__ = ["PART", "Answer", "Answers"]
 
 Array = Any  # of JAX
-PART = 0.02  # of the range of an output's numbers: how far numbers that count as the same may be apart
+PART = 0.02  # the tolerance, as a part of the range of an output's numbers
 UNIT = 5.0  # tolerances: an error of this size costs 1
 FLAG = 0.5  # an error of the flag for None that costs 1
 
@@ -38,7 +38,7 @@ class Answers:
     outputs: Sequence[Output]
 
     def tolerance(self, output: Output) -> float:
-        """How far apart numbers that count as the same may be; 0 for an output that is not a number."""
+        """The largest difference of numbers that count as the same; 0 for an output that is not a number."""
         if output.encoding is Encoding.CATEGORICAL:
             return 0.0
         low, high = output.domain.ends
@@ -59,13 +59,13 @@ class Answers:
         return Answer(jnp.stack(codes, axis=-1), jnp.stack(numbers, axis=-1))
 
     def apart(self, one: Answer, other: Answer) -> Array:
-        """How far apart answers are [batch, position], in tolerances: infinitely where codes differ."""
+        """The distance between answers [batch, position], in tolerances: infinite where codes differ."""
         allowed = jnp.array([self.tolerance(output) or 1.0 for output in self.outputs])
         distance = jnp.abs(one.numbers - other.numbers) / allowed
         return jnp.where(one.codes == other.codes, distance, jnp.inf).max(axis=-1)
 
     def loss(self, logits: Array, wanted: Answer) -> Array:
-        """What wrong logits cost, [batch, position]."""
+        """The loss of the logits, [batch, position]."""
         total = jnp.zeros(logits.shape[:-1])
         for place, output in enumerate(self.outputs):
             mine = logits[..., output.start : output.stop]

@@ -1,7 +1,7 @@
-"""The architecture of a twin: a stock pre-norm GPT-2, of any width, with the teacher's layers.
+"""The architecture of a twin: a standard pre-norm GPT-2 of any width, with the teacher's number of layers.
 
-Layer norms have no gain and bias of their own: those of GPT-2 can be multiplied into the weights that follow, and are.
-Scores are not divided by √d_head, which is part of the query weights.
+Layer norms have no gain and bias: those of GPT-2 can be multiplied into the weights that follow, and here they are.
+Scores are not divided by √d_head; the query weights contain this factor.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Architecture:
 
     @property
     def heads(self) -> int:
-        """How many heads each layer has."""
+        """The number of heads in each layer."""
         return self.width // self.d_head
 
     @property
@@ -52,7 +52,7 @@ class Architecture:
 
     @property
     def norm(self) -> Callable[[Tensor, Any], Tensor] | None:
-        """The layer norm, as the forward pass takes it."""
+        """The layer norm in the form that the forward pass takes."""
         return _norm if self.layer_norm else None
 
     def act(self, xp: Any) -> Callable[[Tensor], Tensor]:
@@ -107,7 +107,7 @@ def architecture_of(
     if width % d_head:
         raise TracrError(f"a width of {width} does not divide into heads of {d_head}", hint="use a multiple of d_head")
     if activation not in ACTIVATIONS:
-        raise TracrError(f"no activation {activation!r}", hint=f"there are {', '.join(ACTIVATIONS)}")
+        raise TracrError(f"there is no activation {activation!r}", hint=f"use one of {', '.join(ACTIVATIONS)}")
     least = max([1, *(len(layer.W_Q) for layer in model.parameters.layers)])
     if width // d_head < least:
         raise TracrError(
@@ -116,5 +116,5 @@ def architecture_of(
             hint=f"use width={least * d_head} or more, or a smaller d_head",
         )
     if not model.n_layers:
-        raise TracrError("the model has no layer, so there is no mechanism to learn", hint="use a program with heads")
+        raise TracrError("the model has no layers, so a twin has nothing to learn", hint="use a program with heads")
     return Architecture(model.n_layers, width, d_head, d_mlp, layer_norm, activation)

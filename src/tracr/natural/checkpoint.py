@@ -1,4 +1,4 @@
-"""The state of training on disk: written all or nothing after every round, read by a run with the same settings."""
+"""The state of training on disk: written atomically after every round, read by a run with the same settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Checkpoint:
 
     folder: Path
     settings: str
-    """A digest of all that the run depends on."""
+    """A digest of everything that the run depends on."""
 
     @staticmethod
     def of(
@@ -44,7 +44,7 @@ class Checkpoint:
         recipe: TwinRecipe,
         seeds: Sequence[int],
     ) -> Checkpoint | None:
-        """The checkpoint in a folder, if one is wanted; the folder may hold a run with these settings, or nothing."""
+        """The checkpoint in a folder, if one is given; the folder must be empty or hold a run with these settings."""
         if folder is None:
             return None
         digest = hashlib.sha256(json.dumps([asdict(architecture), asdict(recipe), list(seeds)]).encode())
@@ -53,7 +53,7 @@ class Checkpoint:
         found = Checkpoint(Path(folder).resolve(), digest.hexdigest())
         held = {entry.name for entry in found.folder.iterdir()} if found.folder.is_dir() else set()
         if held and not held <= {SETTINGS, ARRAYS}:
-            raise TracrError(f"{found.folder} holds something else than a training run", hint="name another folder")
+            raise TracrError(f"{found.folder} holds something other than a training run", hint="name another folder")
         if held and found._saved() != found.settings:
             raise TracrError(
                 f"{found.folder} holds a training run with other settings", hint="name another folder, or delete it"
@@ -65,14 +65,14 @@ class Checkpoint:
         return given["settings"].text()
 
     def write(self, state: State) -> None:
-        """Keep the state."""
+        """Write the state."""
         leaves = jax.tree.leaves((state.weights, state.optimiser, state.shares))
         arrays = {f"{number:05d}": np.ascontiguousarray(leaf) for number, leaf in enumerate(leaves)}
         settings = json.dumps({"settings": self.settings, "done": state.done}).encode()
         write_folder(self.folder, {SETTINGS: settings, ARRAYS: safetensors.numpy.save(arrays)})
 
     def read(self, start: State) -> State:
-        """The state that was kept; `start` if there is none yet."""
+        """The saved state; `start` if there is none yet."""
         if not (self.folder / SETTINGS).exists():
             return start
         done = parse(read_file(self.folder / SETTINGS, SMALL), SETTINGS).object(("settings", "done"))["done"].integer()
@@ -85,6 +85,6 @@ class Checkpoint:
         leaves, shape = jax.tree.flatten((start.weights, start.optimiser, start.shares))
         read: list[Any] = [arrays.get(f"{number:05d}") for number in range(len(leaves))]
         if any(array is None or array.shape != np.shape(leaf) for array, leaf in zip(read, leaves, strict=True)):
-            raise FormatError(f"{ARRAYS} is not the state of this run", hint="delete the folder to train anew")
+            raise FormatError(f"{ARRAYS} is not the state of this run", hint="delete the folder to train again")
         weights, optimiser, shares = jax.tree.unflatten(shape, read)
         return State(weights, optimiser, shares, done)

@@ -1,13 +1,14 @@
-"""Whether an intervention has a true answer: whether the program is defined on the values it makes meet.
+"""Checks whether an intervention has a true answer: whether the program is defined on the combined values.
 
-An intervention can lead where no input does: two values meet for which a function's table has no cell, a head mixes
-codes, a count or a mean takes a value that it takes on no input. The compiled model still answers, but its answer means
-nothing. At levels 0 and 1 every variable keeps its dimensions to the end, so this is read off the last residual stream:
+An intervention can cause a state that no input causes: a pair of values without a cell in a function's table, a head
+that mixes codes, a count or a mean with a value that it has on no input. The compiled model still answers, but its
+answer means nothing. At levels 0 and 1 every variable keeps its dimensions to the end, so the checks read the last
+residual stream:
 
 - every variable with finitely many values must hold the code of one of them;
-- the two arguments that a function of two s-ops reads must be a pair that its table has.
+- the two arguments of a function of two s-ops must be a pair in its table.
 
-Codes are learned from runs on inputs: those that no input of the sample shows count as undefined.
+Codes are learned from runs on a sample of inputs: a code that does not occur in the sample counts as undefined.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["Defined", "defined_of"]
 
 Array = Any  # of JAX
-CLOSE = 0.05  # how far a coordinate of a one-hot code may be off
-PART = 0.25  # of the distance between two neighbouring numbers: how far one may be off
+CLOSE = 0.05  # the largest error of a coordinate of a one-hot code
+PART = 0.25  # the largest error of a number, as a part of the distance between neighbouring numbers
 
 
 @dataclass(frozen=True, eq=False)
 class VariableCodes:
-    """The codes of a variable: a row for each, where they lie, and how far off one may be."""
+    """The codes of a variable: one row for each, their dimensions, and the largest error."""
 
     slots: NDArray[np.intp]
     rows: NDArray[np.float32]
@@ -46,7 +47,7 @@ class VariableCodes:
     close: float
 
     def nearest(self, stream: Array) -> tuple[Array, Array]:
-        """The code that a residual stream [..., d_model] holds, and whether it does hold it."""
+        """The nearest code to a residual stream [..., d_model], and whether it is within the largest error."""
         held = stream[..., self.slots]
         off = jnp.abs(held[..., None, :] - jnp.asarray(self.rows)).max(axis=-1)
         return jnp.asarray(self.codes)[off.argmin(axis=-1)], off.min(axis=-1) <= self.close
@@ -54,7 +55,7 @@ class VariableCodes:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A function of two s-ops: the number of the MLP that reads them, their codebooks, and which pairs it has."""
+    """A function of two s-ops: the number of the MLP that reads them, their codebooks, and the pairs in its table."""
 
     reader: int
     first: VariableCodes
@@ -72,7 +73,7 @@ class Defined:
     def __call__(self, end: Array, seen: Array, change: Array) -> Array:
         """Whether the program is defined, [batch, position].
 
-        `end` is the last residual stream; reader r saw `seen[:, r] * change` more.
+        `end` is the last residual stream; reader r saw `seen[:, r] * change` in addition.
         """
         fine = jnp.ones(end.shape[:-1], dtype=bool)
         for book in self.books:
@@ -107,14 +108,14 @@ def defined_of(model: CompiledModel, sites: Sites, inputs: list[list[Any]], stre
 
 
 def _close(rows: NDArray[np.float32]) -> float:
-    """How far off a code may be: a part of the distance between two different ones."""
+    """The largest error of a code: a part of the distance between two different codes."""
     distances = np.abs(rows[:, None] - rows[None]).max(axis=-1)
     apart = distances[distances > 1e-5]
     return min(CLOSE, PART * float(apart.min())) if len(apart) else CLOSE
 
 
 def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, VariableCodes]) -> list[Pair]:
-    """The functions of two s-ops whose arguments are read where they are computed."""
+    """The functions of two s-ops whose MLP reads both arguments."""
     found = []
     for number, _, _, part in model.layout.schedule.neurons():
         reader = number * (3 * sites.heads + 1) + 3 * sites.heads

@@ -1,4 +1,4 @@
-"""Training twins of a compiled model, several seeds at once, until they are admitted."""
+"""Trains twins of a compiled model, several seeds together, until they are admitted."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "twin", "twins"]
 
 Array = NDArray[Any]
-TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of either kind for each site of the teacher
-IDLE = 2_000  # for each site that the teacher does not have
-NEARLY = 0.01  # errors at every site below which admission is measured
+TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of each kind for each site of the teacher
+IDLE = 2_000  # lessons for each site that the teacher does not have
+NEARLY = 0.01  # admission is measured when the error rate of every site is below this
 AT_ONCE = 4096
-TRIES, MANY_TRIES = 2**16, 2**19  # interventions drawn for each site, at the most
+TRIES, MANY_TRIES = 2**16, 2**19  # the most interventions drawn for each site
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far training is: steps done of all, and the loss of each seed over the last round."""
+    """The progress of training: the steps done, all steps, and the loss of each seed over the last round."""
 
     done: int
     steps: int
@@ -48,7 +48,7 @@ class Progress:
     worst: tuple[float, ...]
     """For each seed, the lowest agreement of a node or edge on the lessons that training is checked on."""
     admitted: tuple[int, ...]
-    """The places of the seeds that are admitted."""
+    """The indices of the admitted seeds."""
 
 
 def twin(model: CompiledModel, *, seed: int = 0, **settings: Any) -> TwinModel:
@@ -75,24 +75,24 @@ def twins(
 
     Args:
         model: the teacher, compiled at level 0 or 1.
-        seeds: each twin is the same alone or among others, up to rounding, as long as they train equally long.
-        width: the width of the residual stream; there are width / d_head heads, at least the teacher's.
+        seeds: the other seeds change a twin only by rounding, if they train for the same number of steps.
+        width: the width of the residual stream; it has width / d_head heads, at least as many as the teacher.
         d_head: the width of a head.
-        d_mlp: how many neurons each MLP has.
+        d_mlp: the number of neurons in each MLP.
         layer_norm: whether there are layer norms.
         activation: "gelu", "gelu_new" or "relu".
-        steps: how long to train at the most.
+        steps: the most training steps.
         batch: interventions per step.
-        data: the inputs to train on; all that the model takes, or many random ones, if not given.
-        checkpoint: a folder to keep the state of training in; a run that was killed goes on from there.
+        data: the inputs to train on; by default all inputs of the model, or many random ones.
+        checkpoint: a folder for the state of training; a killed run continues from there.
         progress: called after every round of training.
 
-    A twin that is not admitted is returned too; its `admission` says what misses.
+    Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
     recipe, seeds = TwinRecipe(steps=steps, batch=batch), [int(seed) for seed in seeds]
     if not seeds:
-        raise TracrError("there is no seed to train a twin with", hint="pass seeds=range(4)")
+        raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
@@ -118,7 +118,7 @@ def twins(
 
 @dataclass(frozen=True, eq=False)
 class School:
-    """A teacher, and three banks of its lessons: to train on, to check training on, and held out for admission."""
+    """A teacher and three banks of its lessons: for training, for checks during training, and for admission."""
 
     model: CompiledModel
     architecture: Architecture
@@ -142,7 +142,7 @@ class School:
 
     @property
     def sizes(self) -> Array:
-        """For each logit, how large it gets: the range of numbers, 1 for others."""
+        """The size of each logit: the range of a number, 1 for the others."""
         found = np.ones(self.model.parameters.W_U.shape[1], dtype=np.float32)
         for output in self.model.outputs:
             if output.encoding is Encoding.NUMERICAL:
@@ -150,7 +150,7 @@ class School:
         return found
 
     def missed(self, weights: Tree) -> Array:
-        """How often each seed errs at each site, [seed, site], on the lessons that training is checked on."""
+        """The error rate of each seed at each site, [seed, site], on the lessons for checks during training."""
         right, same = agreement(self.network, self.teacher.answers, weights, self.checks)
         bank = self.checks
         count = bank.changing + bank.staying
@@ -161,7 +161,7 @@ class School:
 
     @cached_property
     def held_out(self) -> Bank:
-        """The lessons for admission, drawn apart from those for training."""
+        """The lessons for admission, different from those for training."""
         sites = self.architecture.sites
         return draw_bank(
             self.teacher, self.inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, avoid=self.lessons
@@ -182,7 +182,7 @@ class School:
         )
 
     def _accuracy(self, weights: Tree) -> Rate:
-        """On how many inputs the twin is right at every position, padded and not."""
+        """The rate of inputs on which the twin is right at every position, with and without padding."""
         answers = self.teacher.answers
 
         def look(ids: Any) -> Any:
@@ -199,7 +199,7 @@ class School:
         return Rate(sum(int(compiled(part).sum()) for part in parts), len(self.inputs))
 
     def twin(self, state: State, place: int, seed: int) -> TwinModel:
-        """The twin of one seed as it is now, measured."""
+        """The twin of one seed in its present state, measured."""
         weights = jax.tree.map(lambda array: array[place], state.weights)
         parameters = Parameters.of({name: np.asarray(array) for name, array in weights.items()})
         return TwinModel(self.model, self.architecture, parameters, self.admission(weights), seed, state.done)

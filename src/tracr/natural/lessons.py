@@ -1,8 +1,8 @@
 """A bank of interventions with the teacher's answers, drawn for training or for admission.
 
-For each site, pairs of inputs of one length and a position (or every one) are drawn until there are enough where the
-teacher's answer changes and enough where it does not, or until enough were tried. Interventions under which the
-program is undefined are left out and counted.
+For each site, pairs of inputs of one length and a position (or all positions) are drawn, until there are enough pairs
+where the teacher's answer changes and enough where it does not, or until enough were tried. Interventions under which
+the program is undefined are left out and counted.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tracr.natural.teacher import Inputs, Lesson, Teacher
 __all__ = ["Bank", "draw_bank"]
 
 Array = NDArray[Any]
-AT_ONCE = {"cpu": 4096}  # interventions drawn at once, by device
+AT_ONCE = {"cpu": 4096}  # interventions drawn in one batch, by device
 MOST_AT_ONCE = 32_768
 CLEAR = 2.0  # tolerances: a number that moves by less has neither changed nor stayed
-BARE = 0.5  # how often a short input is not padded
-EVERYWHERE = 0.5  # how often all positions are patched, and not one
+BARE = 0.5  # the share of short inputs without padding
+EVERYWHERE = 0.5  # the share of lessons that patch all positions instead of one
 
 
 @dataclass(frozen=True, eq=False)
 class Bank:
     """Lessons in the order of their sites; those of a site where the answer changes come first.
 
-    For each site `start` is the number of its first lesson, `changing` and `staying` how many of each kind there are,
-    `tried` how many were drawn and `undefined` how many of those had no true answer.
+    For each site, `start` is the number of its first lesson, `changing` and `staying` count the lessons of each kind,
+    `tried` counts the drawn interventions, and `undefined` those of them that had no true answer.
     """
 
     lessons: Lesson
@@ -58,9 +58,9 @@ def draw_bank(
     seed: int,
     avoid: Bank | None = None,
 ) -> Bank:
-    """Up to `each` lessons of either kind for every site of the teacher, from at most `tries` draws.
+    """Up to `each` lessons of each kind for every site of the teacher, from at most `tries` draws.
 
-    For sites that the teacher does not have, where no answer ever changes, up to `idle`. None of the lessons is in
+    Sites that the teacher does not have never change its answer; they get up to `idle` lessons. No lesson is in
     `avoid`.
     """
     at_once = AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE)
@@ -89,14 +89,14 @@ def draw_bank(
 
 
 def _names(lesson: Lesson) -> list[bytes]:
-    """What tells interventions apart: the inputs, the site and the position."""
+    """A key for each intervention: the inputs, the site and the position."""
     numbers: Array = np.stack(lesson.patch, axis=1)
     rows = np.concatenate([lesson.base, lesson.source, numbers], axis=1).astype(np.int16)
     return [row.tobytes() for row in rows]
 
 
 class _InputPairs:
-    """Pairs of inputs of one length, with a position of them."""
+    """Draws pairs of inputs of one length, with a position."""
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator) -> None:
         self.inputs, self.rng = inputs, rng

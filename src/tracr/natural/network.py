@@ -1,7 +1,7 @@
-"""A transformer in JAX with interventions: what a reader sees of a writer comes from a run on another input.
+"""A transformer in JAX with interventions: a reader sees the output of a writer from a run on another input.
 
-Teacher and twin run the same pass with the same interventions; they differ in their weights, layer norms and
-activation function only.
+Teacher and twin run the same pass with the same interventions; they differ only in weights, layer norms and
+activation function.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FINE = frozenset({"qkv_input", "result", "mlp_in"})
 
 
 class Patch(NamedTuple):
-    """An intervention on each input of a batch: which writer, seen by which reader (-1: every), at which position.
+    """An intervention on each input of a batch: a writer, the reader that sees it (-1: all readers), and the position.
 
-    `bare` inputs run as if nothing were padded: no head sees their PAD.
+    `bare` inputs run without padding: no head sees their PAD.
     """
 
     writer: Array
@@ -39,7 +39,7 @@ class Patch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TwinNetwork:
-    """The pass of one architecture; `sites` counts at least as many heads as its layers have."""
+    """The forward pass of one architecture; `sites` has at least as many heads as its layers."""
 
     sites: Sites
     causal: bool
@@ -50,7 +50,7 @@ class TwinNetwork:
     def __call__(
         self, weights: Tree, ids: Array, bare: Array, hook: Callable[[str, Array], Array | None] | None = None
     ) -> Array:
-        """Logits for ids; `bare` says for which inputs PAD counts as not there."""
+        """Logits for ids; `bare` marks the inputs whose PAD no head sees."""
         hidden = jnp.where(bare[:, None] & (ids == self.pad), -jnp.inf, 0.0)[:, None, None, :]
 
         def see(name: str, tensor: Array) -> Array | None:
@@ -58,7 +58,7 @@ class TwinNetwork:
                 return tensor + hidden
             return None if hook is None else hook(name, tensor)
 
-        with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits unless told
+        with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits by default
             return forward(
                 Parameters.of(weights),
                 ids,
@@ -71,7 +71,7 @@ class TwinNetwork:
             )
 
     def writes(self, weights: Tree, ids: Array, bare: Array) -> tuple[Array, Array, Array]:
-        """Logits, what each writer writes [batch, writer, position, d_model], and the residual stream at the end."""
+        """Logits, the output of each writer [batch, writer, position, d_model], and the last residual stream."""
         written: dict[str, Array] = {}
         end: list[Array] = []
 
@@ -98,7 +98,7 @@ class TwinNetwork:
         return (chosen & after).astype(jnp.float32), where.astype(jnp.float32)
 
     def patched(self, weights: Tree, ids: Array, patch: Patch, change: Array) -> tuple[Array, Array]:
-        """Logits and the last residual stream where readers see `change` [batch, position, d_model] more."""
+        """Logits and the last residual stream when readers see `change` [batch, position, d_model] in addition."""
         sites, last = self.sites, f"blocks.{self.sites.layers - 1}.hook_resid_post"
         seen, where = self.seen(patch, ids.shape[1])
         change = change * where[..., None]
@@ -119,7 +119,7 @@ class TwinNetwork:
         return self(weights, ids, patch.bare, hook), end[0]
 
     def intervened(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
-        """Logits on the base inputs, and those under the interventions."""
+        """Logits on the base inputs without and with the interventions."""
         logits, written, _ = self.writes(weights, base, patch.bare)
         _, other, _ = self.writes(weights, source, patch.bare)
         rows = jnp.arange(len(base))

@@ -38,7 +38,7 @@ def is_twin(folder: str | Path) -> bool:
 
 
 def save(twin: TwinModel, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write the twin into `folder`, all or nothing."""
+    """Write the twin into `folder`, completely or not at all."""
     path = Path(folder).resolve()
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     models.check_target(path, overwrite, is_twin(path) and held <= {INFO, WEIGHTS, TEACHER})
@@ -59,7 +59,7 @@ def save(twin: TwinModel, folder: str | Path, *, overwrite: bool = False) -> Non
 
 
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> TwinModel:
-    """The twin that `save` wrote; anything else is refused with a `FormatError`."""
+    """The twin that `save` wrote; raises a `FormatError` for anything else."""
     path = Path(folder)
     teacher = models.load(path / TEACHER, max_parameters=max_parameters)
     try:
@@ -91,7 +91,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
         )
     except TracrError as error:
         raise FormatError(
-            f"{path} is not a twin that can be loaded: {error.diagnostic.what}", hint="save the twin anew"
+            f"{path} is not a twin that can be loaded: {error.diagnostic.what}", hint="save the twin again"
         ) from None
 
 

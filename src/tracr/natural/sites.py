@@ -1,4 +1,4 @@
-"""The sites of a transformer: which components write to the residual stream, which inputs read it, the edges between.
+"""The sites of a transformer: the components that write to the residual stream, the inputs that read it, edges.
 
 Writers are the embedding, every head and every MLP; readers are the query, key and value input of every head, the
 input of every MLP, and the unembedding. An edge is a writer and a reader that comes later.
@@ -21,7 +21,7 @@ EVERY = -1
 
 @dataclass(frozen=True)
 class Site:
-    """What an intervention changes: all that a writer writes (a node), or what one reader sees of it (an edge)."""
+    """The target of an intervention: the whole output of a writer (a node), or what one reader sees of it (an edge)."""
 
     writer: str
     reader: str | None = None
@@ -37,7 +37,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Sites:
-    """All sites of a transformer with so many layers, and so many heads in each."""
+    """All sites of a transformer with this number of layers, and of heads in each."""
 
     layers: int
     heads: int
@@ -91,7 +91,7 @@ class Sites:
 
     @cached_property
     def coded(self) -> NDArray[np.int32]:
-        """For each site of `all` the number of its writer, and of its reader (-1 for a node: every one)."""
+        """For each site of `all` the numbers of its writer and its reader (-1 for a node: all readers)."""
         reader_of = {reader: number for number, reader in enumerate(self.readers)}
         writer_of = {writer: number for number, writer in enumerate(self.writers)}
         return np.array(

@@ -1,4 +1,4 @@
-"""The compiled model as a teacher: what it answers under interventions, and where the program is defined."""
+"""The compiled model as a teacher: its answers under interventions, and where the program is defined."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
 
 Array = Any  # of JAX
-MOST = 40_000  # inputs that are kept; all of them where there are no more
-SHOWN = 8_000  # inputs from which the codes of variables are learned
+MOST = 40_000  # the most inputs that are kept
+SHOWN = 8_000  # inputs used to learn the codes of variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Inputs:
     lengths: NDArray[np.int32]
     tokens: list[list[Any]]
     everything: bool
-    """Whether these are all inputs there are."""
+    """Whether these are all inputs of the model."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -90,7 +90,7 @@ class Lesson(NamedTuple):
     before: Answer
     after: Answer
     change: Array
-    """How far the answer moves, in tolerances; infinitely where a code changes."""
+    """The distance that the answer moves, in tolerances; infinite where a code changes."""
     defined: Array
 
 
@@ -122,7 +122,9 @@ class Teacher:
 def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""
     if not model.certified or model.variant is not None:
-        raise TracrError("the teacher must be a model as the compiler made it", hint="use model.plain")
+        raise TracrError(
+            "the teacher must be a compiled model with unchanged weights, not a variant", hint="use model.plain"
+        )
     network = TwinNetwork(sites, model.options.causal, model.vocabulary.pad_id)
     weights = {name: jnp.asarray(array) for name, array in model.cast(np.float32).named()}
     shown = np.random.default_rng(0).permutation(len(inputs))[:SHOWN]

@@ -1,8 +1,8 @@
-"""Interchange distillation: twins learn to answer as their teacher does, on inputs and under interventions.
+"""Interchange distillation: twins learn to answer like their teacher, on inputs and under interventions.
 
-All seeds train in one compiled program. A step draws lessons from a bank: a site by its share, then one where the
-teacher's answer changes or one where it does not. After every round the shares are set anew, so that sites on which a
-twin still errs come up more often.
+All seeds train in one compiled program. A step draws lessons from a bank: a site by its share, then a lesson
+where the teacher's answer changes or one where it does not. The shares are updated after every round, so that sites
+where a twin still errs are drawn more often.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class TwinRecipe:
-    """How to train: AdamW, a short warm-up, then a learning rate that falls as a cosine over `steps`."""
+    """The training method: AdamW, a short warm-up, then a learning rate that falls as a cosine over `steps`."""
 
     steps: int = 12_000
     batch: int = 512
@@ -39,13 +39,13 @@ class TwinRecipe:
     clip: float = 1.0
     round: int = 1_000
     changing: float = 0.6
-    """How often a lesson is drawn where the teacher's answer changes, if there are both kinds."""
+    """The share of lessons where the teacher's answer changes, if there are both kinds."""
     weight: float = 4.0
-    """How much more a position counts whose answer changes."""
+    """The extra weight of a position whose answer changes."""
     wired: float = 0.6
     """The share of the sites that the teacher has; the others must not matter."""
     missed: float = 0.5
-    """The share that goes to sites by how often the twin errs there."""
+    """The share that is given to sites in proportion to the twin's error rate there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class State:
 
 
 def start(key: Any, sizes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
-    """Random weights; `numbers` are the sizes of what each logit has to reach."""
+    """Random weights; `numbers` are the sizes of the logits."""
     weights: Tree = {}
     for place, (name, shape) in enumerate(sizes.items()):
         leaf = name.rpartition(".")[2]
@@ -78,7 +78,7 @@ def start(key: Any, sizes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """What training needs: the twin's pass, what counts as an answer, and the lessons."""
+    """The parts that training needs: the twin's forward pass, the answers, and the lessons."""
 
     network: TwinNetwork
     answers: Answers
@@ -116,7 +116,7 @@ class Trainer:
         return np.asarray((1 - self.recipe.missed) * base + self.recipe.missed * by_errors / by_errors.sum())
 
     def train(self, state: State, keys: Any) -> tuple[State, Array]:
-        """One round more, and the loss of each seed over it."""
+        """The state after one more round, and the loss of each seed over it."""
         size = min(self.recipe.round, self.recipe.steps - state.done)
         shares = jnp.asarray(state.shares, dtype=jnp.float32)
         weights, optimiser, losses = self._round(
@@ -125,7 +125,7 @@ class Trainer:
         return State(weights, optimiser, state.shares, state.done + size), np.asarray(losses)
 
     def weighed(self, state: State, missed: Array) -> State:
-        """The state with shares set by how often each seed errs at each site, [seed, site]."""
+        """The state with shares set by the error rate of each seed at each site, [seed, site]."""
         return replace(state, shares=np.stack([self._shares(row) for row in missed]))
 
     @cached_property
@@ -175,7 +175,7 @@ class Trainer:
 
 
 def agreement(network: TwinNetwork, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
-    """For every seed and lesson, whether the twin answers as its teacher, and whether its own answer stays the same."""
+    """For every seed and lesson, whether the twin answers like its teacher, and whether its own answer is unchanged."""
 
     def look(lesson: Lesson) -> Any:
         def one(weights: Tree) -> Any:

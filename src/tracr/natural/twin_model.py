@@ -25,9 +25,9 @@ __all__ = ["TwinModel"]
 
 @dataclass(frozen=True, eq=False)
 class TwinModel:
-    """A stock pre-norm transformer that was trained to answer as its teacher, a compiled model, under interventions.
+    """A standard pre-norm transformer, trained to answer like its teacher, a compiled model, under interventions.
 
-    Call it on tokens as the teacher. `admission` says what was measured of every node and edge; `ground_truth` is the
+    Call it on tokens like the teacher. `admission` has the measurements of every node and edge; `ground_truth` is the
     teacher's mechanism with those measurements. Variables have no known directions in a twin.
     """
 
@@ -45,12 +45,12 @@ class TwinModel:
 
     @property
     def ground_truth(self) -> TwinTruth:
-        """The teacher's nodes and edges, each with what was measured of it."""
+        """The teacher's nodes and edges, each with its measurements."""
         return TwinTruth(self.teacher.ground_truth, self.admission)
 
     @property
     def n_parameters(self) -> int:
-        """How many weights, biases included."""
+        """The number of weights, biases included."""
         return sum(int(array.size) for _, array in self.parameters.named())
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class TwinModel:
     def run(self, tokens: Sequence[Any], *, hook: Hook | None = None, keep: bool = True) -> Run:
         """A forward pass with every activation under its TransformerLens name.
 
-        `hook(name, activation)` is called with every activation and may return another to take its place.
+        `hook(name, activation)` is called with every activation and may return a replacement.
         """
         batch, single = self.teacher.vocabulary.inputs(tokens)
         ids, given, real = self.teacher.vocabulary.encode(batch)
@@ -102,7 +102,7 @@ class TwinModel:
         )
 
     def encode(self, tokens: Sequence[Any]) -> NDArray[np.int64]:
-        """Ids [batch, position] of an input or a list of inputs, with BOS in front and PAD behind."""
+        """Ids [batch, position] of an input or a list of inputs, with BOS before and PAD after the tokens."""
         return self.teacher.encode(tokens)
 
     def values(self, logits: Any, ids: Any) -> list[Any]:
@@ -111,6 +111,6 @@ class TwinModel:
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write the twin with its teacher as a folder of safetensors and JSON; `tracr.load` reads it back."""
-        from tracr.natural.saving import save  # only who saves needs safetensors
+        from tracr.natural.saving import save  # imported only when used: needs safetensors
 
         save(self, folder, overwrite=overwrite)

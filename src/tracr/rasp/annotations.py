@@ -1,7 +1,7 @@
 """Names and encodings attached to expressions.
 
-A *categorical* s-op is stored as one direction per value, a *numerical* one as the size of a single direction.
-Annotations are wishes the compiler honours; where there are none it picks the encoding itself.
+A *categorical* s-op is stored as one direction per value, a *numerical* one as a number along a single direction.
+The compiler uses the annotated encodings, and chooses the others itself.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ __all__ = [
 NAME = "name"
 ENCODING = "encoding"
 TYPED = "typed"
-"""An s-op of the textual language has this annotation. Where it is true the values are all strings, or all numbers and
-booleans; it is false for the first half of a choice between two s-ops, which holds tuples."""
+"""Every s-op of the textual language has this annotation. If it is true, the values are all strings, or all numbers and
+booleans. It is false for the first half of a choice between two s-ops, which holds tuples."""
 E = TypeVar("E", bound="RASPExpr")
 S = TypeVar("S", bound="SOp")
 
 
 class Encoding(enum.Enum):
-    """How an s-op lives in the residual stream."""
+    """How an s-op is stored in the residual stream."""
 
     CATEGORICAL = "categorical"
     NUMERICAL = "numerical"
 
 
 def default_name(expr: RASPExpr) -> str:
-    """A name for the kind of expression: `map`, `aggregate`, ..."""
+    """The name of the kind of expression: `map`, `aggregate`, ..."""
     _check_expression(expr)
     return type(expr).default_name
 
@@ -85,7 +85,7 @@ DEFAULT_ANNOTATORS: dict[str, Callable[[Any], Any]] = {NAME: default_name, ENCOD
 
 
 class Annotations(Mapping[str, Any]):
-    """What was annotated (`explicit`), with defaults for the keys in `DEFAULT_ANNOTATORS`."""
+    """The annotations of an expression (`explicit`), with defaults for the keys in `DEFAULT_ANNOTATORS`."""
 
     __slots__ = ("_owner", "explicit")
 
@@ -151,5 +151,5 @@ def is_numerical(sop: RASPExpr) -> bool:
 
 
 def is_categorical(sop: RASPExpr) -> bool:
-    """Whether `sop` is an s-op annotated categorical, or not at all."""
+    """Whether `sop` is an s-op annotated categorical, or an s-op without an annotated encoding."""
     return _is_sop(sop) and sop.annotations[ENCODING] is Encoding.CATEGORICAL

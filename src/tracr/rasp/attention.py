@@ -1,4 +1,4 @@
-"""What moves values between positions: selectors, their boolean combinations, and the s-ops that use them."""
+"""Expressions that move values between positions: selectors, their combinations, and the s-ops that read them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Selector(RASPExpr):
 
 
 def _as_sop(value: object, role: str) -> SOp:
-    """Keys and queries may be plain constants: they stand for `Full(value)`."""
+    """Keys or queries as an s-op; a plain constant means `Full(value)`."""
     if value is None or isinstance(value, str | bytes | int | float | tuple | frozenset | np.generic):
         return Full(value)
     sop: SOp = checked(value, SOp, role, "Select")
@@ -89,8 +89,8 @@ def _cell(value: Any) -> bool:
 class ConstantSelector(Selector):
     """A fixed matrix, row = query and column = key, for inputs of exactly its size.
 
-    With `check_length=False` a shorter input sees its beginning, and a longer one selects nothing behind its end.
-    Models take inputs up to its size.
+    With `check_length=False` a shorter input uses the top left part of the matrix, and positions of a longer input
+    beyond the matrix select nothing and are not selected. Models take inputs up to the size of the matrix.
     """
 
     __slots__ = ("check_length", "value")
@@ -104,7 +104,7 @@ class ConstantSelector(Selector):
         if any(len(row) != len(rows) for row in rows):
             raise ExpressionError(
                 f"ConstantSelector needs a square matrix, got rows of {short_repr([len(row) for row in rows])}",
-                hint="give a row of booleans for every query, as long as there are rows",
+                hint="give one row of booleans for every query, each with one entry for every row",
             )
         self._set(value=rows, check_length=check_length)
 
@@ -124,21 +124,21 @@ class _BinarySelector(Selector):
 
 
 class SelectorAnd(_BinarySelector):
-    """Selected by both."""
+    """The keys that both selectors select."""
 
     __slots__ = ()
     default_name = "selector_and"
 
 
 class SelectorOr(_BinarySelector):
-    """Selected by either."""
+    """The keys that at least one of the selectors selects."""
 
     __slots__ = ()
     default_name = "selector_or"
 
 
 class SelectorNot(Selector):
-    """Selected where `inner` is not."""
+    """The keys that `inner` does not select."""
 
     __slots__ = ("inner",)
     default_name = "selector_not"

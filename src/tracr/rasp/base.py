@@ -1,4 +1,4 @@
-"""What all expressions have in common: they are immutable, have names, and check their parts."""
+"""The base class of all expressions: they are immutable, have names, and check their parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RASPExpr(Computation, abc.ABC):
 
     __slots__ = ("__number", "__weakref__", "_explicit", "children", "depth", "origin")
     default_name: ClassVar[str] = "expr"
-    a_kind: ClassVar[str] = "an expression"  # these three for error messages
+    a_kind: ClassVar[str] = "an expression"  # these three are for error messages
     how_to_make_one: ClassVar[str] = ""
     how_to_turn_into_one: ClassVar[str] = ""
 
@@ -34,9 +34,9 @@ class RASPExpr(Computation, abc.ABC):
     _explicit: Mapping[str, Any]
     children: tuple[RASPExpr, ...]
     depth: int
-    """How many expressions stand above each other below this one: 0 if it has no children."""
+    """The length of the longest chain of expressions below this one: 0 if it has no children."""
     origin: str
-    """Where it was written: `file.py:12` or `file.rasp:3:5`, or empty if not in a file."""
+    """The place where it was written: `file.py:12` or `file.rasp:3:5`; empty if it is not in a file."""
 
     def _set(self, *children: RASPExpr, **fields: object) -> None:
         """Fill the fields, once, at construction."""
@@ -62,7 +62,7 @@ class RASPExpr(Computation, abc.ABC):
         return reduced(self)
 
     def fields(self) -> dict[str, Any]:
-        """Everything it consists of, by name."""
+        """Its fields, by name."""
         return {slot: getattr(self, slot) for slot in _slots(type(self))} | getattr(self, "__dict__", {})
 
     def __call__(self, xs: Sequence[Value]) -> Any:
@@ -73,21 +73,21 @@ class RASPExpr(Computation, abc.ABC):
 
     @property
     def annotations(self) -> Annotations:
-        """What was annotated, with defaults for the rest."""
+        """The annotations, with defaults for those not given."""
         return Annotations(self, self._explicit)
 
     def annotation(self, key: str) -> Any:
-        """What was annotated under a key, `None` if nothing was."""
+        """The annotation under a key, `None` if there is none."""
         return self._explicit.get(key) if isinstance(key, str) else None
 
     @property
     def name(self) -> str:
-        """The name given with `named`, else one for the kind of expression."""
+        """The name given with `named`, else the name of the kind of expression."""
         return str(self._explicit[NAME] if NAME in self._explicit else self.annotations[NAME])
 
     @property
     def unique_id(self) -> int:
-        """A number that no other expression of this process has, a copy neither; given when it is first asked for."""
+        """A number that no other expression of this process has, not even a copy. It is assigned on first use."""
         try:
             return self.__number
         except AttributeError:
@@ -100,7 +100,7 @@ class RASPExpr(Computation, abc.ABC):
         return f"{self.name}_{self.unique_id}"
 
     def copy(self) -> Self:
-        """Another expression that means the same."""
+        """A copy: another expression with the same meaning."""
         return self.annotated()
 
     def named(self, name: str) -> Self:
@@ -112,11 +112,11 @@ class RASPExpr(Computation, abc.ABC):
         return self._twin(_explicit=Annotations(self, {**self._explicit, **annotations}).explicit)
 
     def written_at(self, origin: str) -> Self:
-        """A copy that says it was written there."""
+        """A copy with this place as its origin."""
         return self._twin(origin=origin)
 
     def reading(self, children: Mapping[RASPExpr, RASPExpr]) -> Self:
-        """A copy that reads other expressions: each child is replaced by what `children` has for it."""
+        """A copy that reads other expressions: `children` maps each child to its replacement."""
         read = {slot: children[value] for slot, value in self.fields().items() if isinstance(value, RASPExpr)}
         now = tuple(children[child] for child in self.children)
         return self._twin(**read, children=now, depth=_depth(now))
@@ -125,11 +125,11 @@ class RASPExpr(Computation, abc.ABC):
         return expression_of(type(self), {**self.fields(), **changed})
 
     def _repr_svg_(self) -> str | None:
-        """How a notebook shows it: computed on an example."""
+        """The drawing that notebooks display: the expression computed on an example."""
         return notebook_svg(self)
 
     def _details(self) -> list[str]:
-        """What stands between the parentheses of `repr`, besides the children."""
+        """The arguments that `repr` shows after the children."""
         return []
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ E = TypeVar("E", bound=RASPExpr)
 
 
 def expression_of(kind: type[E], fields: Mapping[str, object]) -> E:
-    """The expression of this kind that consists of these fields."""
+    """An expression of this kind with these fields."""
     expr = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(expr, name, value)
@@ -162,7 +162,7 @@ def _slots(kind: type[RASPExpr]) -> tuple[str, ...]:
 
 
 def _origin() -> str:
-    """The line, outside this package, that builds the expression; none for what the command line itself makes."""
+    """The line outside this package that builds the expression; empty if the command line builds it."""
     frame = sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
         if frame.f_globals["__name__"].startswith("tracr.cli."):
@@ -173,7 +173,7 @@ def _origin() -> str:
 
 
 def checked(expr: object, kind: type[RASPExpr], role: str, owner: str) -> Any:
-    """`expr`, if it is an expression of that kind; otherwise an error that says what to write."""
+    """`expr`, if it is an expression of that kind; otherwise raises an error that says what to write."""
     if isinstance(expr, kind):
         return expr
     hint = kind.how_to_make_one

@@ -1,4 +1,4 @@
-"""Causal evaluation: every selector masked to key <= query (the path existing code imports)."""
+"""Causal evaluation: every selector is masked to key <= query. Kept for code that imports this path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Boolean combinations of selectors that simplify while they are built.
+"""Boolean combinations of selectors, simplified while they are built.
 
-Over the same keys and queries a combination is one predicate, so one `Select`. A constant key or query
-(`Full`) matches any.
+Two `Select`s over the same keys and queries become one `Select` with one predicate. Constant keys or queries
+(`Full`) combine with any others.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["selector_and", "selector_not", "selector_or"]
 
 
 def selector_and(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
-    """Selected by both; one `Select` where the inputs allow it and `simplify`."""
+    """The keys that both select; one `Select` if the inputs allow it and `simplify` is true."""
     merged = _merge(fst, snd, "both") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorAnd(fst, snd) if merged is None else merged
 
 
 def selector_or(fst: Selector, snd: Selector, simplify: bool = True) -> Selector:
-    """Selected by either; one `Select` where the inputs allow it and `simplify`."""
+    """The keys that at least one selects; one `Select` if the inputs allow it and `simplify` is true."""
     merged = _merge(fst, snd, "either") if flag("simplify", simplify, error=ExpressionError) else None
     return SelectorOr(fst, snd) if merged is None else merged
 
 
 def selector_not(inner: Selector, simplify: bool = True) -> Selector:
-    """Selected where `inner` is not; one `Select` where `inner` is one and `simplify`."""
+    """The keys that `inner` does not select; one `Select` if `inner` is one and `simplify` is true."""
     if flag("simplify", simplify, error=ExpressionError) and isinstance(inner, Select):
         return Select(inner.keys, inner.queries, Negated(inner.predicate))
     return SelectorNot(inner)
@@ -39,7 +39,7 @@ def selector_not(inner: Selector, simplify: bool = True) -> Selector:
 
 @dataclass(frozen=True)
 class Negated(Printed):
-    """Where a predicate does not hold."""
+    """The negation of a predicate."""
 
     predicate: Function
 
@@ -52,7 +52,7 @@ class Negated(Printed):
 
 @dataclass(frozen=True)
 class Filled(Printed):
-    """A predicate with constant keys or queries filled in: each a tuple, empty if it is not constant."""
+    """A predicate with constant keys or queries filled in. Each of them is a tuple, empty if it is not constant."""
 
     predicate: Function
     keys: tuple[Value, ...]
@@ -67,7 +67,7 @@ class Filled(Printed):
 
 @dataclass(frozen=True)
 class Merged(Printed):
-    """Where both predicates hold, or either."""
+    """The conjunction or the disjunction of two predicates."""
 
     which: Literal["both", "either"]
     first: Filled
@@ -90,7 +90,7 @@ def _merge(fst: Selector, snd: Selector, which: Literal["both", "either"]) -> Se
 
 
 def _common(fst: SOp, snd: SOp) -> SOp | None:
-    """The s-op that can stand for both: the same one, or the one that is not constant."""
+    """The s-op that can replace both: the same one, or the one that is not constant."""
     if fst is snd or isinstance(snd, Full):
         return fst
     return snd if isinstance(fst, Full) else None

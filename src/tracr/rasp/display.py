@@ -1,4 +1,4 @@
-"""How notebooks display expressions: by functions of modules further down, which this table names."""
+"""Notebook displays of expressions. The functions are in modules that import this package, so a table names them."""
 
 from __future__ import annotations
 

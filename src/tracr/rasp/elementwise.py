@@ -1,4 +1,4 @@
-"""S-ops that look at one position at a time: the sources, constants, maps, and operators between s-ops."""
+"""S-ops that read one position at a time: the inputs, constants, maps, and operators between s-ops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SOp(RASPExpr):
 
     __slots__ = ()
     __hash__ = object.__hash__
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves `scalar < sop` to us instead of looping over it
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves `scalar < sop` to this class instead of looping
     a_kind = "an s-op"
     how_to_make_one = "wrap a constant as rasp.Full(value), values by position as rasp.ConstantSOp([...])"
     how_to_turn_into_one = "rasp.SelectorWidth(selector) or rasp.Aggregate(selector, sop) turns a selector into an s-op"
@@ -143,9 +143,9 @@ class SOp(RASPExpr):
 
 
 class _Source(SOp):
-    """An s-op that is made of no other; all of a kind mean the same, so they have one label.
+    """An s-op that reads no other one. All of one kind mean the same and have the same label.
 
-    The three that this module names are themselves in every process.
+    `tokens`, `indices` and `length` stay the same objects after pickling.
     """
 
     __slots__ = ()
@@ -158,7 +158,7 @@ class _Source(SOp):
 
     @property
     def label(self) -> str:
-        """The same for every copy."""
+        """The label, the same for every copy."""
         return type(self).default_name
 
 
@@ -204,8 +204,8 @@ class Full(SOp):
 class ConstantSOp(SOp):
     """Fixed values, for inputs of exactly their length.
 
-    With `check_length=False` a shorter input sees the first of them, and a longer one sees `None` behind the last.
-    Models take inputs up to their length.
+    With `check_length=False` a shorter input gets the first values, and a longer one gets `None` after the last.
+    Models take inputs up to the number of values.
     """
 
     __slots__ = ("check_length", "value")
@@ -222,7 +222,7 @@ class ConstantSOp(SOp):
 
 
 class Map(SOp):
-    """`f` of every value; `None` stays `None`. A Map of a Map fuses into one when `simplify`.
+    """`f` of every value; `None` stays `None`. A Map of a Map becomes one Map if `simplify` is true.
 
     >>> Map(lambda x: x.upper(), tokens)("ab")
     ['A', 'B']
@@ -269,12 +269,12 @@ class SequenceMap(SOp):
 
 
 def _discourage(twice: SOp) -> None:
-    """Log a warning of a SequenceMap of one s-op with itself, unless this package builds it."""
+    """Log a warning about a SequenceMap of one s-op with itself, unless this package builds it."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
     if not f"{frame.f_globals.get('__name__')}.".startswith("tracr."):
-        logger.warning("this SequenceMap reads %r twice: a Map says the same, and calls its function less often", twice)
+        logger.warning("this SequenceMap reads %r twice: a Map computes the same with fewer calls", twice)
 
 
 class LinearSequenceMap(SequenceMap):

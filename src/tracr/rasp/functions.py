@@ -147,7 +147,7 @@ class WeightedSum(Printed):
 
 
 class Composition(Printed):
-    """`f` after `inner`, stopping at `None`; a linked list, so ten thousand of them do not recurse."""
+    """`f` after `inner`, stopping at `None`. It is a linked list: ten thousand of them do not recurse."""
 
     __slots__ = ("f", "inner")
 
@@ -156,7 +156,7 @@ class Composition(Printed):
         self.f = f
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is pickled: as a list, since `pickle` would recurse."""
+        """The form that is pickled: a list, since `pickle` would recurse."""
         return _composed, (self.functions(),)
 
     def functions(self) -> list[Function]:
@@ -169,12 +169,12 @@ class Composition(Printed):
         return [link, *reversed(found)]
 
     def __call__(self, x: Value) -> Any:
-        """Every function in turn; each result is checked as if its Map stood alone."""
+        """Every function in turn; each result is checked as in a separate Map."""
         value: Any = x
         for function in self.functions():
             if value is None:
                 return None
-            value = as_value(function(value), where="a result on the way")
+            value = as_value(function(value), where="an intermediate result")
         return value
 
     def __str__(self) -> str:
@@ -216,7 +216,7 @@ class Comparison(enum.Enum):
 
 
 def function_name(function: Function) -> str:
-    """How a function is called in messages: an operator's text, a def's name, or `<lambda>`."""
+    """The name of a function in messages: an operator's text, a def's name, or `<lambda>`."""
     if isinstance(function, Printed | Comparison):
         return str(function)
     return getattr(function, "__name__", None) or repr(function)

@@ -1,8 +1,8 @@
-"""Random RASP programs: typed, so that they mean something, and seeded, so that they can be had again.
+"""Random RASP programs. They are typed, to be meaningful, and seeded, to be reproducible.
 
-A program grows step by step. Every step reads s-ops from the pool of those drawn before, so work is shared, and adds
-one. The pool knows of each s-op what kind of values it holds, whether it may be `None`, and roughly how many values
-it takes. That is enough never to draw a program the interpreter raises on, or one with hopelessly large tables.
+A program grows step by step. Every step reads s-ops from the pool of earlier ones, which can share work, and adds a
+new one. The pool records for each s-op the kind of its values, whether it may be `None`, and roughly how many values
+it takes. With these facts, no program is drawn that the interpreter raises on or that has far too large tables.
 
 >>> random_program(7)("abca") == random_program(7)("abca")
 True
@@ -50,8 +50,8 @@ LOGIC: list[Operator] = [operator.and_, operator.or_]
 ARITHMETIC: list[Operator] = [operator.add, operator.sub, operator.mul]
 DIVISION: list[Operator] = [operator.truediv, operator.floordiv, operator.mod]
 NUMERIC: list[Operator] = [max, min, fn.distance]
-TRIES, RESTARTS = 1_000, 10  # s-ops drawn, most of them in vain, before a program is begun anew; and how often that
-MOST = 1_000_000  # ops and positions: more are a slip of the pen
+TRIES, RESTARTS = 1_000, 10  # s-ops drawn before a program is started again; and how often it is started again
+MOST = 1_000_000  # ops and positions: a larger number is taken for a mistake
 SMOOTH: list[Callable[[Any], Any]] = [abs, fn.square, fn.inverse, fn.reciprocal_or_none]
 
 
@@ -72,19 +72,19 @@ def random_program(
     max_selectors: int | None = None,
     printable: bool = False,
 ) -> SOp:
-    """A program over `vocab` of at most `max_ops` s-ops, inputs, constants and selectors not counted.
+    """A random program over `vocab` with at most `max_ops` s-ops, not counting inputs, constants and selectors.
 
     Args:
         rng: a generator, or the seed of one (an integer or several); the same seed gives the same program.
         max_ops: how many s-ops are drawn at most; meant to be small (numbers may grow sixfold with each).
-        vocab: the tokens the program may meet: numbers, strings or a mixture.
-        max_seq_len: the longest input it may meet, which bounds the number of values a mean can have.
-        causal: whether it will be evaluated causally, so that it must not read `length`.
+        vocab: the tokens of the inputs: numbers, strings or a mixture.
+        max_seq_len: the length of the longest input, which bounds the number of values a mean can have.
+        causal: whether it will be evaluated causally; if so, it does not read `length`.
         composite: whether boolean selectors may have operands over different inputs.
         max_mean_depth: how deep means of means may nest.
-        max_values: nothing nonlinear reads more than roughly this many values, or pairs of values.
+        max_values: a nonlinear s-op reads at most roughly this many values, or pairs of values.
         min_ops: how many s-ops the program has at least.
-        min_depth, max_depth: how long the longest chain of s-ops is; `size.py` counts.
+        min_depth, max_depth: the length of the longest chain of s-ops, as `size.py` counts it.
         min_selectors, max_selectors: how many `Select`s it has.
         printable: never merge selectors into lambdas, so that the program can be printed (`datasets.to_python`).
 
@@ -120,12 +120,12 @@ def random_program(
 
 
 def _generator(seed: object) -> np.random.Generator:
-    """The random numbers that a seed stands for."""
+    """The random number generator of a seed."""
     try:
         return np.random.default_rng(seed)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ExpressionError(
-            f"a seed must be an integer from 0 on, several of them, or a generator, not {short_repr(seed)}",
+            f"a seed must be a non-negative integer, several of them, or a generator, not {short_repr(seed)}",
             hint="write seed=1, for example",
         ) from None
 
@@ -135,13 +135,11 @@ def _or_any(most: int | None) -> int:
 
 
 def _check_range(least: ProgramSize, most: ProgramSize) -> None:
-    """That there can be such programs."""
+    """Refuse limits that no program satisfies."""
     for name in ("ops", "depth", "selectors"):
         low, high = getattr(least, name), getattr(most, name)
         if not 0 <= low <= high:
-            raise ExpressionError(
-                f"a program with at least {low} and at most {high} {name} cannot be", hint=f"raise max_{name}"
-            )
+            raise ExpressionError(f"no program has at least {low} and at most {high} {name}", hint=f"raise max_{name}")
     if least.selectors and not most.depth:
         raise ExpressionError("a program without s-ops has no selectors", hint="raise max_ops and max_depth")
 
@@ -149,7 +147,7 @@ def _check_range(least: ProgramSize, most: ProgramSize) -> None:
 def random_inputs(
     rng: np.random.Generator | int, vocab: Sequence[Value], max_seq_len: int, count: int
 ) -> list[list[Value]]:
-    """`count` inputs whose lengths run from `max_seq_len` down to 1, over and over; half of them repeat few tokens.
+    """`count` inputs whose lengths run from `max_seq_len` down to 1, repeatedly; half of them use few different tokens.
 
     >>> [len(xs) for xs in random_inputs(0, "abc", max_seq_len=3, count=5)]
     [3, 2, 1, 3, 2]
@@ -193,9 +191,9 @@ class _Drawing(Pool):
         return super().pick(lambda item: fits(item) and leaves_room(item))
 
     def program(self, max_ops: int, inputs: Sequence[SOp]) -> SOp | None:
-        """Draw up to `max_ops` s-ops and return the last; rarely there are none, and it is an input or a constant.
+        """Draw up to `max_ops` s-ops and return the last; if none was drawn (rarely), an input or a constant.
 
-        Drawing goes on while the last one is smaller than wanted; `None` if it stays so for long.
+        Drawing continues while the last s-op is smaller than required; `None` after too many draws.
         """
         for sop in inputs:
             item = PoolSOp(sop, ValueKind.NUMBER, self.limits.max_seq_len, distinct=sop is indices)
@@ -222,7 +220,7 @@ class _Drawing(Pool):
         return self.items[-1].sop
 
     def varies(self, item: PoolSOp) -> bool:
-        """Whether a few inputs show more than one value; s-ops that do not are mostly drawn again."""
+        """Whether the s-op takes more than one value on a few inputs; other s-ops are mostly drawn again."""
         probes = random_inputs(0, self.limits.vocab, self.limits.max_seq_len, 6)
         return len({value for xs in probes for value in item.sop(xs)}) > 1
 

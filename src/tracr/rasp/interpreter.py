@@ -1,6 +1,6 @@
-"""The reference interpreter: what a RASP program means, written to be read.
+"""The reference interpreter: it defines the meaning of RASP programs, and is written for readability.
 
-`evaluate` sees every sub-expression once. With `causal=True` every selector is masked to key <= query.
+`evaluate` computes every sub-expression once. With `causal=True` every selector is masked to key <= query.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Result = Any  # list[Value] for an s-op, Matrix for a selector
 
 
 class DefaultRASPEvaluator:
-    """Evaluates expressions on one input after the other."""
+    """Evaluates expressions, one input at a time."""
 
     causal = False
 
@@ -55,14 +55,16 @@ class DefaultRASPEvaluator:
     def evaluate_all(
         self, exprs: Sequence[RASPExpr], xs: Sequence[Value], replaced: Mapping[RASPExpr, Result] | None = None
     ) -> dict[RASPExpr, Result]:
-        """The value of every sub-expression of `exprs`; those in `replaced` are given, not computed."""
+        """The value of every sub-expression of `exprs`; the values in `replaced` are used as given."""
         if not isinstance(xs, Iterable):
             raise InputError(f"an input is a sequence of tokens, not {xs!r}", hint='write "abc" or [1, 2]')
         tokens = [as_value(x, where="an input token") for x in xs]
         results: dict[RASPExpr, Result] = {}
         order = topological(exprs)
         if not tokens and any(expr.annotation(TYPED) is not None for expr in order):
-            raise InputError("a program of the textual language takes one token at least", hint='write y("abc")')
+            raise InputError(
+                "a program of the textual language needs an input of at least one token", hint='write y("abc")'
+            )
         for expr in order:
             if replaced is not None and expr in replaced:
                 results[expr] = replaced[expr]
@@ -78,7 +80,7 @@ class DefaultRASPEvaluator:
         return result
 
     def select(self, keys: int, rows: Callable[[int], Sequence[bool]]) -> Matrix:
-        """The rows of a selector, masked where evaluation is causal."""
+        """The rows of a selector, masked if evaluation is causal."""
         if not self.causal:
             return [list(rows(query)) for query in range(keys)]
         return [[cell and key <= query for key, cell in enumerate(rows(query))] for query in range(keys)]
@@ -102,12 +104,12 @@ def evaluate(expr: RASPExpr, xs: Sequence[Value], *, causal: bool = False) -> Re
 
 
 def check_kinds(expr: RASPExpr, values: Sequence[Value]) -> None:
-    """Refuse what the textual language has no type for: strings beside numbers, or values of neither kind."""
+    """Refuse values that the textual language has no type for: strings mixed with numbers, or other kinds of values."""
     kinds = {type(value) for value in values}
     if not kinds <= {str, bool, int, float}:
         strange = next(value for value in values if type(value) not in (str, bool, int, float))
         raise EvaluationError(
-            f"has the value {strange!r}, which is no number, string or boolean",
+            f"has the value {strange!r}, which is not a number, string or boolean",
             expression=expr,
             hint="a sequence holds strings, or numbers and booleans",
         )
@@ -125,7 +127,7 @@ def _describe(values: Sequence[object]) -> str:
 
 
 def _advice(expr: RASPExpr, error: Exception) -> str:
-    """What to write instead of a function that fails; the textual language, which has no functions, knows better."""
+    """A hint for a function that failed; the textual language, which has no Python functions, has its own hints."""
     if expr.annotation(TYPED) is not None:
         return ""
     own = error.diagnostic.hint if isinstance(error, TracrError) else ""
@@ -133,7 +135,7 @@ def _advice(expr: RASPExpr, error: Exception) -> str:
 
 
 def _call(expr: RASPExpr, f: Callable[..., Any], position: int, *args: Value) -> Value:
-    """`f(*args)`, any failure told with the expression, the position and the values."""
+    """`f(*args)`; its errors are raised again with the expression, the position and the values."""
     try:
         return as_value(f(*args), where="its result")
     except Exception as error:
@@ -176,7 +178,7 @@ def _(expr: Full, how: DefaultRASPEvaluator, xs: list[Value]) -> list[Value]:
 
 
 def check_length(expr: ConstantSOp | ConstantSelector, length: int) -> None:
-    """Refuse an input of another length than the constant's, unless it takes any."""
+    """Refuse an input whose length is not that of the constant, unless the constant allows any length."""
     own = len(expr.value)
     if expr.check_length and length != own:
         raise InputError(
@@ -256,7 +258,7 @@ def _chosen_boolean(expr: Aggregate, query: int, sop: list[Value], row: list[boo
         raise EvaluationError(
             f"position {query} selects {sum(row)} booleans: they have no mean",
             expression=expr,
-            hint="indicator(x) is 1 where x holds, else 0; the mean of that is a share",
+            hint="the mean of indicator(x) is the fraction of positions where x is true",
         )
     return _aggregate(expr, query, sop, row)
 

@@ -1,10 +1,10 @@
 """Expressions in pickles: shared sub-expressions stay shared, and a program may be ten thousand operations deep.
 
-`pickle` recurses into what an expression reads. An expression whose depth is a multiple of STRIDE therefore names all
-those below it first, the shallow ones before the deep ones. Each of them finds the one before it already pickled, so
-no recursion is longer than two strides.
+`pickle` recurses into the children of an expression. An expression whose depth is a multiple of STRIDE is a landmark:
+all landmarks below it are pickled first, children before parents. Each of them finds the landmarks below it already
+pickled, so no recursion is longer than two strides.
 
-Functions are pickled by name. A lambda has none: it is refused here, with a hint, unless a library pickles that sends
+Functions are pickled by name. A lambda has no name: it is refused here, with a hint, unless the pickling library sends
 functions as code.
 """
 
@@ -23,11 +23,11 @@ from tracr.rasp.traversal import topological
 __all__ = ["reduced"]
 
 STRIDE = 32
-SENDING_CODE = ("cloudpickle", "dill")  # libraries that pickle lambdas; others contain a copy of the first
+SENDING_CODE = ("cloudpickle", "dill")  # libraries that pickle lambdas; other libraries contain a copy of the first
 
 
 def reduced(expr: RASPExpr) -> tuple[Any, ...]:
-    """What `pickle` is to make of an expression."""
+    """The form of an expression that `pickle` stores."""
     fields = expr.fields()
     for value in fields.values():
         if callable(value) and not isinstance(value, RASPExpr):
@@ -40,7 +40,7 @@ def _restored(landmarks: Sequence[RASPExpr], kind: type[RASPExpr], fields: Mappi
 
 
 def _landmarks(expr: RASPExpr) -> list[RASPExpr]:
-    """What to pickle before this one: if it is a landmark itself, the landmarks below it."""
+    """The expressions to pickle before this one: for a landmark, the landmarks below it."""
     if not _is_landmark(expr):
         return []
     return [below for below in topological(expr.children) if _is_landmark(below)]
@@ -54,7 +54,7 @@ def _check(function: Any, expr: RASPExpr) -> None:
     """Refuse a function that cannot be found by its name in another process."""
     try:
         pickle.dumps(function)
-    except Exception as error:  # what a callable object holds may fail in its own way
+    except Exception as error:  # the contents of a callable object may raise any error
         if _code_is_sent():
             return
         raise UnpicklableError(
@@ -66,7 +66,7 @@ def _check(function: Any, expr: RASPExpr) -> None:
 
 
 def _code_is_sent() -> bool:
-    """Whether the library that is pickling sends functions as code: one of its own functions is running."""
+    """Whether the pickling library sends functions as code: one of its own functions is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back

@@ -1,6 +1,6 @@
-"""The functions random programs are made of: pure, printable, and defined on every value of the kinds they take.
+"""The functions of random programs: pure, printable, and defined on every value of the kinds they take.
 
-Equal values give equal results, so `True`, `1` and `1.0` are never told apart.
+Equal values give equal results: no function distinguishes `True`, `1` and `1.0`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ValueKind(enum.Enum):
-    """What an s-op holds, `None` aside."""
+    """The kind of values that an s-op holds, not counting `None`."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -44,7 +44,7 @@ class ValueKind(enum.Enum):
 
     @property
     def numeric(self) -> bool:
-        """Whether it can be computed with and averaged."""
+        """Whether the values can be averaged and used in arithmetic."""
         return self in (ValueKind.NUMBER, ValueKind.BOOLEAN)
 
     def ordered_with(self, other: ValueKind) -> bool:
@@ -52,7 +52,7 @@ class ValueKind(enum.Enum):
         return (self.numeric and other.numeric) or (self is other is ValueKind.STRING)
 
     def joined(self, other: ValueKind) -> ValueKind:
-        """What holds values of both."""
+        """The kind that holds values of both."""
         if self is other:
             return self
         return ValueKind.NUMBER if self.numeric and other.numeric else ValueKind.MIXED
@@ -72,7 +72,7 @@ def kind_of(values: Iterable[Value]) -> ValueKind:
     return ValueKind.STRING if all(isinstance(value, str) for value in present) else ValueKind.MIXED
 
 
-# Of one value.
+# Functions of one value.
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Steps:
-    """A step function of a number: `values[i]` up to and with `bounds[i]`, the last value above them all.
+    """A step function of a number: `values[i]` up to and including `bounds[i]`, the last value above all bounds.
 
     >>> [Steps((0, 1), ("low", "mid", "high"))(x) for x in (0, 0.5, 2)]
     ['low', 'mid', 'high']
@@ -120,7 +120,7 @@ def reciprocal_or_none(x: Number) -> float | None:
     return 1 / x if x else None
 
 
-# Of two values.
+# Functions of two values.
 
 
 def distance(x: Number, y: Number) -> Number:
@@ -155,7 +155,7 @@ class Sum:
         return None if u is None or v is None else u + v
 
 
-# Predicates of a key and a query, either of which may be None.
+# Predicates of a key and a query. Both may be None.
 
 
 def same(key: Value, query: Value) -> bool:

@@ -1,4 +1,4 @@
-"""The pool a random program is drawn from: the s-ops made so far and the constants, with what readers must know."""
+"""The pool of a random program: the s-ops drawn so far and the constants, with the facts that readers need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("a", "b", "out", "map_2", "tokens", "one", "x:1", "two words")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the inputs of a program are, and how far it may go; see `random_program`."""
+    """The inputs and the limits of a random program; see `random_program`."""
 
     vocab: tuple[Value, ...]
     max_seq_len: int
@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class PoolSOp:
-    """An s-op of the pool, and what its readers must know of it."""
+    """An s-op of the pool, with the facts that its readers need."""
 
     sop: SOp
     kind: ValueKind
@@ -53,7 +53,7 @@ class PoolSelector:
 
 
 class NothingFitsError(Exception):
-    """No s-op of the pool can be read by what was to be drawn; something else is drawn instead."""
+    """The new s-op can read no s-op of the pool; another kind of s-op is drawn instead."""
 
 
 class Pool:
@@ -73,18 +73,18 @@ class Pool:
         return options[int(self.rng.integers(len(options)))]
 
     def pick(self, fits: Callable[[PoolSOp], bool]) -> PoolSOp:
-        """An s-op to read: mostly the latest that fits, so that what is drawn gets used."""
+        """An s-op to read: mostly the latest that fits, so that most drawn s-ops are used."""
         options = [item for item in self.items if fits(item)]
         if not options:
             raise NothingFitsError
         return options[-1] if self.chance(0.6) else self.one_of(options)
 
     def small(self, item: PoolSOp) -> bool:
-        """Whether something nonlinear may read it."""
+        """Whether a nonlinear s-op may read it."""
         return item.size <= self.limits.max_values
 
     def pair(self) -> tuple[PoolSOp, PoolSOp]:
-        """Two s-ops to tabulate together, mostly of one kind, sometimes one and the same, sometimes a constant."""
+        """Two s-ops to tabulate together: mostly of one kind, sometimes the same one twice, sometimes a constant."""
         fst = self.pick(self.small)
         alike = self.chance(0.7)
         snd = self.pick(lambda item: not alike or item.kind.numeric == fst.kind.numeric)
@@ -105,7 +105,7 @@ class Pool:
         return PoolSOp(Full(fill), kind_of([fill]), 1, none=fill is None)
 
     def annotated(self, item: PoolSOp) -> PoolSOp:
-        """With a name or an encoding, now and then."""
+        """The item, sometimes with a name or an encoding."""
         sop = item.sop.named(self.one_of(NAMES)) if self.chance(0.3) else item.sop
         if item.kind.numeric and self.chance(0.25):
             sop = numerical(sop)

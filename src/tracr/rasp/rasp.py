@@ -1,6 +1,6 @@
 """The language in one namespace: `from tracr.rasp import rasp`.
 
-`tracr.rasp` is this namespace too; the package's other modules are loaded when they are asked for.
+The package has the same names: `tracr.rasp.tokens`. Its other modules are loaded on first use.
 
 >>> import tracr
 >>> tracr.rasp.programs.make_hist()("aab")
@@ -33,7 +33,7 @@ from tracr.rasp.functions import Comparison as Comparison
 from tracr.rasp.interpreter import DefaultRASPEvaluator as DefaultRASPEvaluator, evaluate as evaluate
 from tracr.values import Value as Value
 
-# Further names of existing programs.
+# Names that existing programs use.
 TokensType, IndicesType, LengthType = Tokens, Indices, Length
 RASPEvaluator = DefaultRASPEvaluator
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Another module of the package, as `programs`."""
+        """Another module of the package, such as `programs`."""
         if not name.startswith("_") and importlib.util.find_spec(f"{__package__}.{name}"):
             return importlib.import_module(f"{__package__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""How large a program is: how many s-ops and selectors it has, and how deep they are nested."""
+"""The size of a program: the number of its s-ops and selectors, and how deeply they are nested."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tracr.rasp.traversal import topological
 
 __all__ = ["ProgramSize", "size_of"]
 
-FREE = (Tokens, Indices, Length, Full)  # inputs and constants are there without being computed
+FREE = (Tokens, Indices, Length, Full)  # inputs and constants need no computation
 
 
 @dataclass(frozen=True)
 class ProgramSize:
     """The measures of a program.
 
-    `ops` counts s-ops, inputs and constants left out; `depth` is the longest chain of them, each reading the one
-    before, be it through a selector; `selectors` counts `Select`s, combinations of them left out.
+    `ops` counts s-ops other than inputs and constants. `depth` is the length of the longest chain of these s-ops, each
+    reading the one before, directly or through a selector. `selectors` counts `Select`s, not their combinations.
     """
 
     ops: int
@@ -26,7 +26,7 @@ class ProgramSize:
 
 
 def size_of(program: RASPExpr) -> ProgramSize:
-    """What a program consists of; an expression that is read twice counts once.
+    """The size of a program; an expression that is read twice counts once.
 
     >>> from tracr.rasp import rasp
     >>> hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ))

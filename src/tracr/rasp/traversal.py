@@ -12,7 +12,7 @@ __all__ = ["topological"]
 def topological(roots: Iterable[RASPExpr], known: Collection[RASPExpr] = ()) -> list[RASPExpr]:
     """Every expression the roots are built from, once each, children before parents, left to right.
 
-    What is `known`, and whatever only that is built from, is left out.
+    Leaves out the `known` expressions, and those that only `known` ones are built from.
 
     >>> from tracr.rasp import rasp
     >>> [expr.name for expr in topological([rasp.tokens == rasp.indices])]

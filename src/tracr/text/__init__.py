@@ -5,10 +5,10 @@ syntax.py      the syntax tree; grammar.lark and parser.py make it from text, wa
 traps.py       warnings about precedence
 values.py      lists, dictionaries and how large they may be
 operators.py   what operators and built-ins do; operations.py their functions at one position
-scope.py       names in sight, functions, and how much a program may do
+scope.py       names in scope, functions, and the limit on steps
 evaluator.py   runs expressions and functions
 library.py     the language's own names; library.rasp the library
-runner.py      runs the statements of a text; module.py what it ends with
+runner.py      runs the statements of a text; module.py its result
 printer.py     expressions back to text; tables.py Python functions as tables
 layout.py      `tracr fmt`
 """

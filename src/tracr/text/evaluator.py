@@ -1,4 +1,4 @@
-"""Runs a syntax tree: plain values are computed, s-ops and selectors become expressions that know where they stand."""
+"""Runs a syntax tree: it computes plain values, and builds s-ops and selectors with their places in the text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Evaluator", "room_to_recurse", "sequence_of"]
 
 DEPTH = 1_500
 LONGEST_INPUT = 300  # selectors grow with its square
-FRAMES = 12  # Python's, for one step into the tree
+FRAMES = 12  # Python frames for one step into the tree
 INPUTS = (Indices, Length, Tokens)
 ASSIGNABLE = ("tokens",)  # of the library's names
 
@@ -36,7 +36,7 @@ def sequence_of(value: Any) -> list[Any]:
         if not value:
             raise Misfit("an input has at least one token", 'write it as y("abc") or y([1, 2])')
         if len(value) > LONGEST_INPUT:
-            raise Misfit(f"an input of {len(value):,} tokens is too long here; the most are {LONGEST_INPUT}")
+            raise Misfit(f"an input of {len(value):,} tokens is too long; at most {LONGEST_INPUT} are allowed")
         return list(value)
     raise Misfit(f"an input is a string or a list of single values, not {describe(value)}")
 
@@ -55,14 +55,14 @@ class Evaluator:
         example: str = "",
     ) -> None:
         self.source, self.scope, self.budget, self.caller = source, scope, budget, caller
-        self.example = example  # the statements that set it
+        self.example = example  # the statements that set the running example
         self.constants, self.library = constants, library
-        self.loops = 0  # that are running here
+        self.loops = 0  # the number of loops running in this scope
 
     # places and failures
 
     def place(self, span: Span) -> Place:
-        """Where something stands; what the library does happens where it is called."""
+        """The place of a span; for code of the library, the place of the call."""
         if self.source.hidden and self.caller is not None:
             return self.caller
         return Place(self.source, span, self.example)
@@ -72,9 +72,9 @@ class Evaluator:
         raise SourceError(what, expression=self.place(span), hint=hint)
 
     def spend(self, steps: int, span: Span) -> None:
-        """Count what the program does; it must come to an end."""
+        """Count steps, and refuse a program that takes too many."""
         if not self.budget.spend(steps):
-            self.fail(span, f"the program takes more than {STEPS:,} steps", "does a loop or a recursion run away?")
+            self.fail(span, f"the program takes more than {STEPS:,} steps", "check that every loop and recursion ends")
 
     def spend_on(self, span: Span, *values: Any) -> None:
         """Count the steps of reading or making long lists and texts."""
@@ -87,14 +87,14 @@ class Evaluator:
 
     @contextlib.contextmanager
     def at(self, span: Span) -> Iterator[None]:
-        """Values that do not fit are told with the place."""
+        """Turn a `Misfit` into an error with the place."""
         try:
             yield
         except Misfit as misfit:
             raise SourceError(misfit.what, expression=self.place(span), hint=misfit.hint) from None
 
     def made(self, value: Any, span: Span) -> Any:
-        """A value as it is handed on; a new expression, and what it is built from, gets its place and its type."""
+        """The value; a new expression, and the new ones it is built from, get their place and type."""
         if not isinstance(value, RASPExpr) or _is_made(value):
             return value
         inner = {child: self.made(child, span) for child in value.children}
@@ -110,7 +110,7 @@ class Evaluator:
         budget.depth += 1
         if budget.depth > DEPTH:
             budget.depth = 0
-            self.fail(node.span, "functions call each other too deeply", "does the recursion end?")
+            self.fail(node.span, "functions call each other too deeply", "check that the recursion ends")
         result = getattr(self, type(node).__name__.lower())(node)
         budget.depth -= 1
         return result
@@ -127,12 +127,12 @@ class Evaluator:
         self.fail(node.span, f"the name {node.name} is not defined", self.advice_on(node.name))
 
     def names_in_sight(self) -> Iterator[Mapping[str, Any]]:
-        """The names that can be read here, the innermost first."""
+        """The names that can be read in this scope, the innermost first."""
         yield from (scope.own for scope in self.scope.outwards())
         yield from (self.library, self.constants)
 
     def advice_on(self, name: str) -> str:
-        """What to write instead of a name that is not defined."""
+        """A hint for a name that is not defined."""
         close = difflib.get_close_matches(name, [known for names in self.names_in_sight() for known in names], 1)
         if close:
             return f"did you mean {close[0]}?"
@@ -141,7 +141,7 @@ class Evaluator:
         return f"a function reads names when it is called: define {name} before the call at {self.caller}"
 
     def last_value(self, span: Span) -> Any:
-        """`out`: what was computed last, here or, if nothing was yet, around here."""
+        """`out`: the last value computed in this scope, else in the scopes around it."""
         found = (scope.out for scope in self.scope.outwards() if scope.out is not NOTHING)
         value = next(found, NOTHING)
         if value is NOTHING:
@@ -265,7 +265,7 @@ class Evaluator:
             )
 
     def run_function(self, function: Function, arguments: Sequence[Any], span: Span) -> Any:
-        """The body in a scope of its own, and what it returns: a list if it is several values."""
+        """Run the body in a new scope and return its result: a list if it returns several values."""
         scope = Scope({}, function.scope)
         place = self.place(span)
         inner = Evaluator(function.source, scope, self.constants, self.library, self.budget, place, self.example)
@@ -277,7 +277,7 @@ class Evaluator:
         return results[0] if len(results) == 1 else Items(results)
 
     def applied(self, expr: RASPExpr, arguments: Sequence[Any], span: Span) -> Any:
-        """An s-op or a selector on an input; on another s-op, reading that in the place of the tokens."""
+        """The result of an expression on an input; or, given an s-op, the expression with it in place of the tokens."""
         if len(arguments) != 1:
             self.fail(span, f"{describe(expr)} is called on one input", 'write it as y("abc") or y([1, 2])')
         (given,) = arguments
@@ -294,7 +294,7 @@ class Evaluator:
                 told = error.diagnostic
                 raise SourceError(told.what, expression=told.origin or self.place(span), hint=told.hint) from error
 
-    # statements inside functions and loops; `Runner` has those of the top
+    # statements inside functions and loops; `Runner` has the statements of the top level
 
     def run(self, statement: syntax.Statement) -> None:
         """Run one statement."""
@@ -311,11 +311,13 @@ class Evaluator:
                 pass
             case _:
                 self.fail(
-                    statement.span, "this statement stands at the top of a file only", "move it out of the braces"
+                    statement.span,
+                    "this statement is allowed only at the top level of a file",
+                    "move it out of the braces",
                 )
 
     def loop(self, statement: syntax.Loop) -> None:
-        """`for`: what its body sets gets its name in the end, when it is set for the last time."""
+        """`for`: expressions that the body assigns get their names after the last iteration."""
         self.loops += 1
         for _ in self.rounds(self.items_of(statement.iterable), statement.names, statement.span):
             for inner in statement.body:
@@ -325,7 +327,7 @@ class Evaluator:
         own.update({name: self.named(name, own[name]) for name in assigned(statement) if name in own})
 
     def items_of(self, iterable: syntax.Node) -> Sequence[Any]:
-        """What `for` goes through."""
+        """The items that `for` goes through."""
         items = self.value(iterable)
         if not isinstance(items, list | dict | str):
             self.fail(iterable.span, f"for goes through a list or a dictionary, not {describe(items)}")
@@ -365,7 +367,7 @@ class Evaluator:
         self.scope.out = self.scope.own[names[0]] if len(names) == len(statement.values) == 1 else last
 
     def named(self, name: str, value: Any) -> Any:
-        """An expression is called what it was first assigned to."""
+        """The value; an expression is named after the first name it is assigned to."""
         if self.source.hidden or self.loops or not isinstance(value, RASPExpr) or isinstance(value, INPUTS):
             return value
         return value if NAME in value.annotations.explicit else value.named(name)
@@ -377,20 +379,20 @@ class Evaluator:
         self.set_name(statement.name, Function(statement, self.source, self.scope), statement.head)
 
     def check_name(self, name: str, span: Span, *, local: bool) -> None:
-        """Refuse to give the language's own names another meaning."""
+        """Refuse to redefine names of the language."""
         if name in self.constants:
-            self.fail(span, f"{name} is the language's own name", "choose another one")
+            self.fail(span, f"{name} is a name of the language itself", "choose another name")
         if not local and name in self.library and name not in ASSIGNABLE:
             self.fail(span, f"{name} is a function or an s-op of the library", "choose another name")
 
     def set_name(self, name: str, value: Any, span: Span) -> None:
-        """Give a name a value here; functions and comprehensions may use the library's names for their own."""
+        """Assign a value in this scope; functions and comprehensions may reuse the names of the library."""
         self.check_name(name, span, local=self.scope.outer is not None or self.source.hidden)
         self.scope.own[name] = value
 
 
 def _is_made(expr: RASPExpr) -> bool:
-    """Whether an expression is not new: one of the language's own, or placed already."""
+    """Whether an expression is not new: an input, or one that already has a place or a type."""
     return isinstance(expr, INPUTS) or isinstance(expr.origin, Place) or TYPED in expr.annotations.explicit
 
 
@@ -400,7 +402,7 @@ def _is_half(expr: SOp) -> bool:
 
 
 def _composed(parts: Sequence[RASPExpr], given: SOp) -> RASPExpr:
-    """The last of the parts, which stand in topological order, with `given` in the place of the tokens."""
+    """The last of the parts, which are in topological order, with `given` in place of the tokens."""
     replaced: dict[RASPExpr, RASPExpr] = {}
     for part in parts:
         changed = any(replaced[child] is not child for child in part.children)
@@ -410,7 +412,7 @@ def _composed(parts: Sequence[RASPExpr], given: SOp) -> RASPExpr:
 
 @contextlib.contextmanager
 def room_to_recurse() -> Iterator[None]:
-    """Let Python recurse as deep as the language may."""
+    """Let Python recurse as deeply as the language allows."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, DEPTH * FRAMES))
     try:

@@ -1,4 +1,4 @@
-"""`tracr fmt`: one way to lay out a text. Comments stay, and so does every parenthesis its author wrote."""
+"""`tracr fmt`: formats a text in one style. It keeps comments and every parenthesis of the author."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMENTS = re.compile(r'"[^"\n]*"|(#[^\n]*)')
 
 
 def format_text(text: str, name: str = "<rasp>") -> str:
-    """The text laid out: a statement a line, bodies indented, spaces around operators, at most one empty line.
+    """The formatted text: one statement per line, bodies indented, spaces around operators, at most one empty line.
 
     >>> print(format_text('y=indices+1;z  =select( y,1,< );# smaller'), end="")
     y = indices + 1;
@@ -89,7 +89,7 @@ def _listed(nodes: Sequence[syntax.Node]) -> str:
 
 
 def _chain(node: syntax.Binary) -> str:
-    """A chain of operators, which leans to the left, without recursion."""
+    """A chain of left-associative operators, without recursion."""
     links: list[syntax.Binary] = []
     first: syntax.Node = node
     while isinstance(first, syntax.Binary):
@@ -99,7 +99,7 @@ def _chain(node: syntax.Binary) -> str:
 
 
 class _Layout:
-    """Lays out statements with the comments that stand between them."""
+    """Formats statements and the comments between them."""
 
     def __init__(self, source: Source, comments: list[Span]) -> None:
         self.source, self.comments = source, comments
@@ -121,18 +121,18 @@ class _Layout:
         return lines
 
     def inside(self, start: int, end: int) -> list[Span]:
-        """The comments that begin there."""
+        """The comments that begin between `start` and `end`."""
         return self.comments[
             bisect.bisect_left(self.comments, (start, 0)) : bisect.bisect_left(self.comments, (end, 0))
         ]
 
     def end(self, statement: syntax.Statement) -> int:
-        """Behind a statement and its semicolon."""
+        """The offset after a statement and its semicolon."""
         rest = re.compile(r"\s*;").match(self.source.text, statement.span[1])
         return rest.end() if rest else statement.span[1]
 
     def between(self, start: int, end: int, indent: str, *, after: bool) -> list[str]:
-        """Comments on lines of their own, one empty line where there was one."""
+        """Comments on separate lines; one empty line is kept where there was one or more."""
         lines: list[str] = []
         text, here = self.source.text, start
         for comment in self.inside(start, end):
@@ -144,7 +144,7 @@ class _Layout:
         return lines
 
     def behind(self, end: int) -> tuple[str, int]:
-        """The comment on the same line, if there is one, and where to go on."""
+        """The comment on the same line, if any, and the offset to continue from."""
         line_end = self.source.text.find("\n", end)
         for start, stop in self.inside(end, line_end if line_end >= 0 else len(self.source.text)):
             if not self.source.text[end:start].strip():
@@ -152,7 +152,7 @@ class _Layout:
         return "", end
 
     def laid_out(self, statement: syntax.Statement, indent: str) -> list[str]:
-        """The lines of a statement; one with a comment inside an expression stays as it is."""
+        """The lines of a statement; a statement with a comment inside an expression stays unchanged."""
         match statement:
             case syntax.Definition():
                 return self.definition(statement, indent)
@@ -192,7 +192,7 @@ class _Layout:
         return [head, *inside, indent + "}"] if inside else [f"{head} }}"]
 
     def commented(self, span: Span) -> bool:
-        """Whether a comment stands there."""
+        """Whether there is a comment inside the span."""
         return bool(self.inside(*span))
 
     def verbatim(self, statement: syntax.Statement, indent: str) -> list[str]:
@@ -226,7 +226,7 @@ def _simple(statement: syntax.Statement) -> str:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two trees say the same, wherever that stands; empty statements aside."""
+    """Whether two trees are the same apart from places and empty statements."""
     stack = [(first, second)]
     while stack:
         one, other = stack.pop()

@@ -1,4 +1,4 @@
-"""What every program starts with: the language's own names, and the library."""
+"""The names that every program starts with: those of the language, and the library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ tokens_asis = Tokens().annotated(**{TYPED: True})
 
 
 def _tokens_as(kind: str) -> Map:
-    """The tokens converted; those of one input may differ in kind before that, not after."""
+    """The converted tokens. The tokens of an input may differ in kind; the converted ones may not."""
     return Map(UnaryOperator(kind), tokens).annotated(name=f"tokens_{kind}", **{TYPED: True})
 
 
@@ -48,7 +48,7 @@ OPERATIONS = {
 
 @functools.cache
 def library() -> Mapping[str, Any]:
-    """The library's names: `tokens`, `length`, the operations of the compiler, and what library.rasp defines."""
+    """The library's names: `tokens`, `length`, the operations of the compiler, and the definitions of library.rasp."""
     text = resources.files("tracr.text").joinpath("library.rasp").read_text(encoding="utf-8")
     source = Source(text, "library", hidden=True)
     scope = Scope({"tokens": tokens_str, "length": length, **OPERATIONS})

@@ -1,4 +1,4 @@
-"""A program read from text: its names and what they stand for."""
+"""A program read from text: its names and their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Module", "parse", "parse_file"]
 
 
 class Module(Mapping[str, Any]):
-    """The names a text defines; `module["y"]` is an s-op to call, compile or draw, or whatever y ended as."""
+    """The names a text defines; `module["y"]` is the last value of y, often an s-op to call, compile or draw."""
 
     def __init__(self, source: Source, runner: Runner, drawings: tuple[Any, ...]) -> None:
         self.source, self.drawings = source, drawings
@@ -61,16 +61,16 @@ class Module(Mapping[str, Any]):
     def compile(
         self, name: str = "", vocab: Iterable[Value] | None = None, max_seq_len: int | None = None, **options: Any
     ) -> CompiledModel:
-        """The transformer of an s-op, the last one if none is named.
+        """Compile an s-op, by default the last one, to a transformer.
 
-        Vocabulary and length are those of the text's `set example` unless they are given; the other options are those
-        of `tracr.compile`.
+        Vocabulary and length default to those of the text's `set example`. The other options are those of
+        `tracr.compile`.
         """
         program = self[name or next(reversed(self.programs), "out")]
         example = self.example
         if example is None and (vocab is None or max_seq_len is None):
             raise VocabularyError(
-                f"{self.source.name} says nothing about its tokens",
+                f"{self.source.name} does not say which tokens its inputs have",
                 hint='pass vocab and max_seq_len, or write set example "..." in the text',
             )
         known: list[Value] = example or []
@@ -94,14 +94,14 @@ def parse(
 
     Args:
         source: the text.
-        vocab: the tokens inputs are made of. Definitions are checked on an example as they are made: "hello", what
-            `set example` says, or, with this, the first tokens of the vocabulary.
-        max_seq_len: the longest input, for that example.
-        name: what to call the text in messages.
+        vocab: the tokens of the inputs. Every definition is checked on an example: "hello", the example of
+            `set example`, or, if `vocab` is given, its first tokens.
+        max_seq_len: the length of the longest input, which limits that example.
+        name: the name of the text in messages.
         folder: where `load` looks for files.
 
-    Raises a `SourceError` that shows the place. Nothing in the text can execute Python, and what it computes is
-    bounded; precedence that is easily misread gives a `TracrWarning`.
+    Raises a `SourceError` that shows the place. The text cannot execute Python code, and its computation is bounded.
+    Precedence that is easily misread gives a `TracrWarning`.
 
     >>> module = parse('prev = aggregate(select(indices, indices - 1, ==), tokens, "^");')
     >>> module["prev"]("abc")
@@ -114,7 +114,7 @@ def parse(
 
 
 def parse_file(path: str | Path, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Module:
-    """Read and run a .rasp file; `load` looks beside it, then in the current folder. Arguments as for `parse`."""
+    """Read and run a .rasp file; `load` looks in its folder, then in the current folder. Arguments as for `parse`."""
     path = as_path("path", path, error=SourceError)
     return _run(read_file(path), (path.parent, Path()), vocab, max_seq_len)
 

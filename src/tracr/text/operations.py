@@ -1,4 +1,4 @@
-"""What the language's own constructs do at one position: functions that can print themselves."""
+"""The functions that constructs of the language apply at one position. They can print themselves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Otherwise(Printed):
 
 @dataclass(frozen=True)
 class DictionaryLookup(Printed):
-    """A dictionary asked for the value."""
+    """The value looked up in a dictionary."""
 
     entries: tuple[tuple[Value, Value], ...]
 
@@ -102,7 +102,7 @@ class Item(Printed):
 
     def __call__(self, index: Any) -> Value:
         if not isinstance(index, int):
-            raise TypeError(f"the index {index!r} is no integer")
+            raise TypeError(f"the index {index!r} is not an integer")
         if not -len(self.items) <= index < len(self.items):
             raise IndexError(f"the index {index} is out of range for {len(self.items)} items")
         return self.items[index]

@@ -1,4 +1,4 @@
-"""The operators and built-in operations on values: plain values are computed, s-ops and selectors give new ones."""
+"""The operators and built-in operations: plain values are computed, s-ops and selectors give new expressions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "width",
 ]
 
-ELEMENTWISE = {"^": "**", "and": "both", "or": "either"}  # what an operator is called among the functions of s-ops
+ELEMENTWISE = {"^": "**", "and": "both", "or": "either"}  # the name of an operator among the functions of s-ops
 UNARY = {"-": "neg", "+": "pos"}
 OF_DICTIONARIES = ("==", "!=", "and", "or", "not")
 NEEDS_SOP = "an s-op is made of tokens, indices, length and operators on them"
@@ -65,7 +65,7 @@ def ternary(then: Any, condition: SOp, otherwise: Any) -> SOp:
     for value in (then, otherwise):
         if not (is_atom(value) or isinstance(value, SOp)):
             raise Misfit(
-                f"an s-op as condition chooses at every position, and {describe(value)} is no value for a position",
+                f"an s-op as condition chooses a value at every position, and {describe(value)} is not such a value",
                 "use atoms or s-ops on both sides of if ... else",
             )
     if isinstance(then, SOp) and isinstance(otherwise, SOp):
@@ -106,7 +106,7 @@ def index(target: Any, place: Any) -> Any:
 
 
 def select(keys: Any, queries: Any, comparison: str) -> Select:
-    """`select(keys, queries, comparison)`; a constant stands for itself at every position."""
+    """`select(keys, queries, comparison)`; a constant has the same value at every position."""
     return Select(_as_sop(keys, "select"), _as_sop(queries, "select"), Comparison(comparison))
 
 
@@ -183,7 +183,9 @@ def _selectors(symbol: str, x: Any, y: Any) -> Selector:
         raise Misfit(f"{symbol} has no meaning for selectors", "selectors are combined with and, or, not")
     if not (isinstance(x, Selector) and isinstance(y, Selector)):
         other = y if isinstance(x, Selector) else x
-        raise Misfit(f"{symbol} joins two selectors, and {describe(other)} is none", "make one with select(k, q, ==)")
+        raise Misfit(
+            f"{symbol} joins two selectors, but {describe(other)} is not a selector", "make one with select(k, q, ==)"
+        )
     return SelectorAnd(x, y) if symbol == "and" else SelectorOr(x, y)
 
 
@@ -192,13 +194,13 @@ def _contained(x: Any, y: Any) -> Any:
         if not isinstance(y, list | dict):
             raise Misfit(
                 f"an s-op can be in a list of values, not in {describe(y)}",
-                "in binds loosest of all: write parentheses, as in p and (t in L)"
+                "in has the lowest precedence: write parentheses, as in p and (t in L)"
                 if isinstance(y, SOp)
                 else 'write a list: ["a", "b"]',
             )
         return _elementwise(Member(_atoms(y, "a list after in")), x)
     if not is_atom(x):
-        raise Misfit(f"only an s-op or a single value can stand before in, not {describe(x)}")
+        raise Misfit(f"only an s-op or a single value can come before in, not {describe(x)}")
     if isinstance(y, SOp):
         return contains(y, x)
     if isinstance(y, list | dict):
@@ -206,7 +208,7 @@ def _contained(x: Any, y: Any) -> Any:
         if strange is not None:
             raise Misfit(f"a list after in holds values, not {describe(strange)}")
         return x in y
-    raise Misfit(f"in needs a list or an s-op behind it, not {describe(y)}", 'write a list: ["a", "b"]')
+    raise Misfit(f"in needs a list or an s-op after it, not {describe(y)}", 'write a list: ["a", "b"]')
 
 
 def _atoms(values: Any, what: str) -> tuple[Any, ...]:
@@ -217,7 +219,7 @@ def _atoms(values: Any, what: str) -> tuple[Any, ...]:
 
 
 def _check_size(symbol: str, x: Any, y: Any) -> None:
-    """Refuse a list too long before it is made."""
+    """Refuse a list that is too long before it is built."""
     values, times = (x, y) if isinstance(x, Items) else (y, x)
     if symbol == "*" and isinstance(times, int) and times > 1 and values.weight * times > HEAVIEST:
         raise Misfit(f"a list of more than {HEAVIEST:,} values is too large")
@@ -226,7 +228,7 @@ def _check_size(symbol: str, x: Any, y: Any) -> None:
 
 
 def _computed(function: Callable[..., Any], symbol: str, *values: Any) -> Any:
-    """Python's operator on plain values, its failure told in the language's words."""
+    """Python's operator on plain values; its errors use the words of the language."""
     try:
         return checked(function(*values))
     except TracrError:

@@ -1,4 +1,4 @@
-"""From text to syntax tree; whatever cannot be read is an error that says where and what to write instead."""
+"""Reads text into a syntax tree. Errors say where the text is wrong and what to write instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["RESERVED", "UnfinishedError", "read", "read_expression"]
 
 LONGEST_SOURCE = 100_000  # characters
-DEEPEST = 100  # brackets and operators inside each other
+DEEPEST = 100  # nested brackets and operators
 LINE_STATEMENTS = ("_SET", "_SHOW", "_EXAMPLES", "_FULL", "_EXIT", "KIND")
 COMMANDS = ("set", "show", "examples", "selector", "load", "draw", "exit", "quit")
 RESERVED = (*COMMANDS, "def", "return", "for", "in", "if", "else", "not", "and", "or", "round", "indicator")
@@ -42,7 +42,7 @@ def read(source: Source) -> list[syntax.Statement]:
     if len(source.text) > LONGEST_SOURCE:
         raise SourceError(
             f"{source.name} has {len(source.text):,} characters; {LONGEST_SOURCE:,} are the most that are read",
-            hint="is it a program?",
+            hint="check that it is a program",
         )
     try:
         tree = _parser().parse(source.text)
@@ -52,11 +52,11 @@ def read(source: Source) -> list[syntax.Statement]:
 
 
 def read_expression(source: Source) -> syntax.Node:
-    """The expression that a text consists of."""
+    """The only expression of a text."""
     statements = read(Source(f"{source.text};", source.name))
     if len(statements) != 1 or not isinstance(statements[0], syntax.Expression):
         raise SourceError(
-            "one expression belongs here",
+            "expected one expression",
             expression=source.place((0, len(source.text))),
             hint="write one expression, without a semicolon",
         )
@@ -64,7 +64,7 @@ def read_expression(source: Source) -> syntax.Node:
 
 
 class _Lines:
-    """Makes the newline that ends an interactive statement an `_EOL` and drops all others."""
+    """Turns the newline that ends an interactive statement into an `_EOL`, and drops all other newlines."""
 
     always_accept = ("_NEWLINE",)
 
@@ -97,7 +97,7 @@ def _parser() -> Lark:
 
 
 class _Builder:
-    """Turns lark's tree into ours, from the leaves up and without recursion."""
+    """Turns lark's tree into a tree of `syntax.py`, from the leaves up and without recursion."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -111,13 +111,13 @@ class _Builder:
         for subtree in tree.iter_subtrees():
             children = [made[id(child)] if isinstance(child, Tree) else child for child in subtree.children]
             inside = [depths.get(id(child), 0) for child in subtree.children]
-            if subtree.data == "binary":  # a chain of operators leans to the left, and is followed without recursion
+            if subtree.data == "binary":  # a left-associative chain is followed without recursion
                 inside[0] -= 1
             depths[id(subtree)] = 1 + max(inside, default=0)
             span = (getattr(subtree.meta, "start_pos", 0), getattr(subtree.meta, "end_pos", 0))
             if depths[id(subtree)] > DEEPEST:
                 raise SourceError(
-                    f"more than {DEEPEST} brackets or operators stand inside each other",
+                    f"more than {DEEPEST} brackets or operators are nested",
                     expression=self.source.place(span),
                     hint="give a part of it a name",
                 )
@@ -133,7 +133,7 @@ class _Builder:
         for name in names:
             if names.count(name) > 1:
                 raise SourceError(
-                    f"the name {name} stands here twice", expression=self.source.place(span), hint="use another name"
+                    f"the name {name} occurs twice here", expression=self.source.place(span), hint="use another name"
                 )
         return tuple(map(str, names))
 
@@ -258,11 +258,11 @@ class _Builder:
         return syntax.Builtin(span, name[:-1].strip(), arguments or ())
 
 
-# Explaining what cannot be read
+# Explaining syntax errors
 
 
 def _explained(source: Source, error: Any) -> SourceError:
-    """What is wrong at the place where lark gave up."""
+    """The error at the place where lark stopped."""
     from lark.exceptions import UnexpectedCharacters
 
     expected = _expected(error)
@@ -277,7 +277,7 @@ def _explained(source: Source, error: Any) -> SourceError:
     if earlier is not None:
         return earlier
     place = source.place((at, at + len(text)))
-    return SourceError(f"{text} cannot stand here", expression=place, hint=_advice(text, before, expected))
+    return SourceError(f"{text} is not allowed here", expression=place, hint=_advice(text, before, expected))
 
 
 def _expected(error: Any) -> set[str]:
@@ -305,7 +305,7 @@ def _fault_of_an_earlier_line(
         return SourceError(
             f"this {bracket[0]} is not closed",
             expression=source.place(bracket.span()),
-            hint=f"close it with {OPEN[bracket[0]]}; {text} on line {line} cannot stand inside it",
+            hint=f"close it with {OPEN[bracket[0]]}; {text} on line {line} is not allowed inside it",
         )
     return None
 
@@ -325,7 +325,7 @@ def _unfinished(source: Source, words: list[re.Match[str]], expected: set[str]) 
 
 
 def _never_closed(words: list[re.Match[str]]) -> re.Match[str] | None:
-    """The innermost bracket that is still open behind the words."""
+    """The innermost bracket that is still open after the words."""
     opened: list[re.Match[str]] = []
     for word in words:
         if word[0] in OPEN:
@@ -344,16 +344,16 @@ ADVICE_BEHIND = {
 }
 ADVICE_ON = {
     "'": 'strings are written with double quotes: "a"',
-    "=": "= stands after a name, at the start of a statement; == compares",
+    "=": "= comes after a name, at the start of a statement; == compares",
     **dict.fromkeys(("&", "|", "!", "~"), OPERATORS),
     "}": "a function ends with return ...; and a statement with ;",
-    "return": "return stands once, as the last statement of a function",
+    "return": "a function has one return, as its last statement",
     **dict.fromkeys(("while", "else", "elif", "class", "import"), STATEMENTS),
 }
 
 
 def _advice(text: str, before: list[re.Match[str]], expected: set[str]) -> str:
-    """What to write instead, for the slips people make."""
+    """A hint that says what to write instead, for common mistakes."""
     last = before[-1][0] if before else ""
     if text.startswith('"'):
         return 'a string is written "...", on one line and without a " inside; there are no escapes'

@@ -1,4 +1,4 @@
-"""Where something stands in a text: `file.rasp:3:5`, with the line and a caret to show it."""
+"""Places in a text: `file.rasp:3:5`, with the line and a caret under the place."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import cached_property
 
 __all__ = ["Place", "Source", "Span"]
 
-Span = tuple[int, int]  # offsets of the first character and of the one behind the last
-WIDTH = 100  # of a line that is shown; a longer one is cut
+Span = tuple[int, int]  # offsets of the first character and of the one after the last
+WIDTH = 100  # of a shown line; a longer line is cut
 
 
 class Place(str):
-    """The text `file.rasp:3:5`; `excerpt` is the line with a caret under what is meant."""
+    """The text `file.rasp:3:5`; `excerpt` is the line with a caret under the place."""
 
     source: Source
     span: Span
     example: str
-    """The statements that set the running example for what stands there; empty where it is the usual one."""
+    """The statements that set the running example for this place; empty for the default example."""
 
     def __new__(cls, source: Source, span: Span, example: str = "") -> Place:
         line, column = source.position(span[0])
@@ -43,18 +43,18 @@ class Place(str):
 
 
 def _printable(text: str) -> str:
-    """One column for each character, none of which moves a terminal's cursor."""
+    """The text with one column per character, and no character that moves a terminal's cursor."""
     return "".join(character if character.isprintable() else " " if character.isspace() else "?" for character in text)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text and what it is called."""
+    """A text and its name."""
 
     text: str
     name: str = "<rasp>"
     hidden: bool = field(default=False, compare=False)
-    """Whether it is the library: what is written there counts as written where it is called."""
+    """Whether it is the library: its expressions get the place of the call."""
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Expressions back to text: those that were read from text, and those built in Python as far as it can be said."""
+"""Prints expressions as text: those read from text, and those built in Python if the language can express them."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ INFIX = {
 }
 PREFIX = {"neg": "-", "pos": "+", "not": "not ", "round": "round ", "indicator": "indicator "}
 OFF = "examples off\n"
-LONGEST_TEXT = 300  # of an unnamed expression where it is shown
-INLINE_WIDTH = 88  # an unnamed expression longer than this gets a line of its own
+LONGEST_TEXT = 300  # of a shown expression without a name
+INLINE_WIDTH = 88  # an unnamed expression longer than this gets a separate line
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """A text and how tightly it holds together."""
+    """A text and the precedence of its outermost operator."""
 
     text: str
     level: int = CLOSED
     sign: str = ""
 
     def beside(self, level: int) -> str:
-        """As an operand of an operator of that level: chains of one operator go without parentheses on the left."""
+        """The text as an operand at that level: chains of one operator need no parentheses on the left."""
         return self.text if self.level >= level else f"({self.text})"
 
 
 def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
-    """Every expression as its reader writes it: by its name if it has one; a Python function by what it is called."""
+    """Every expression as its reader writes it: by its name if it has one; a Python function by its name."""
     printer = _Printer(program, None, None)
     for expr in printer.exprs:
         own = expr.annotations.explicit.get(NAME)
@@ -89,18 +89,18 @@ def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
 
 
 def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> str:
-    """A program that defines `expr`, its last line `name = ...;`.
+    """The text of a program that defines `expr`; its last line is `name = ...;`.
 
-    It begins with `set example` where the text that `expr` was read from did, or where the program has no meaning on
-    the usual example; with `examples off` where no example is known.
+    It begins with `set example` if the text that `expr` was read from did, or if the program fails on the default
+    example; with `examples off` if no example is known.
 
     Args:
         expr: an s-op or a selector, read from text or built in Python.
-        vocab: the tokens, and
-        max_seq_len: the longest input, which are needed where a Python function has to be written as a table.
+        vocab: the tokens, needed to write a Python function as a table.
+        max_seq_len: the length of the longest input, needed for the same reason.
 
-    What the language cannot say (`None`, values that are no numbers, strings or booleans, functions that cannot be
-    tabulated) is refused with an `ExpressionError`.
+    Raises an `ExpressionError` for anything that the language cannot express: `None`, values other than numbers,
+    strings and booleans, and functions that cannot be tabulated.
 
     >>> from tracr.rasp import rasp
     >>> hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist")
@@ -114,7 +114,7 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
     if not isinstance(expr, RASPExpr):
         raise ExpressionError(
             f"only an s-op or a selector is printed, not {short_repr(expr)}",
-            hint="of a function, print what it returns: assign f(tokens) to a name",
+            hint="to print a function, print its result: assign f(tokens) to a name",
         )
     given = None if vocab is None else as_list("vocab", vocab, error=ExpressionError)
     tokens = None if given is None else list(dict.fromkeys(map(as_value, given)))
@@ -124,7 +124,7 @@ def to_rasp(expr: RASPExpr, *, vocab: Iterable[Value] | None = None, max_seq_len
 
 
 def _settings(expr: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None, text: str) -> str:
-    """The statements before a program that let it be read: the example its definitions are checked on."""
+    """The statements that a program needs before it: they set the example that its definitions are checked on."""
     own = getattr(expr.origin, "example", "")
     made = SessionSettings.of(vocab, max_seq_len).statements if vocab else ""
     tries = (own, f"{own}{OFF}") if own else ("", made, OFF)
@@ -140,14 +140,14 @@ def _can_be_read(text: str) -> bool:
 
 
 class _Printer:
-    """Gives names to what was named, is read twice or is long; writes the rest where it is read."""
+    """Gives a line to an expression that has a name, is read twice or is long; writes others inside their reader."""
 
     def __init__(self, program: RASPExpr, vocab: list[Value] | None, max_seq_len: int | None) -> None:
         self.root = program
         self.vocab, self.max_seq_len = vocab, max_seq_len
         self.exprs = topological([program])
         self.texts: dict[RASPExpr, Phrase] = {}
-        self.booleans: set[RASPExpr] = set()  # s-ops that may hold some
+        self.booleans: set[RASPExpr] = set()  # s-ops that may hold booleans
         self._tables: Tables | None = None
 
     def program(self) -> str:
@@ -174,11 +174,11 @@ class _Printer:
 
     @property
     def tables(self) -> Tables:
-        """What Python functions do, as tables over the values that occur."""
+        """The Python functions as tables over the values that occur."""
         if self._tables is None:
             if self.vocab is None or self.max_seq_len is None:
                 raise ExpressionError(
-                    "a Python function is written as a table, for which the values it gets must be known",
+                    "a Python function is written as a table, which needs the values of its inputs",
                     hint='pass vocab and max_seq_len: to_rasp(program, vocab="ab", max_seq_len=5)',
                 )
             self._tables = tables_of(self.root, self.vocab, self.max_seq_len)
@@ -224,7 +224,7 @@ class _Printer:
         raise ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
 
     def argument(self, expr: RASPExpr) -> str:
-        """An s-op as an argument of select and aggregate, where a constant stands for itself."""
+        """An s-op as an argument of select and aggregate, where a constant is written as a plain value."""
         return _bare(expr.fill, expr) if isinstance(expr, Full) else self.texts[expr].text
 
     def mapped(self, expr: Map, phrase: Phrase) -> Phrase:
@@ -281,12 +281,12 @@ class _Printer:
         return _by_table(table.columns(), self.texts[expr.keys], self.texts[expr.queries], expr)
 
     def aggregated(self, expr: Aggregate) -> Phrase:
-        """An aggregate; 0 need not be said."""
+        """An aggregate; the default 0 is left out."""
         default = expr.default
         if default is None:
             if not self.tables.always(expr.selector):
                 raise ExpressionError(
-                    "gives None where nothing is selected, which the textual language does not have",
+                    "gives None where nothing is selected, and the textual language has no None",
                     expression=expr,
                     hint="give Aggregate a default",
                 )
@@ -295,14 +295,14 @@ class _Printer:
         return Phrase(f"aggregate({self.texts[expr.selector].text}, {self.averaged(expr)}{third})")
 
     def averaged(self, expr: Aggregate) -> str:
-        """What an aggregate reads; booleans, which have a mean in Python only, as numbers."""
+        """The s-op that an aggregate reads; booleans, which have a mean only in Python, become numbers."""
         if expr.sop not in self.booleans or expr.annotation(TYPED) is not None:
             return self.argument(expr.sop)
         text = self.texts[expr.sop].text
         return f"indicator({text})" if _is_boolean(expr.sop) else f"({text}) + 0"
 
     def may_hold_booleans(self, expr: RASPExpr) -> bool:
-        """Whether an s-op may hold a boolean, as far as it is known here."""
+        """Whether an s-op may hold a boolean, as far as the printer knows."""
         match expr:
             case Tokens():
                 values: Iterable[Value] = self.vocab or ()
@@ -336,13 +336,13 @@ def _is_half(expr: RASPExpr) -> bool:
 
 
 def _identifier(name: str) -> str:
-    """A name of the language like this one."""
+    """A valid name of the language similar to this one."""
     text = re.sub(r"\W+", "_", str(name))
     return text if text and not text[0].isdigit() else f"x{text}"
 
 
 def _value(value: Any, expr: RASPExpr) -> str:
-    """A constant as it is written."""
+    """The text of a constant."""
     if isinstance(value, str) and '"' not in value and "\n" not in value:
         return f'"{value}"'
     if isinstance(value, bool | int | float):
@@ -355,7 +355,7 @@ def _value(value: Any, expr: RASPExpr) -> str:
 
 
 def _bare(value: Any, expr: RASPExpr) -> str:
-    """A constant where nothing stands beside it: a negative number needs no parentheses."""
+    """A constant with nothing beside it: a negative number needs no parentheses."""
     text = _value(value, expr)
     return text[1:-1] if text.startswith("(") else text
 
@@ -367,7 +367,7 @@ def _product(factor: Any, phrase: Phrase) -> str:
 
 
 def _infix(symbol: str, fst: Phrase, snd: Phrase) -> Phrase:
-    """An operator between two texts, parentheses wherever a reader could go wrong."""
+    """An operator between two texts, with parentheses wherever precedence is easily misread."""
     sign, level = INFIX[symbol]
     if sign in ("and", "or"):
         return _logic(sign, fst, snd)

@@ -37,10 +37,10 @@ from tracr.values import Value, as_value
 __all__ = ["Event", "Runner", "SessionSettings"]
 
 EXAMPLE = "hello"
-EXAMPLE_LENGTH = 10  # of one that is made of a vocabulary
+EXAMPLE_LENGTH = 10  # of an example made from a vocabulary
 HINTS: dict[type[Exception], str] = {
     TypeError: "strings and numbers do not go together here; tokens_int and tokens_float read the tokens as numbers",
-    ZeroDivisionError: "if ... else computes both sides at every position: divide by what is never 0",
+    ZeroDivisionError: "if ... else computes both sides at every position: divide by a value that is never 0",
 }
 OTHER_HINT = (
     'choose another example with set example "..." (or declare the vocabulary); `examples off` skips this check'
@@ -50,7 +50,7 @@ MOST_FILES = 100
 
 @dataclass
 class SessionSettings:
-    """What the interactive statements change."""
+    """The settings that interactive statements change."""
 
     sop_example: Any = EXAMPLE
     selector_example: Any = EXAMPLE
@@ -58,11 +58,11 @@ class SessionSettings:
     selector_examples: bool = True
     full_display: bool = False
     chosen: bool = False
-    """Whether the example was set, rather than being the one every program starts with."""
+    """Whether the example was set; false for the default example."""
 
     @staticmethod
     def of(vocab: Iterable[Value], max_seq_len: int | None) -> SessionSettings:
-        """With an example made of a vocabulary: its first tokens that can stand beside each other.
+        """Settings with an example made from a vocabulary: its first tokens that are all strings, or all not.
 
         >>> Settings.of([1, "a", 2, "b"], 8).statements
         'set example [1, 2]\\n'
@@ -79,7 +79,7 @@ class SessionSettings:
 
     @property
     def statements(self) -> str:
-        """What sets the examples; nothing where they are the usual ones, and nobody chose them."""
+        """The statements that set the examples; empty for the default example, unless it was set."""
         if self.sop_example == self.selector_example:
             usual = self.sop_example == EXAMPLE and not self.chosen
             return "" if usual else f"set example {literal(self.sop_example)}\n"
@@ -96,7 +96,7 @@ class SessionSettings:
 
 @dataclass(frozen=True)
 class Event:
-    """What a statement did that is worth telling: a value (with its name), an example or a drawing asked for."""
+    """A result of a statement to report: a value (with its name), an example or a drawing."""
 
     what: str
     value: Any = None
@@ -105,7 +105,7 @@ class Event:
 
 @dataclass
 class Files:
-    """The files that are being loaded, and how many were."""
+    """The files being loaded, and those already loaded."""
 
     folders: tuple[Path, ...]
     open: tuple[Path, ...] = ()
@@ -113,7 +113,7 @@ class Files:
 
 
 class Runner:
-    """Runs one text after the other in the same scope."""
+    """Runs texts one after the other in the same scope."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Runner:
 
     @property
     def names(self) -> dict[str, Any]:
-        """What was defined."""
+        """The defined names and their values."""
         return self.scope.own
 
     @property
@@ -143,7 +143,7 @@ class Runner:
         return None if self.scope.out is NOTHING else self.scope.out
 
     def run(self, source: Source) -> Iterable[Event]:
-        """Run a text, statement by statement; what each did."""
+        """Run a text, statement by statement, and yield the events of each."""
         for statement in read(source):
             if isinstance(statement, syntax.Leave):
                 return
@@ -194,7 +194,7 @@ class Runner:
                     return []
 
     def assign(self, source: Source, statement: syntax.Assign, evaluator: Evaluator) -> list[Event]:
-        """Define names; where a definition fails on the example they keep their old values."""
+        """Define names; if a definition fails on the example, they keep their old values."""
         before = {name: self.names[name] for name in statement.names if name in self.names}
         last = self.scope.out
         evaluator.assign(statement)
@@ -211,7 +211,7 @@ class Runner:
         return events
 
     def evaluator(self, source: Source) -> Evaluator:
-        """Evaluates in the scope of the top."""
+        """An evaluator for the top-level scope."""
         return Evaluator(source, self.scope, CONSTANTS, library(), self.budget, example=self.settings.statements)
 
     # the running example
@@ -228,7 +228,7 @@ class Runner:
             self.settings.selector_example = example
 
     def check(self, value: Any, source: Source, span: Span) -> None:
-        """Run a definition on the running example: what fails there is refused."""
+        """Run a definition on the running example, and refuse it if it fails."""
         if not isinstance(value, SOp | Selector) or not self.settings.on(value):
             return
         try:
@@ -248,12 +248,12 @@ class Runner:
             ) from error
 
     def seen_on_example(self, value: SOp | Selector) -> tuple[list[Any], dict[RASPExpr, Any]]:
-        """The tokens of an expression's running example, and what was computed on it before."""
+        """The tokens of an expression's running example, and the values computed on it before."""
         tokens = sequence_of(self.settings.example(value))
         return tokens, self._checked.setdefault(tuple((type(token), token) for token in tokens), {})
 
     def on_example(self, value: SOp | Selector) -> Any:
-        """The value of an expression on its running example; what is known of earlier ones is used."""
+        """The value of an expression on its running example; values computed earlier are used again."""
         tokens, known = self.seen_on_example(value)
         interpreter = DefaultRASPEvaluator()
         for expr in topological([value], known):
@@ -281,7 +281,7 @@ class Runner:
         self.names.update(self.files.loaded[path])
 
     def find(self, statement: syntax.Load, evaluator: Evaluator) -> Path:
-        """The file that is meant: beside the one that loads it, or where that was loaded from."""
+        """The path of the file: in the folder of the file that loads it, or in the other folders to search."""
         names = [f"{statement.path}.rasp"] + [statement.path] * statement.path.endswith(".rasp")
         for folder in self.files.folders:
             for name in names:
@@ -303,7 +303,9 @@ class Runner:
 
         value = evaluator.value(statement.value)
         if not isinstance(value, SOp):
-            hint = "selector_width(s) or an aggregate of it shows it in its drawing" * isinstance(value, Selector)
+            hint = "draw selector_width(s) or an aggregate of it instead; the drawing shows the selector" * isinstance(
+                value, Selector
+            )
             evaluator.fail(statement.value.span, f"only an s-op can be drawn, not {describe(value)}", hint)
         self.scope.out = value
         given = self.settings.example(value) if statement.given is None else evaluator.value(statement.given)
@@ -321,12 +323,12 @@ def read_file(path: Path) -> Source:
     """A file's text."""
     try:
         if path.stat().st_size > 4_000_000:
-            raise SourceError(f"{path} is larger than any program", hint="is it a .rasp file?")
+            raise SourceError(f"{path} is too large to be a program", hint="check that it is a .rasp file")
         return Source(path.read_text(encoding="utf-8-sig"), path.name)
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not a text in UTF-8: {error}", hint="save it as UTF-8") from None
     except FileNotFoundError:
-        raise MissingSource(f"there is no file {path}", hint="name a .rasp file that is there") from None
+        raise MissingSource(f"there is no file {path}", hint="name a .rasp file that exists") from None
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror or error}", hint="name a .rasp file") from None
 

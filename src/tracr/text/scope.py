@@ -1,4 +1,4 @@
-"""What a running program holds on to: names in sight, functions, and how much it may still do."""
+"""The state of a running program: names in scope, functions, and the steps left."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tracr.text.places import Source
 __all__ = ["NOTHING", "STEPS", "VALUES", "Allowance", "Function", "Native", "Scope"]
 
 STEPS = 300_000
-VALUES = 64  # of a list, characters of a text or cells of a matrix, which one step reads or writes
-NOTHING = object()  # what `out` is before anything was computed
+VALUES = 64  # values of a list, characters of a text or cells of a matrix that one step reads or writes
+NOTHING = object()  # the value of `out` before anything is computed
 
 
 @dataclass
 class Allowance:
-    """How much a program may still do: a text from a stranger must come to an end."""
+    """The steps that a program has left: even a text from an untrusted author must end."""
 
     steps: int = STEPS
     depth: int = 0
@@ -31,7 +31,7 @@ class Allowance:
 
 @dataclass(eq=False, repr=False)
 class Scope:
-    """The names set in one place, and the place around it: a name is looked up when it is read, never before."""
+    """The names of one scope, and the scope around it. A name is looked up when it is read, never before."""
 
     own: dict[str, Any]
     outer: Scope | None = None
@@ -48,7 +48,7 @@ class Scope:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Function:
-    """A function of the program, and where it was defined: it reads the names there when it is called."""
+    """A function of the program, and the scope of its definition, whose names it reads when it is called."""
 
     definition: syntax.Definition
     source: Source
@@ -56,7 +56,7 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.definition.name
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the functions of a program do, and which selectors always select something."""
+    """The functions of a program as tables, and the selectors that always select something."""
 
     maps: dict[RASPExpr, list[tuple[Value, Value]]]
     pairs: dict[RASPExpr, dict[Value, dict[Value, Value]]]
@@ -98,7 +98,7 @@ def _values(program: Inferred, number: int) -> tuple[Value, ...]:
 
 
 def _add_map(tables: Tables, program: Inferred, number: int, expr: Map) -> None:
-    """Where the function raises there is no entry, so the dictionary raises too."""
+    """Add the table of a function. Values on which it raises get no entry, so the dictionary raises there too."""
     op = program.sops[number].op
     if isinstance(op, Lookup):
         keys, values = _values(program, op.inner), _values(program, number)
@@ -113,7 +113,7 @@ def _add_pairs(tables: Tables, program: Inferred, number: int, expr: SequenceMap
     if (op.table == ERROR).any():
         x, y = (int(place[0]) for place in (op.table == ERROR).nonzero())
         raise ExpressionError(
-            f"raises on {first[x]!r}, {second[y]!r}, and a table in the textual language has a value everywhere",
+            f"raises on {first[x]!r}, {second[y]!r}, but a table in the textual language needs a value for every pair",
             expression=expr,
             hint="return a value there",
         )

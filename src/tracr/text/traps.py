@@ -1,4 +1,4 @@
-"""Where the language's precedence is not what most readers expect: a warning, never another meaning."""
+"""Warnings about precedence that most readers do not expect. They do not change the meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPARISONS = ("==", "!=", "<", ">", "<=", ">=")
 
 
 def traps(source: Source, statement: syntax.Statement) -> Iterator[Diagnostic]:
-    """A warning for every expression that probably means something else than it seems to."""
+    """A warning for every expression whose meaning is easily misread."""
     count = 0
     for node in inside(statement):
         found = _trap(node)
@@ -28,12 +28,12 @@ def traps(source: Source, statement: syntax.Statement) -> Iterator[Diagnostic]:
             yield Diagnostic.about(
                 source.place(node.span),
                 f"this means {meaning}",
-                f"write the parentheses; or, if you mean it, {instead}",
+                f"write these parentheses, or {instead} if you mean that",
             )
 
 
 def _written(source: Source, pieces: Pieces) -> str:
-    """The pieces as they stand in the text, on one line, long ones cut."""
+    """The pieces as the text has them, on one line; long ones are cut."""
     texts = []
     for piece in pieces:
         start, end = (0, 0) if isinstance(piece, str) else piece.span
@@ -78,7 +78,7 @@ def _sign_first(node: syntax.Binary, left: syntax.Unary) -> tuple[Pieces, Pieces
 
 
 def _chained(node: syntax.Binary, left: syntax.Binary) -> tuple[Pieces, Pieces] | None:
-    """Operators in a row that lean to the left."""
+    """Left-associative operators in a row."""
     first, symbol, right = left.symbol, node.symbol, node.right
     if symbol in COMPARISONS and first in COMPARISONS:
         return _left_first(node), ("(", left, ") and (", left.right, f" {symbol} ", right, ")")

@@ -29,7 +29,7 @@ HEAVIEST = 100_000  # values in a list or dictionary, those of lists inside it i
 
 
 class Misfit(Exception):
-    """Values that an operation cannot take; whoever knows the place turns it into a `SourceError`."""
+    """Values that an operation cannot take; the evaluator adds the place and raises a `SourceError`."""
 
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
@@ -53,7 +53,7 @@ class Entries(dict[Any, Any]):
 
 
 class Result(Items):
-    """What an expression gave on an input."""
+    """The result of an expression on an input."""
 
     def __init__(self, expr: SOp | Selector, given: Sequence[Any], result: Sequence[Any]) -> None:
         super().__init__(result)
@@ -91,7 +91,7 @@ def checked(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """A value as it is written in the language; an expression by its name.
+    """The text of a value in the language; an expression is written by its name.
 
     >>> literal(["a", True, 0.5])
     '["a", True, 0.5]'

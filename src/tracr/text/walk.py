@@ -1,4 +1,4 @@
-"""Visiting what a statement consists of, without recursion."""
+"""Visits the parts of a statement, without recursion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assigned(loop: syntax.Loop) -> list[str]:
 
 
 def inside(statement: syntax.Statement) -> Iterator[syntax.Node]:
-    """Every expression in a statement, as they stand; those in the body of a function or a loop too."""
+    """Every expression in a statement, in order, including those in the body of a function or a loop."""
     stack: list[Any] = [statement]
     while stack:
         item = stack.pop()

@@ -39,7 +39,7 @@ def run(source: str, name: str, given: object) -> object:
         ("y = 2 ** 3;", "hint: a power is written ^"),
         ("f = lambda x: x;", "hint: there is no lambda; write def"),
         ("set = 3;", "hint: set is a word of the language"),
-        ("a = b = 3;", "hint: = stands after a name"),
+        ("a = b = 3;", "hint: = comes after a name"),
         ("def f(x) { y = x; }", "hint: a function ends with return"),
         ("s = select(indices, indices, is);", "hint: the third argument of select is one of"),
         (
@@ -55,8 +55,8 @@ def run(source: str, name: str, given: object) -> object:
         ("y = 0 if indices == 0 else 1 / indices;", "if ... else computes both sides at every position"),
         ("y = shift(tokens, 1, 0);", "mixes strings with numbers: 0, 'h', 'e', 'l', 'l'"),
         ('load "nowhere";', "f.rasp:1:1: there is no file nowhere.rasp"),
-        ('def f(x) { load "a"; return x; }\ny = f(1);', "this statement stands at the top of a file only"),
-        ("def f(x, x) { return x; }", "the name x stands here twice"),
+        ('def f(x) { load "a"; return x; }\ny = f(1);', "this statement is allowed only at the top level of a file"),
+        ("def f(x, x) { return x; }", "the name x occurs twice here"),
         ("max = 3;", "max is a function or an s-op of the library"),
         ("y = tokens[1.5];", "an s-op is indexed by an integer"),
         ("y = range(0, 3, 0);", "the step of a range cannot be 0"),
@@ -180,7 +180,7 @@ def test_files_load_files_beside_them(tmp_path: Path) -> None:
     (tmp_path / "main.rasp").write_text('load "lib/one";\ny = f(indices);\n')
     assert tracr.parse_file(tmp_path / "main.rasp")["y"]("ab") == [2, 4]
     (tmp_path / "lib" / "two.rasp").write_text("def g(x) { return x + 1 }\n")
-    with pytest.raises(tracr.SourceError, match=r"^two.rasp:1:25: } cannot stand here"):
+    with pytest.raises(tracr.SourceError, match=r"^two.rasp:1:25: } is not allowed here"):
         tracr.parse_file(tmp_path / "main.rasp")
     (tmp_path / "lib" / "two.rasp").write_text('load "one";\n')
     with pytest.raises(tracr.SourceError, match="one is being loaded already"):
@@ -247,7 +247,7 @@ def test_a_module_compiles_for_its_example() -> None:
     assert module.compile("hist").options.vocab == ("a", "b", "c")
     assert module.compile()("abca") == [4, 2, 2, 4]
     assert module.compile("hist", vocab="xy", max_seq_len=6, level=0)("xyxx") == [3, 1, 3, 3]
-    with pytest.raises(tracr.VocabularyError, match="says nothing about its tokens"):
+    with pytest.raises(tracr.VocabularyError, match="does not say which tokens its inputs have"):
         tracr.parse("y = indices;").compile()
 
 

@@ -1,4 +1,4 @@
-"""The model card of a checkpoint: what it computes, how to run it, what its words and dimensions mean."""
+"""The model card of a checkpoint: what it computes, how to run it, the meaning of its words and dimensions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["card"]
 
 FORMATS = (
-    "- **Number formats.** The weights are for float32, which is what `from_pretrained` loads them in unless told "
-    "otherwise. Do not load them with `dtype=torch.float16`: the layer norms' weights are beyond its largest number. "
-    "All logits are NaN then, and the first word is taken for the largest. In bfloat16, under autocast and with TF32 "
+    "- **Number formats.** The weights are for float32, the default of `from_pretrained`. "
+    "Do not load them with `dtype=torch.float16`: the weights of the layer norms are beyond its largest number. "
+    "All logits are then NaN, and the first word counts as the largest. In bfloat16, under autocast and with TF32 "
     "nothing is proved."
 )
 MOST = 200  # lines of a table or listing
@@ -52,8 +52,8 @@ def card(
         "## What the dimensions mean",
         _dimensions(model, sizes),
         "## Ground truth",
-        "What each part computes. `ground_truth.json` has this as data, with every edge (which variable flows from "
-        "which part to which) and, for each label, its direction in `hidden_states`.",
+        "The computation of each part. `ground_truth.json` has this as data, with every edge (which variable flows "
+        "from which part to which) and, for each label, its direction in `hidden_states`.",
         _block(_shortened("\n".join(f"{node.id}: {node.computes}" for node in model.ground_truth.nodes()))),
         "Heads and neurons beyond those of a layer are zeros.",
         "## Exactness",
@@ -97,7 +97,7 @@ def _use(model: CompiledModel, head: WordHead) -> str:
     text = _block("\n".join(lines), "python")
     if model.options.causal:
         return text
-    return f"{text}\n\nThe program looks both ways, GPT-2 only backwards: the mask in this example is needed."
+    return f"{text}\n\nThe program looks in both directions, GPT-2 only backwards: the mask in this example is needed."
 
 
 def _reading(head: WordHead) -> str:
@@ -107,7 +107,7 @@ def _reading(head: WordHead) -> str:
             "of the word `None`, if it is in the table below, is 1 and not 0."
         )
     if head.kind == "classes":
-        return "The output is a number; each value it can have is a word, and the word of the nearest one wins."
+        return "The output is a number. Each value is a word, and the word of the nearest value has the largest logit."
     return "The output at each position is the word with the largest logit."
 
 
@@ -124,10 +124,10 @@ def _words(head: WordHead) -> str:
 
 
 def _ends(head: WordHead) -> str:
-    """Where `generate` stops."""
+    """The words at which `generate` stops."""
     ends = [f"`{_plain(head.words.words[number])}`" for number in stops(head)]
     shown = ", ".join(ends[:8]) + (f" and {len(ends) - 8} more" if len(ends) > 8 else "")
-    return f"`generate` stops at words that cannot go in again: {shown}." if ends else ""
+    return f"`generate` stops at words that are not tokens of the input: {shown}." if ends else ""
 
 
 def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
@@ -136,12 +136,12 @@ def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
     if len(model.variant.steps) > 1:
         return (
             f"This is a variant of the compiled model ({', '.join(map(_plain, model.variant.steps))}), in which labels "
-            f"are directions and not dimensions: `directions` in `ground_truth.json`."
+            f"are directions, not dimensions: see `directions` in `ground_truth.json`."
         )
     rows = [f"{number:4d}  {label}" for number, label in enumerate(labels)]
     rows += [
         f"{len(labels):4d}  minus the sum of all the others, so that the mean is 0",
-        f"{len(labels) + 1:4d}  always 0: shows readers what a layer norm subtracts",
+        f"{len(labels) + 1:4d}  always 0: shows the readers what a layer norm subtracted",
         f"{sizes.constant:4d}  1 after the last layer norm: the constant that the head has no bias for",
     ]
     return "Dimensions of `hidden_states`; those not listed are 0.\n\n" + _block(_shortened("\n".join(rows)))
@@ -158,13 +158,13 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
         f"- **Layer norms** change nothing. Their epsilon is 2^{power} and their weight its root, so they divide by "
         f"√(1 + v/2^{power}); the variance v is at most {square:,.0f}, so that is a relative "
         f"{square / (2 * epsilon):.1g}. "
-        "What rounding leaves of the mean, every reader subtracts again. In float32 a reader sees each coordinate with "
-        "a relative error of at most 2^-23 (1.2e-7).",
+        "Every reader subtracts the rest of the mean that rounding leaves. In float32 a reader sees each coordinate "
+        "with a relative error of at most 2^-23 (1.2e-7).",
         f"- **Attention** puts unselected keys {gap:g} below selected ones: their share is {share} in float32.",
     ]
     if ACTIVATIONS[activation] > 1:
         lines.append(
-            f"- **{activation}** stands for ReLU: its inputs are multiplied by 2^24, so a neuron is off by at most "
+            f"- **{activation}** replaces ReLU: its inputs are multiplied by 2^24, so a neuron is off by at most "
             "0.1701 / 2^24 = 1.02e-8."
         )
     if model.variant.noise:
@@ -175,7 +175,7 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
 
 
 def _block(text: str, language: str = "") -> str:
-    """A block of code, fenced with more backquotes than the text has in a row."""
+    """A block of code, fenced with more backquotes than any row of them in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -189,7 +189,7 @@ def _shortened(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that does not end a cell of a table, nor its code."""
+    """The text with the characters escaped that would end a table cell or its code."""
     return value_text(text).replace("|", "\\|").replace("`", "'").replace("\n", " ")
 
 

@@ -1,10 +1,10 @@
-"""A checkpoint's folder: written all or nothing, recognised and read back.
+"""The folder of a checkpoint: writes it completely or not at all, recognises it and reads it back.
 
 config.json, model.safetensors, generation_config.json    GPT-2
 tokenizer.json, tokenizer_config.json                     its tokenizer
 README.md                                                 the model card
 ground_truth.json                                         nodes, edges and directions
-tracr.json                                                says that this is ours, with digests of the weights
+tracr.json                                                marks a folder of tracr, with digests of the weights
 tracr/                                                    the model itself, as `model.save` writes it
 """
 
@@ -46,7 +46,7 @@ ARCHITECTURE = (
     *("activation_function", "layer_norm_epsilon", "tie_word_embeddings"),
 )
 RELU = 'only the architecture that tracr wrote, with activation="relu", can be read back'
-BUDGET = 1_000  # inputs the weights are checked on for the card
+BUDGET = 1_000  # inputs on which the weights are checked for the card
 
 
 def save_pretrained(
@@ -62,9 +62,9 @@ def save_pretrained(
     from tracr.saving.models import check_target, files_of
 
     if activation not in ACTIVATIONS:
-        raise TracrError(f"no activation {activation!r}", hint=f"there are {', '.join(ACTIVATIONS)}")
+        raise TracrError(f"there is no activation {activation!r}", hint=f"use one of {', '.join(ACTIVATIONS)}")
     if numbers not in get_args(Numbers):
-        raise TracrError(f"no way {numbers!r} to write numbers", hint=f"there are {', '.join(get_args(Numbers))}")
+        raise TracrError(f"there is no option numbers={numbers!r}", hint=f"use one of {', '.join(get_args(Numbers))}")
     chosen = _output(model, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, _is_ours(path))
@@ -115,7 +115,7 @@ def _ground_truth(model: CompiledModel, sizes: GPT2Sizes) -> bytes:
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder says that `save_pretrained` wrote it."""
+    """Whether a folder is marked as written by `save_pretrained`."""
     try:
         reader = parse(read_file(folder / MARK, SMALL), MARK)
     except FormatError:
@@ -124,16 +124,16 @@ def is_checkpoint(folder: Path) -> bool:
 
 
 def refuse_stranger(folder: Path) -> None:
-    """Raise if the folder holds what transformers saved, without the program that it was compiled from."""
+    """Refuse a folder that transformers saved without the program of the model."""
     if (folder / CONFIG).exists() and not (folder / MARK).exists():
         raise FormatError(
             f"it has a {CONFIG}, but neither {MARK} nor the folder {FOLDER!r} with the program",
-            hint="save what was trained into the folder that tracr's save_pretrained wrote",
+            hint="save the trained model into the folder that tracr's save_pretrained wrote",
         )
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether a folder is a checkpoint to which nothing was added, with the weights that were written."""
+    """Whether a folder is a checkpoint without added files, with unchanged weights."""
     if not is_checkpoint(folder) or not {entry.name for entry in folder.iterdir()} <= NAMES:
         return False
     try:
@@ -143,17 +143,17 @@ def _is_ours(folder: Path) -> bool:
 
 
 def is_unchanged(folder: Path) -> bool:
-    """Whether the checkpoint's weights and configuration are those that were written with its program."""
+    """Whether the checkpoint's weights and configuration are unchanged since they were written."""
     files = _mark(folder)["files"].object((CONFIG, WEIGHTS))
     return all(_digest(_whole_file(folder / name)) == digest.text() for name, digest in files.items())
 
 
 def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
-    """The model of a checkpoint with the weights that are there now; not certified if they are others."""
+    """The model of a checkpoint with its present weights; not certified if they were changed."""
     mark = _mark(folder)
     if "output" not in mark:
         raise FormatError(
-            "its weights were changed, and an older tracr wrote it", hint=f"load the folder {FOLDER!r} in it"
+            "its weights were changed, and an older version of tracr wrote it", hint=f"load the folder {FOLDER!r} in it"
         )
     normed = _normed(model)
     output = _output(normed, mark["output"].text())
@@ -168,7 +168,9 @@ def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
     expected = tensors(normed, sizes, head, "relu")
     for name, array in expected.items():
         if name not in given or given[name].shape != array.shape:
-            raise FormatError(f"{WEIGHTS} has no {name} of the shape {array.shape}", hint="it is another model's")
+            raise FormatError(
+                f"{WEIGHTS} has no {name} of the shape {array.shape}", hint="these are the weights of another model"
+            )
         if not np.isfinite(given[name]).all():
             raise FormatError(f"{name} has weights that are not finite", hint="training diverged, or float16 was used")
     if all(np.array_equal(given[name], array) for name, array in expected.items()):
@@ -182,7 +184,7 @@ def _mark(folder: Path) -> dict[str, Any]:
     )
     if given["version"].integer() != VERSION:
         raise FormatError(
-            f"{MARK} has a version that this tracr does not read, not {VERSION}",
+            f"{MARK} has a version that this tracr does not read; it reads version {VERSION}",
             hint="load it with the version of tracr that saved it",
         )
     return given
@@ -195,7 +197,7 @@ def _whole_file(path: Path) -> bytes:
 def _read_weights(data: bytes) -> dict[str, Any]:
     try:
         return safetensors.numpy.load(data)
-    except Exception as error:  # it raises errors of several kinds, for bfloat16 too
+    except Exception as error:  # safetensors raises several kinds of errors, also for bfloat16
         raise FormatError(
             f"{WEIGHTS} cannot be read: {type(error).__name__}: {error}", hint="save the model in float32"
         ) from None

@@ -1,9 +1,9 @@
-"""The way back: weights of a checkpoint that were trained further, as a model with the same labels.
+"""Reads the weights of a checkpoint after more training, as a model with the same labels.
 
-Everything that GPT-2 can train is kept. Layer norms compute n(x) w + b, where ours are n(x) g with one gain g. So
-readers get W = diag(w/g) W' and one more bias, b W', for GPT-2's matrix W'. The head has no bias for b, so the stream
-gets one more dimension, in which every position has a 1 and which no layer norm sees. Heads, neurons and dimensions
-that were zeros, and may no longer be, stay.
+Everything that GPT-2 can train is kept. GPT-2's layer norms compute n(x) w + b, those of tracr n(x) g with one gain g.
+So readers get W = diag(w/g) W' and an additional bias b W', for GPT-2's matrix W'. The head has no bias for b, so the
+stream gets one more dimension, in which every position has a 1 and which no layer norm sees. Heads, neurons and
+dimensions that were zeros are kept, because training may have changed them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEP = "weights of a checkpoint"
 def with_checkpoint(
     model: CompiledModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
 ) -> CompiledModel:
-    """The model with layer norms that a checkpoint was made of, with the checkpoint's tensors; not certified."""
+    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors; not certified."""
     if head.kind == "classes":
         raise FormatError(
             f"the output {output.name} is a number that the checkpoint reads as classes, which cannot be read back",
@@ -65,7 +65,7 @@ def with_checkpoint(
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """GPT-2's tensors in float64; `gain` is what our layer norms multiply with."""
+    """GPT-2's tensors in float64; `gain` is the factor of tracr's layer norms."""
 
     tensors: dict[str, Array]
     gain: float
@@ -74,7 +74,7 @@ class _Checkpoint:
         return self.tensors[f"transformer.{name}"]
 
     def read(self, norm: str, weight: Array, bias: Array) -> tuple[Array, Array]:
-        """A matrix [d_model, ...] that reads through a layer norm, and its bias, as one through ours."""
+        """A matrix [d_model, ...] that reads through a layer norm, and its bias, for tracr's layer norm."""
         scale, shift = self[f"{norm}.weight"], self[f"{norm}.bias"]
         return _taller((scale / self.gain)[:, None] * weight), bias + shift @ weight
 
@@ -107,7 +107,7 @@ class _Checkpoint:
 
 
 def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: WordHead, output: Output) -> Array:
-    """The head's rows as columns for the output; those of other outputs, which have no head, as they were compiled."""
+    """The head's rows as columns for the output; other outputs have no head and keep their compiled columns."""
     own = model.parameters.W_U
     rows = checkpoint.tensors["lm_head.weight"]
     weight, bias = checkpoint.read("ln_f", rows.T, np.zeros(len(rows)))
@@ -122,10 +122,10 @@ def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: WordHead, 
 
 
 def _wider(array: Array) -> Array:
-    """What is written: nothing into the dimension of ones."""
+    """Weights that write to the stream, with zeros for the dimension of ones."""
     return np.concatenate([array, np.zeros((*array.shape[:-1], 1))], axis=-1)
 
 
 def _taller(array: Array) -> Array:
-    """What is read: nothing from the dimension of ones."""
+    """Weights that read the stream, with zeros for the dimension of ones."""
     return np.concatenate([array, np.zeros((1, *array.shape[1:]))])

@@ -1,8 +1,8 @@
-"""Configuration and weights of a GPT-2 that computes what a model with layer norms computes.
+"""Configuration and weights of a GPT-2 that computes the same as a model with layer norms.
 
-GPT-2 wants all layers alike, d_model a multiple of the heads, and divides scores by √d_head. So heads and neurons that
-are missing are zeros, which add zero to the residual stream; dimensions beyond the model's are never written; d_head is
-a power of 4, and queries are multiplied by √d_head, a power of 2: scaling there and back loses no bit.
+In GPT-2 all layers have the same size, d_model is a multiple of the number of heads, and scores are divided by √d_head.
+So missing heads and neurons are zeros, which add zero to the residual stream; dimensions beyond the model's are never
+written; d_head is a power of 4, and queries are multiplied by √d_head, a power of 2: this scaling is exact.
 
 **GELU.** gelu(y) = y Φ(y) differs from relu(y) by |y| Φ(-|y|) <= 0.1701, and so does the form with tanh. With inputs
 multiplied by 2**24 and outputs divided by it, a neuron is off by at most 0.1701 * 2**-24 = 1.02e-8; powers of two cost
@@ -28,8 +28,8 @@ __all__ = ["ACTIVATIONS", "GPT2Sizes", "config_json", "generation_json", "sizes_
 
 Array = NDArray[Any]
 ACTIVATIONS = {"relu": 1.0, "gelu": 2.0**24, "gelu_new": 2.0**24}
-"""Each activation function, and what its inputs are multiplied with."""
-ROOMY = 1.25  # how much wider than need be the model may become to have fewer heads
+"""Each activation function, and the factor of its inputs."""
+ROOMY = 1.25  # how much wider than necessary the model may be to have fewer heads
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class GPT2Sizes:
 
 
 def sizes_of(model: CompiledModel) -> GPT2Sizes:
-    """The narrowest GPT-2 that holds the model and a constant; among those about as narrow, with the fewest heads."""
+    """The narrowest GPT-2 that holds the model and a constant; of those nearly as narrow, the one with fewest heads."""
     layers, width = model.parameters.layers, model.d_model + 1
     least = max([1, *(layer.b_Q.shape[0] for layer in layers)])
     rank = max([1, *(layer.b_Q.shape[1] for layer in layers)])
@@ -94,7 +94,7 @@ def config_json(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activati
 
 
 def generation_json(sizes: GPT2Sizes, head: WordHead) -> dict[str, Any]:
-    """`generation_config.json`: greedy, up to the longest input, and no further than a word that is no token."""
+    """`generation_config.json`: greedy, up to the longest input, and up to a word that is not a token."""
     return {
         "bos_token_id": head.words.bos,
         "eos_token_id": stops(head) or None,
@@ -105,12 +105,12 @@ def generation_json(sizes: GPT2Sizes, head: WordHead) -> dict[str, Any]:
 
 
 def stops(head: WordHead) -> list[int]:
-    """The words that can come out but not go in again."""
+    """The words that can be outputs but not inputs."""
     return sorted({number for _, number in head.decoded if not head.words.is_input(number)})
 
 
 def tensors(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Array]:
-    """The weights, in float32, under the names `GPT2LMHeadModel` has for them."""
+    """The weights, in float32, under their names in `GPT2LMHeadModel`."""
     assert model.variant is not None and model.variant.layer_norm is not None
     width, parameters = sizes.d_model, model.parameters
     gain = np.full(width, model.variant.layer_norm.gain)
@@ -135,7 +135,7 @@ def tensors(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: 
 
 
 def _block(layers: tuple[LayerParameters, ...], sizes: GPT2Sizes, scale: float) -> dict[str, Array]:
-    """Attention and MLP of a layer (of no layer: zeros), the inputs of neurons multiplied by `scale`."""
+    """Attention and MLP of a layer (zeros without a layer), the inputs of neurons multiplied by `scale`."""
     width = sizes.d_model
     attn, mlp = np.zeros((3, width, sizes.heads, sizes.d_head)), np.zeros((width, sizes.d_mlp))
     b_attn, b_mlp = np.zeros((3, sizes.heads, sizes.d_head)), np.zeros(sizes.d_mlp)
@@ -165,7 +165,7 @@ def _block(layers: tuple[LayerParameters, ...], sizes: GPT2Sizes, scale: float) 
 
 
 def _filled(array: Array, *shape: int) -> Array:
-    """The array in the corner of zeros."""
+    """The array, padded with zeros."""
     whole = np.zeros(shape)
     whole[tuple(slice(size) for size in array.shape)] = array
     return whole

@@ -5,12 +5,12 @@ so that sampling finds it too.
 
 **Numbers with a finite domain** become classes. For values v_j, c the middle of their range, the row of v_j computes
 2 (v_j - c)(z - c) - (v_j - c)² = (z - c)² - (z - v_j)², largest for the v_j nearest to z. A neighbour at distance h is
-behind by h², so everything is multiplied by a power of two s with s h² >= 32, h the smallest gap. The term without z
-needs a constant: the bias of the last layer norm puts a 1 into a dimension of its own, as the head has no bias. Words
-that are no values get -32, and the right one has s (v_j - c)² >= 0. `None` gets k (flag - 1/2): where the flag is 1 the
-number is 0 and no class has more than s c², where it is 0 the right class has at least 0, so k/2 = s c² + 32 serves
-both. Rounding to float32 moves a logit by at most 8 * 2**-24 * s * r, r the largest |2 (v_j - c) z| + |v_j² - c²|; the
-rows are used if that is below a quarter of s h².
+less by h², so everything is multiplied by a power of two s with s h² >= 32, h the smallest gap. The term without z
+needs a constant: the bias of the last layer norm puts a 1 into a separate dimension, as the head has no bias. Words
+that are not values get -32, and the right one has s (v_j - c)² >= 0. `None` gets k (flag - 1/2): where the flag is 1
+the number is 0 and no class has more than s c², where it is 0 the right class has at least 0, so k/2 = s c² + 32 is
+enough for both. Rounding to float32 moves a logit by at most 8 * 2**-24 * s * r, r the largest
+|2 (v_j - c) z| + |v_j² - c²|; the rows are used if that is below a quarter of s h².
 
 **Other numbers** get a column: the logit of the word `<number>` is the number, that of `None` is 1 where there is none.
 """
@@ -46,7 +46,7 @@ COLUMN = "<number>"
 
 @dataclass(frozen=True, eq=False)
 class WordHead:
-    """Rows [word, d_model] that read the residual stream, and what they add to it [word]; `kind` is how."""
+    """Rows [word, d_model] that read the residual stream, and biases [word]; `kind` says how to read the logits."""
 
     words: Words
     rows: Array
@@ -85,7 +85,7 @@ def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> WordHead:
 
 
 def _distinct(domain: Finite) -> list[list[Value]]:
-    """The numbers in ascending order, those that differ by rounding only together."""
+    """The numbers in ascending order, grouped if they differ only by rounding."""
     groups: list[list[Any]] = []
     for code in domain.ascending[0]:
         value: Any = domain.values[code]
@@ -110,12 +110,12 @@ def _not_classes(domain: Any) -> str:
         return f"its values are not listed ({domain.reason})"
     groups = _distinct(domain)
     if len(groups) > MOST:
-        return f"it has {len(groups):,} values, {MOST:,} are the most"
+        return f"it has {len(groups):,} values; at most {MOST:,} are allowed"
     if not groups:
         return ""
     _, gap, largest = _spread(np.array([float(group[0]) for group in groups]))  # type: ignore[arg-type]
     if 8 * U * largest > gap**2 / 4:
-        return f"float32 cannot tell squares {gap**2:.2g} apart among numbers of this size"
+        return f"float32 cannot separate squares that differ by {gap**2:.2g} among numbers of this size"
     return ""
 
 

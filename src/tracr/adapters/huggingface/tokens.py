@@ -1,8 +1,8 @@
 """One vocabulary for inputs and outputs, and a word-level tokenizer for it.
 
-A word stands for each value: the tokens of the model come first, with the ids they have in it, then BOS and PAD, then
-the output values that are no tokens. A string is its own word, another value is written as Python prints it; white
-space becomes ␣, and where two values would share a word the later one gets its type after it: `1:int`.
+Every value has a word: first the tokens of the model, with the same ids as in the model, then BOS and PAD, then the
+output values that are not tokens. The word of a string is the string; other values are written as Python prints them.
+White space becomes ␣. If two values would have the same word, the later one gets its type as a suffix: `1:int`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Words", "tokenizer_config_json", "tokenizer_json"]
 
 @dataclass(frozen=True)
 class Words:
-    """The word of each id; `values` are what they stand for, `inputs` counts the tokens of the model.
+    """The word of each id; `values` are the meanings of the words, `inputs` counts the tokens of the model.
 
-    Words beyond the values stand for themselves.
+    Words beyond the values have no value.
     """
 
     words: tuple[str, ...]
@@ -34,7 +34,7 @@ class Words:
 
     @staticmethod
     def of(vocabulary: Vocabulary, outputs: Sequence[Value], extra: Sequence[str] = ()) -> Words:
-        """Words for the model's tokens, BOS, PAD, the outputs that are no tokens, and `extra` ones."""
+        """Words for the model's tokens, BOS, PAD, the outputs that are not tokens, and `extra` ones."""
         tokens = {_key(value) for value in vocabulary.tokens}
         others = {_key(value): value for value in outputs if _key(value) not in tokens}
         values = (*vocabulary.tokens, vocabulary.bos, vocabulary.pad, *others.values())
@@ -64,12 +64,12 @@ class Words:
         return self.ids[_key(value)]
 
     def is_input(self, number: int) -> bool:
-        """Whether an id may stand in an input."""
+        """Whether an id may occur in an input."""
         return number < self.inputs
 
 
 def _key(value: Value) -> tuple[type, Value]:
-    """What makes two values one word: 1 and True are equal, but are written differently."""
+    """The key of a value's word: 1 and True are equal, but are written differently."""
     return type(value), value
 
 
@@ -85,10 +85,10 @@ def _unique(value: Value, taken: dict[str, None]) -> str:
 
 
 def tokenizer_json(words: Words) -> dict[str, Any]:
-    """A tokenizer that splits at white space, puts BOS in front, and refuses words it does not know.
+    """A tokenizer that splits at white space, puts BOS first, and refuses words it does not know.
 
-    Decoded, each word but BOS has a space in front, the first one too: `pipeline` decodes the new words alone and puts
-    them behind the text it was given.
+    When decoded, each word except BOS has a space before it, also the first one: `pipeline` decodes only the new words
+    and appends them to the given text.
     """
     special = [
         {
@@ -133,7 +133,7 @@ def tokenizer_json(words: Words) -> dict[str, Any]:
 
 
 def tokenizer_config_json(words: Words, longest: int) -> dict[str, Any]:
-    """How `AutoTokenizer` makes a tokenizer of `tokenizer_json`."""
+    """`tokenizer_config.json`: it lets `AutoTokenizer` load the tokenizer of `tokenizer_json`."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": words.words[words.bos],

@@ -174,7 +174,7 @@ class _Stored:
         if block.any():
             blocks[self.new] = block
         bias = {one: sign * shifts for one, sign in _presence(self.source).items()} if shifts.any() else {}
-        return LinearMap(blocks, linear.width, linear.through) + LinearMap(bias, linear.width)
+        return LinearMap(blocks, linear.width) + LinearMap(bias, linear.width)
 
     def explained(self, linear: LinearMap) -> LinearMap:
         """What a folded variable is made of: as its readers read it, or as far as it can be told from what is left."""
@@ -194,13 +194,22 @@ def _rewritten(circuit: Circuit, stored: _Stored) -> Circuit:
     embedded = tuple(
         one for other in circuit.embedded for one in (stored.embedded if other is stored.source else (other,))
     )
-    components = tuple(part.with_maps([stored.through(linear) for linear in part.maps]) for part in circuit.components)
-    folded = {variable: stored.explained(linear) for variable, linear in circuit.folded.items()}
+    through: dict[LinearMap, LinearMap] = {}
+
+    def noted(old: LinearMap, new: LinearMap) -> LinearMap:
+        if old in circuit.through:
+            through[new] = circuit.through[old]
+        return new
+
+    components = tuple(
+        part.with_maps([noted(linear, stored.through(linear)) for linear in part.maps]) for part in circuit.components
+    )
+    folded = {variable: noted(linear, stored.explained(linear)) for variable, linear in circuit.folded.items()}
     read = {variable: rows for variable, rows in circuit.read.items() if variable is not stored.source.variable}
     read[stored.new] = np.ones(stored.new.size, dtype=bool)
     for special in {special for part in components for special in (BOS, PAD) if special in part.reads}:
         read[special] = np.ones(1, dtype=bool)
-    return replace(circuit, embedded=embedded, components=components, folded=folded, read=read)
+    return replace(circuit, embedded=embedded, components=components, folded=folded, read=read, through=through)
 
 
 def _is_exact(linear: LinearMap) -> bool:
@@ -219,7 +228,7 @@ def _in_terms_of(
     known = nearly_equal(wanted, terms @ factors, scale=1.0).all(axis=0)
     blocks = {variable: block for variable, block in linear.blocks.items() if variable is not old}
     rest = {} if known.all() else {old: np.where(known, 0.0, wanted)}
-    left = LinearMap({**blocks, **rest}, linear.width, linear.through)
+    left = LinearMap({**blocks, **rest}, linear.width)
     factors = np.where(known, factors, 0.0)
     constant = {one: sign * factors[-1:] for one, sign in present.items()}
     return left + LinearMap({**({new: factors[:-1]} if new.size else {}), **constant}, linear.width)

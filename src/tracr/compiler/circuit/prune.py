@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from tracr.craft.linear import LinearMap
 from tracr.craft.variables import Array, Variable
-from tracr.ir.circuit import Circuit, Component
+from tracr.ir.circuit import Circuit, Component, through_used
 
 __all__ = ["prune"]
 
 Read = dict[Variable, NDArray[np.bool_]]
+Maps = dict[LinearMap, LinearMap]
 
 
 def prune(circuit: Circuit) -> Circuit:
@@ -27,9 +28,12 @@ def prune(circuit: Circuit) -> Circuit:
     read: Read = {}
     for linear in circuit.unembedded:
         _reading(linear, None, {}, read)
-    known: dict[LinearMap, LinearMap] = {}
-    kept = [_trim(component, read, zero, known) for component in reversed(circuit.components)]
-    return replace(circuit, components=tuple(part for part in reversed(kept) if part is not None), read=read)
+    known: Maps = {}
+    through = dict(circuit.through)
+    kept = [_trim(component, read, zero, known, through) for component in reversed(circuit.components)]
+    components = tuple(part for part in reversed(kept) if part is not None)
+    used = through_used(circuit, through, (linear for part in components for linear in part.maps))
+    return replace(circuit, components=components, read=read, through=used)
 
 
 def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read: Read) -> LinearMap:
@@ -46,13 +50,14 @@ def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read
         if np.count_nonzero(rows):
             blocks[variable] = block
             read[variable] = read[variable] | rows if variable in read else rows
-    return LinearMap(blocks, cut.width, {variable: block for variable, block in cut.through.items() if block.any()})
+    return LinearMap(blocks, cut.width)
 
 
-def _trim(component: Component, read: Read, zero: Read, known: dict[LinearMap, LinearMap]) -> Component | None:
+def _trim(component: Component, read: Read, zero: Read, known: Maps, through: Maps) -> Component | None:
     """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
 
-    Queries and keys that several heads have are `known` after the first.
+    Queries and keys that several heads have are `known` after the first. What the maps read folded variables with is
+    added to `through`.
     """
     writes: list[tuple[Variable, Array]] = [
         (
@@ -75,5 +80,10 @@ def _trim(component: Component, read: Read, zero: Read, known: dict[LinearMap, L
     for linear in attending:
         if linear not in known:
             known[linear] = _reading(linear, None, zero, read)
-    maps = [*(known[linear] for linear in attending), _reading(carrying, used, zero, read)]
+            if linear in through:
+                through[known[linear]] = through[linear].nonzero()
+    carried = _reading(carrying, used, zero, read)
+    if carrying in through:
+        through[carried] = through[carrying].nonzero() if used is None else through[carrying].columns(used)
+    maps = [*(known[linear] for linear in attending), carried]
     return component.with_maps(maps, tuple(writes))

@@ -42,7 +42,7 @@ class Formula(Printed):
         """The last step's result."""
         known: list[Any] = list(values)
         for function, arguments in self.steps:
-            known.append(as_value(function(*(known[place] for place in arguments)), where="a result on the way"))
+            known.append(as_value(function(*(known[place] for place in arguments)), where="an intermediate result"))
         return known[-1]  # type: ignore[no-any-return]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ schedule can place a component earlier. Which of the components that can wait do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,10 +17,10 @@ from tracr.craft.linear import LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Variable
 from tracr.errors import InternalError
-from tracr.ir.circuit import Circuit, Frame
+from tracr.ir.circuit import Circuit, Frame, through_used
 from tracr.ir.schedule import Layer, PlacedCircuit, Placement, Schedule
 
-__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack"]
+__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack", "with_through"]
 
 
 def earliest(circuit: Circuit) -> list[int]:
@@ -63,25 +63,41 @@ def stack(placed: PlacedCircuit) -> Schedule:
         heads = tuple(part for part in attention if isinstance(part, Head))
         layers.append(Layer(heads, tuple(part for part in neurons if isinstance(part, MLP))))
     around = {one.name: getattr(circuit, one.name) for one in fields(Frame)}
-    return Schedule(**around, layers=tuple(layers), placement=placed.placement)
+    return Schedule(**around, layers=tuple(layers), placement=placed.placement, blurred={})
 
 
 def merge_heads(schedule: Schedule) -> Schedule:
     """Heads of a layer with the same queries and keys become one, which reads and writes the values of all."""
     layers = []
+    through, blurred = dict(schedule.through), dict(schedule.blurred)
     for layer in schedule.layers:
         if len(layer.heads) < 2:
             layers.append(layer)
             continue
-        groups: dict[object, list[Head]] = {}
-        patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the very same maps
-        for head in layer.heads:
-            maps = head.query, head.key
-            if maps not in patterns:
-                patterns[maps] = pattern(head)
-            groups.setdefault(patterns[maps], []).append(head)
-        layers.append(Layer(tuple(_merged(group) for group in groups.values()), layer.mlps))
-    return replace(schedule, layers=tuple(layers))
+        merged = {_merged(group, through): group for group in _groups(layer.heads)}
+        for head, group in merged.items():
+            for variable in _read_by_some(group, schedule):
+                blurred.setdefault(variable, head.label)
+        layers.append(Layer(tuple(merged), layer.mlps))
+    return with_through(replace(schedule, layers=tuple(layers), blurred=blurred), through)
+
+
+def with_through(schedule: Schedule, through: Mapping[LinearMap, LinearMap]) -> Schedule:
+    """The schedule with what its maps read folded variables with, out of `through`."""
+    maps = (linear for _, components in schedule.sublayers() for part in components for linear in part.maps)
+    return replace(schedule, through=through_used(schedule, through, maps))
+
+
+def _groups(heads: Sequence[Head]) -> list[list[Head]]:
+    """The heads with the same queries and keys together."""
+    groups: dict[object, list[Head]] = {}
+    patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the very same maps
+    for head in heads:
+        maps = head.query, head.key
+        if maps not in patterns:
+            patterns[maps] = pattern(head)
+        groups.setdefault(patterns[maps], []).append(head)
+    return list(groups.values())
 
 
 def pattern(head: Head) -> object:
@@ -93,13 +109,15 @@ def _fingerprint(linear: LinearMap) -> object:
     return frozenset((variable, block.tobytes()) for variable, block in linear.blocks.items())
 
 
-def _merged(group: list[Head]) -> Head:
+def _merged(group: list[Head], through: dict[LinearMap, LinearMap]) -> Head:
+    """One head with the values of all; what it reads folded variables with is added to `through`."""
     first = group[0]
     if len(group) == 1:
         return first
-    value = first.value
+    value, folded = first.value, _folded(through, first.value)
     for head in group[1:]:
-        value = value.beside(head.value)
+        value, folded = value.beside(head.value), folded.beside(_folded(through, head.value))
+    through[value] = folded
     writes, start = [], 0
     for head in group:
         for variable, matrix in head.writes:
@@ -108,16 +126,20 @@ def _merged(group: list[Head]) -> Head:
             writes.append((variable, padded))
         start += head.value.width
     label, what = ", ".join(head.label for head in group), "; ".join(head.what for head in group)
-    return replace(first, label=label, value=value, writes=tuple(writes), what=what, blurred=_blurred(group))
+    return replace(first, label=label, value=value, writes=tuple(writes), what=what)
 
 
-def _blurred(group: list[Head]) -> tuple[Variable, ...]:
+def _folded(through: dict[LinearMap, LinearMap], linear: LinearMap) -> LinearMap:
+    return through.get(linear) or LinearMap({}, linear.width)
+
+
+def _read_by_some(group: list[Head], schedule: Schedule) -> tuple[Variable, ...]:
     """The folded variables that heads with the same queries and keys do not all read in the same way."""
     found: dict[Variable, None] = {}
     for side in ("query", "key"):
-        maps: list[LinearMap] = [getattr(head, side) for head in group]
-        for variable in dict.fromkeys(variable for linear in maps for variable in linear.through):
-            blocks = [linear.through[variable] for linear in maps if variable in linear.through]
+        maps = [schedule.folded_in(getattr(head, side)).blocks for head in group]
+        for variable in dict.fromkeys(variable for own in maps for variable in own):
+            blocks = [own[variable] for own in maps if variable in own]
             if len(blocks) < len(maps) or any((block != blocks[0]).any() for block in blocks):
                 found[variable] = None
     return tuple(found)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracr.craft.linear import BOS, ONE
+from tracr.compiler.layers.assign import with_through
+from tracr.craft.linear import BOS, ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
 from tracr.ir.schedule import Layer, Schedule
@@ -25,19 +26,25 @@ __all__ = ["share_neurons"]
 
 def share_neurons(schedule: Schedule) -> Schedule:
     """The same schedule with one neuron for what several groups of neurons that read the same variables read."""
-    return replace(schedule, layers=tuple(Layer(layer.heads, _shared(layer.mlps)) for layer in schedule.layers))
+    through = dict(schedule.through)
+    layers = tuple(Layer(layer.heads, _shared(layer.mlps, through)) for layer in schedule.layers)
+    return with_through(replace(schedule, layers=layers), through)
 
 
-def _shared(mlps: tuple[MLP, ...]) -> tuple[MLP, ...]:
-    """The groups of neurons of a layer, those that have kinks in common as one, in the place of the first."""
+def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple[MLP, ...]:
+    """The groups of neurons of a layer, those that have kinks in common as one, in the place of the first.
+
+    What they read folded variables with is added to `through`.
+    """
     alike: dict[object, list[MLP]] = {}
     for part in mlps:
-        alike.setdefault((frozenset(part.read.blocks), frozenset(part.read.through)), []).append(part)
+        folded = through[part.read].blocks if part.read in through else ()
+        alike.setdefault((frozenset(part.read.blocks), frozenset(folded)), []).append(part)
     merged: dict[MLP, MLP | None] = {part: part for part in mlps}
     for parts in alike.values():
-        for group in _touching([_Keyed.of(part) for part in parts]) if len(parts) > 1 else ():
+        for group in _touching([_Keyed.of(part, through.get(part.read)) for part in parts]) if len(parts) > 1 else ():
             merged.update({one.part: None for one in group})
-            merged[group[0].part] = _merged(group)
+            merged[group[0].part] = _merged(group, through)
     return tuple(part for part in merged.values() if part is not None)
 
 
@@ -46,21 +53,23 @@ class _Keyed:
     """A group of neurons; for each what it reads up to a power of two, that power, and whether it has a kink."""
 
     part: MLP
+    folded: LinearMap
     keys: list[bytes]
     scales: list[float]
     kinks: frozenset[bytes]
 
     @staticmethod
-    def of(part: MLP) -> _Keyed:
+    def of(part: MLP, folded: LinearMap | None) -> _Keyed:
         read = part.read
+        folded = folded or LinearMap({}, read.width)
         largest = np.max([np.abs(block).max(axis=0) for block in read.blocks.values()], axis=0)
         scales = np.exp2(np.floor(np.log2(np.where(largest > 0, largest, 1.0))))
-        blocks = [*sorted(read.blocks.items(), key=_by_id), *sorted(read.through.items(), key=_by_id)]
+        blocks = [*sorted(read.blocks.items(), key=_by_id), *sorted(folded.blocks.items(), key=_by_id)]
         columns = np.concatenate([block / scales + 0.0 for _, block in blocks]).T  # -0.0 is 0.0
         keys = [column.tobytes() for column in np.ascontiguousarray(columns)]
         bent = np.any([block.any(axis=0) for variable, block in blocks if variable not in (ONE, BOS)], axis=0)
         kinks = frozenset(key for key, kink in zip(keys, np.broadcast_to(bent, len(keys)), strict=True) if kink)
-        return _Keyed(part, keys, scales.tolist(), kinks)
+        return _Keyed(part, folded, keys, scales.tolist(), kinks)
 
 
 def _by_id(item: tuple[Variable, Array]) -> int:
@@ -77,12 +86,12 @@ def _touching(parts: Sequence[_Keyed]) -> list[list[_Keyed]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _merged(group: list[_Keyed]) -> MLP:
+def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap]) -> MLP:
     """One group of neurons with the writes of all."""
     first = group[0].part
-    read = first.read
+    read, folded = first.read, group[0].folded
     for one in group[1:]:
-        read = read.beside(one.part.read)
+        read, folded = read.beside(one.part.read), folded.beside(one.folded)
     places: dict[bytes, tuple[int, float]] = {}
     chosen = np.zeros(read.width, dtype=bool)
     writes = {variable: np.zeros((read.width, variable.size)) for one in group for variable, _ in one.part.writes}
@@ -97,10 +106,12 @@ def _merged(group: list[_Keyed]) -> MLP:
             for variable, row in rows.items():
                 writes[variable][place] += row
         start += len(one.keys)
+    narrowed = read.columns(chosen)
+    through[narrowed] = folded.columns(chosen)
     return replace(
         first,
         label=", ".join(one.part.label for one in group),
-        read=read.columns(chosen),
+        read=narrowed,
         writes=tuple((variable, matrix[chosen]) for variable, matrix in writes.items()),
         what="; ".join(one.part.what for one in group),
         as_linear=None,

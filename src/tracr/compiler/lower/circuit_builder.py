@@ -20,11 +20,10 @@ from tracr.craft.numerics import CLEAN, EXACT, Noise, U, dyadic_grid
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
-from tracr.ir.circuit import Circuit, Component, Embedded, all_read
+from tracr.ir.circuit import Circuit, Component, Embedded
 from tracr.ir.domains import Codes, Finite, Interval
 from tracr.ir.ops import PAIR, UNREACHED, PairLookup
 from tracr.ir.program import Program, SOpNode
-from tracr.ir.rewriting import rewriting_of
 from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.ir.switches import OptionName, SwitchName
 from tracr.nearness import apart
@@ -58,19 +57,7 @@ class CircuitBuilder:
         """The circuit of everything that was added."""
         written = dict.fromkeys(variable for part in self._components for variable, _ in part.writes)
         outputs = tuple((name, self._variables[output]) for name, output in self.program.outputs)
-        return Circuit(
-            self.program.options,
-            tuple(self._embedded),
-            tuple(written),
-            outputs,
-            all_read(self._embedded, written),
-            {},
-            self.program.nbytes,
-            tuple(self._components),
-            rewriting_of(self.program),
-            frozenset(number for number, node in self.program.sops.items() if isinstance(node.domain, Finite)),
-            tuple(self._choices),
-        )
+        return Circuit.of(self.program, self._embedded, written, self._components, outputs, self._choices)
 
     def variable(self, number: int) -> Variable:
         """The variable that holds an s-op."""

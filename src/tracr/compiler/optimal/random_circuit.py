@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from tracr.craft.linear import BOS, PAD, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.numerics import EXACT, Noise
 from tracr.craft.variables import Variable
-from tracr.ir.circuit import Circuit, Embedded, all_read
+from tracr.ir.circuit import Circuit, Embedded
 from tracr.ir.program import Program
-from tracr.ir.rewriting import rewriting_of
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["random_circuit"]
@@ -53,6 +51,4 @@ def random_circuit(seed: int, components: int, program: Program) -> Circuit:
         found.append(new)
     sources = (Embedded(tokens, by_token=np.eye(tokens.size)), Embedded(indices, by_position=np.eye(indices.size)))
     outputs = tuple((variable.label, variable) for variable in found[-2:])
-    read = all_read(sources, found[2:])
-    around: tuple[Any, ...] = (program.options, sources, tuple(found[2:]), outputs, read, {}, program.nbytes)
-    return Circuit(*around, tuple(parts), rewriting_of(program), frozenset())
+    return Circuit.of(program, sources, found[2:], parts, outputs)

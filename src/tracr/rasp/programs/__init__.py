@@ -1,7 +1,7 @@
 """A library of RASP programs: those of the paper and of the RASP paper, and small tools to build others from.
 
 Every function returns an expression; `EXAMPLES` holds one ready-made program of each kind, with the vocabulary and
-the length it is usually compiled for. The s-ops and selectors carry the names the papers give them, so they can be
+the length it is usually compiled for. The s-ops and selectors have the names of the papers, to be
 recognised in a compiled model. "The paper" is Tracr's (Lindner et al., 2023), "the RASP paper" is Weiss et al., 2021.
 """
 

@@ -1,8 +1,8 @@
 """Brackets: whether they balance, with and without nesting.
 
-The `shuffle_dyck` programs answer once for the whole input, and ask each pair by itself to balance. The `dyck`
-programs answer for each prefix, and different pairs must nest: "T" where the tokens so far are balanced, "P" where
-more tokens could balance them, "F" where nothing can. All ignore other tokens.
+The `shuffle_dyck` programs give one answer for the whole input; each pair must balance on its own. The `dyck`
+programs give one answer for each prefix, and different pairs must nest: "T" where the tokens so far are balanced,
+"P" where more tokens could balance them, "F" where nothing can. All ignore other tokens.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def make_dyck2() -> SOp:
 def make_closer(pairs: Iterable[Sequence[Value]]) -> SOp:
     """The bracket that closes the innermost open one; `None` where nothing is open, or the brackets do not nest.
 
-    A program to generate with: token after token, it closes what was opened.
+    Meant for generation: token by token, the model closes the open brackets.
 
     >>> make_closer(["()", "[]"])("([])")
     [')', ']', ')', None]
@@ -134,7 +134,7 @@ def make_closer(pairs: Iterable[Sequence[Value]]) -> SOp:
 
 
 class _Nesting:
-    """How brackets nest. A bracket's level is the depth it opens or closes, its place a number within its level."""
+    """The nesting of brackets. A bracket's level is the depth it opens or closes; its place counts within the level."""
 
     def __init__(self, pairs: list[tuple[Value, Value]], maker: str) -> None:
         kinds = {token: kind for n, pair in enumerate(pairs, 1) for token, kind in zip(pair, (n, -n), strict=True)}
@@ -147,7 +147,7 @@ class _Nesting:
         mean_step = make_frac_prevs(step).named("mean_step")
         depth = rasp.SequenceMap(lambda mean, i: round(mean * (i + 1)), mean_step, rasp.indices).named("depth")
         self.depth = depth
-        # Other tokens are between two levels, out of the way.
+        # Other tokens get a number between two levels, which no bracket has.
         self.level = rasp.SequenceMap(lambda d, n: d if n > 0 else d + 1 if n < 0 else d + 0.5, depth, self.kind).named(
             "level"
         )
@@ -172,7 +172,7 @@ def _verdict(wrong: SOp, depth: SOp) -> SOp:
 
 
 def _pairs(pairs: Iterable[Sequence[Value]], maker: str) -> list[tuple[Value, Value]]:
-    """The pairs, of which there must be one or more, of two tokens each."""
+    """The pairs, checked: at least one, and two tokens each."""
     found = [tuple(items(pair, maker)) for pair in items(pairs, maker)]
     if not found or any(len(pair) != 2 for pair in found):
         raise ExpressionError(f"{maker} needs at least one pair of tokens, got {found!r}", hint='write ["()", "{}"]')

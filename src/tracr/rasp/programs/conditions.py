@@ -1,4 +1,4 @@
-"""What a program of the library asks of its vocabulary and of its inputs to do what its description says."""
+"""Conditions on vocabularies and inputs under which a program of the library does what its description says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ANY", "BITS", "COUNTABLE", "DIFFERENT", "NUMBERS", "ORDERED", "OWN_S
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on tokens, in words, how to check it, and what to do where it does not hold."""
+    """A condition on tokens: its text, its check, and a hint for tokens that do not satisfy it."""
 
     text: str
     holds: Callable[[Sequence[Value]], bool]
@@ -32,14 +32,14 @@ def _ordered(tokens: Sequence[Value]) -> bool:
     return all(map(_finite, tokens)) or all(isinstance(token, str) for token in tokens)
 
 
-# Of a vocabulary
+# Conditions on a vocabulary
 ANY = Condition("", lambda tokens: True)
 NUMBERS = Condition("numbers", lambda tokens: all(map(_finite, tokens)), "sort_composite sorts strings too")
 ORDERED = Condition("only numbers or only strings", _ordered, "leave out the tokens of the other kind")
 BITS = Condition("0 and 1", lambda tokens: {*tokens} <= {0, 1}, "write --vocab 0,1, or vocab=(0, 1)")
 COUNTABLE = Condition("whole numbers from 0 on", lambda tokens: all(map(_countable, tokens)))
 
-# Of an input
+# Conditions on an input
 DIFFERENT = Condition(
     "no token twice", lambda tokens: len({*tokens}) == len(tokens), "sort and sort_composite sort equal tokens too"
 )

@@ -46,9 +46,9 @@ def make_hist() -> SOp:
 
 
 def make_hist_bos() -> SOp:
-    """`make_hist` for inputs that begin with a token of their own (a BOS), without `SelectorWidth`; 0 at the BOS.
+    """`make_hist` without `SelectorWidth`, for inputs that begin with a BOS (a token that occurs once); 0 at the BOS.
 
-    The RASP paper's histogram. Every position selects the BOS besides the `hist` positions of its own token, so the
+    The RASP paper's histogram. Every position selects the BOS and the `hist` positions of its own token, so the
     BOS is 1 of the 1 + `hist` selected. This is how a model counts the width of a selector, written in RASP.
 
     >>> make_hist_bos()("^abac")
@@ -59,7 +59,7 @@ def make_hist_bos() -> SOp:
     is_bos = rasp.numerical(rasp.indices == 0).named("is_bos")
     same_or_bos = (same_token | select_bos).named("same_or_bos")
     frac_bos = rasp.numerical(rasp.Aggregate(same_or_bos, is_bos, default=0)).named("frac_bos")
-    # Position 0 is always selected, so the fraction is never 0; the compiler, which cannot see this, asks all the same.
+    # Position 0 is always selected, so the fraction is never 0. The compiler cannot see this and also tries 0.
     return rasp.Map(lambda frac: round(1 / frac) - 1 if frac else 0, frac_bos).named("hist_bos")
 
 
@@ -77,7 +77,7 @@ def make_has_prev(sop: SOp) -> SOp:
 def make_hist2() -> SOp:
     """How many different tokens occur as often as the token of each position: the RASP paper's double histogram.
 
-    The first occurrence of a token stands for all of them.
+    Only the first occurrence of each token is counted.
 
     >>> make_hist2()("aaabbccdef")
     [1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
@@ -90,7 +90,7 @@ def make_hist2() -> SOp:
 
 
 def make_count(sop: SOp, token: Value) -> SOp:
-    """At how many positions `sop` equals `token`; the same number everywhere.
+    """The number of positions where `sop` equals `token`; the same number everywhere.
 
     >>> make_count(rasp.tokens, "a")("abac")
     [2, 2, 2, 2]
@@ -100,7 +100,7 @@ def make_count(sop: SOp, token: Value) -> SOp:
 
 
 def make_count_less_freq(n: int) -> SOp:
-    """At how many positions stands a token that occurs at most `n` times; the same number everywhere.
+    """The number of positions whose token occurs at most `n` times; the same number everywhere.
 
     >>> make_count_less_freq(2)("aaabbc")
     [3, 3, 3, 3, 3, 3]
@@ -111,12 +111,12 @@ def make_count_less_freq(n: int) -> SOp:
 
 
 def make_frac_prevs(bools: SOp) -> SOp:
-    """The fraction of positions up to this one, it included, where `bools` holds.
+    """The fraction of positions up to and including this one where `bools` is true.
 
     >>> is_x = (rasp.tokens == "x").named("is_x")
     >>> make_frac_prevs(is_x)("xacx")
     [True, 0.5, 0.3333333333333333, 0.5]
     """
     prevs = rasp.Select(rasp.indices, rasp.indices, Comparison.LEQ).named("prevs")
-    # Every position selects itself, so the default is never taken: 0 spares the compiler a `None`.
+    # Every position selects itself, so the default is never used; with 0 the compiler has no `None` to represent.
     return rasp.numerical(rasp.Aggregate(prevs, rasp.numerical(bools), default=0)).named("frac_prevs")

@@ -1,4 +1,4 @@
-"""One ready-made program of each kind, small enough to look at, and what each is right for."""
+"""One ready-made small program of each kind, with the vocabularies and inputs it is right for."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Example:
     `made_for` gives it for another vocabulary and length.
 
     Args:
-        shown: an input worth looking at.
-        make: makes the program for a vocabulary and a length; if none, `program` is right for all of them.
-        tokens: what a vocabulary must consist of.
-        inputs: what an input must have.
-        backward: whether no position looks ahead, so that the description holds with causal attention too.
+        shown: an input to show it on.
+        make: makes the program for a vocabulary and a length; if `None`, `program` is right for all of them.
+        tokens: the condition on vocabularies.
+        inputs: the condition on inputs.
+        backward: whether no position looks ahead; the description then holds with causal attention too.
     """
 
     program: SOp
@@ -53,7 +53,7 @@ class Example:
     backward: bool = False
 
     def made_for(self, vocab: Iterable[Value], max_seq_len: int) -> Self:
-        """The example for this vocabulary and length; refused where the task is not defined.
+        """The example for this vocabulary and length; raises an error if the task is not defined for them.
 
         >>> EXAMPLES["sort"].made_for([0.5, 1, 7], 6).program([7, 0.5, 7, 1, 0.5, 1])
         [0.5, 0.5, 1, 1, 7, 7]
@@ -81,7 +81,7 @@ class Example:
 
     @property
     def right_for(self) -> str:
-        """What vocabularies and inputs it is right for, in words; nothing if for all.
+        """The conditions on vocabularies and inputs, in words; empty if it is right for all.
 
         >>> EXAMPLES["hist"].right_for, EXAMPLES["sort_unique"].right_for
         ('', 'only numbers or only strings; inputs with no token twice')

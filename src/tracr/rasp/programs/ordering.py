@@ -23,7 +23,7 @@ __all__ = [
     "smallest_gap",
 ]
 
-LARGEST_KEY = 2.0**1000  # larger ones may not be floats
+LARGEST_KEY = 2.0**1000  # sums of larger keys may not be floats
 
 
 def make_reverse(sop: SOp) -> SOp:
@@ -45,7 +45,7 @@ def _sorted_by(smaller: Selector, vals: SOp) -> SOp:
 
 
 def make_sort_unique(vals: SOp, keys: SOp) -> SOp:
-    """`vals` in increasing order of `keys`, no two of which may be equal (see `make_sort`).
+    """`vals` in increasing order of `keys`, which must all differ (see `make_sort` for equal keys).
 
     >>> make_sort_unique(rasp.tokens, rasp.tokens)([3, 1, 2])
     [1, 2, 3]
@@ -56,7 +56,7 @@ def make_sort_unique(vals: SOp, keys: SOp) -> SOp:
 def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
     """`vals` in increasing order of the numbers `keys`; equal keys stay in the order of their positions.
 
-    A small multiple of `indices`, below `min_key`, tells equal keys apart. So `min_key` must be positive and no
+    A small multiple of `indices`, below `min_key`, separates equal keys. So `min_key` must be positive and no
     larger than the smallest gap between two different keys (1 for integers), and inputs no longer than `max_seq_len`:
     a longer one is an error.
 
@@ -71,7 +71,7 @@ def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
         )
 
     def below_max(index: int) -> int:
-        """The index; past `max_seq_len` the multiple of it would reach the next key."""
+        """The index; an error past `max_seq_len`, where its multiple would reach the next key."""
         if index >= max_seq_len:
             raise ValueError(
                 f"this sort is for inputs of up to {max_seq_len} tokens: make it with a larger max_seq_len, "
@@ -100,7 +100,7 @@ def smallest_gap(keys: Sequence[Value], max_seq_len: int) -> Number:
     largest = max(map(abs, numbers), default=0) + gap
     if largest > LARGEST_KEY or gap / max_seq_len < 8 * math.ulp(largest):
         raise ExpressionError(
-            f"rounding makes equal what make_sort must tell apart: {gap} between two numbers up to {numbers[-1]}, "
+            f"rounding would make keys of make_sort equal: a gap of {gap} between two numbers up to {numbers[-1]}, "
             f"divided by {max_seq_len} positions",
             hint="make_sort_composite needs no gap (sort_composite on the command line)",
         )
@@ -110,8 +110,8 @@ def smallest_gap(keys: Sequence[Value], max_seq_len: int) -> Number:
 def make_sort_composite(vals: SOp, keys: SOp) -> SOp:
     """`vals` in increasing order of `keys`; equal keys stay in the order of their positions.
 
-    The RASP paper's sort: of equal keys, the earlier counts as smaller. The selector that says so combines two of
-    different inputs, but keys may be anything that has an order, and there is no gap or length to know beforehand.
+    The RASP paper's sort: of equal keys, the earlier counts as smaller. Its selector combines two selectors over
+    different inputs. Keys may be any values with an order, and no gap or length is needed.
 
     >>> make_sort_composite(rasp.tokens, rasp.tokens)("banana")
     ['a', 'a', 'a', 'b', 'n', 'n']
@@ -139,7 +139,7 @@ def make_most_freq(filler: Value = None) -> SOp:
     ['a', 'b', 'c', None, None]
     """
     repeated = make_has_prev(rasp.tokens).named("repeated")
-    # A frequency is at least 1, so 0 puts the repeated ones behind all others.
+    # A frequency is at least 1, so 0 puts the repeated tokens after all others.
     rarity = rasp.SequenceMap(lambda again, count: 0 if again else -count, repeated, make_hist()).named("rarity")
     distinct = rasp.SequenceMap(lambda again, token: filler if again else token, repeated, rasp.tokens)
     return make_sort_composite(distinct.named("distinct"), rarity).named("most_freq")

@@ -1,4 +1,4 @@
-"""Looking at neighbours: shifts, patterns, induction, counting on, several s-ops at once."""
+"""Programs that read neighbours: shifts, patterns, induction, counting on, functions of several s-ops."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def detect_pattern(sop: SOp, pattern: Sequence[Value]) -> SOp:
 def make_induction() -> SOp:
     """The token that followed the last earlier occurrence of this position's token; `None` if there is none.
 
-    An induction head, as language models learn it: a first step tells each position what stood before it, a second
-    looks for the position before which its own token stood. So that there is one such position and not several, the
-    occurrences of each token are numbered. It never looks ahead, so its causal meaning is the same.
+    An induction head, as language models learn it: the first step gives each position the token before it; the second
+    looks for a position whose previous token is its own token. The occurrences of each token are numbered, so that
+    at most one position matches. The program never looks ahead, so its causal meaning is the same.
 
     >>> make_induction()("abacab")
     [None, None, 'b', None, 'c', 'a']
@@ -68,7 +68,7 @@ def make_induction() -> SOp:
 def make_counter(highest: int) -> SOp:
     """The next number, counting on in the step between the last two (by 1 at first); `None` outside 0 to `highest`.
 
-    A program to generate with: token after token, it counts.
+    Meant for generation: token by token, the model counts.
 
     >>> make_counter(9)([2, 4, 6]), make_counter(9)([5, 3, 1])
     ([3, 6, 8], [6, 1, None])

@@ -1,7 +1,7 @@
-"""Drawings of what a program computes: layers and heads, selectors as grids, values in rows; SVG, written by us.
+"""SVG drawings of the computation of a program: layers and heads, selectors as grids, values in rows.
 
-plan.py     what is shown, as data
-svg.py      how it looks
+plan.py     the content, as data
+svg.py      the SVG
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXAMPLES: tuple[Sequence[Value], ...] = ("hello", [3, 1, 2, 1])
 
 @dataclass(frozen=True)
 class Drawing:
-    """The computation of an expression on an input; a notebook shows it by itself."""
+    """The computation of an expression on an input; notebooks display it."""
 
     plan: DrawingPlan
 
@@ -41,7 +41,7 @@ class Drawing:
 
     @property
     def summary(self) -> str:
-        """What is drawn, and its size: the program's layers, which are fewer than a model's may be."""
+        """The title, and the number of layers and heads of the program; a model may have more layers."""
         heads = sum(len(layer.heads) for layer in self.plan.layers)
         layers = len(self.plan.layers) - 1
         return f"{self.plan.title}: {layers} layer{'s' * (layers != 1)}, {heads} head{'s' * (heads != 1)}"
@@ -59,7 +59,7 @@ class Drawing:
 
 
 def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:
-    """The computation of an s-op or a selector on an input, to be looked at.
+    """The computation of an s-op or a selector on an input, as a drawing.
 
     >>> from tracr.rasp import rasp
     >>> draw(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("hist"), "hello")
@@ -71,7 +71,7 @@ def draw(expr: RASPExpr, xs: Sequence[Value]) -> Drawing:
 
 
 def notebook_svg(expr: RASPExpr) -> str | None:
-    """How a notebook shows an expression: on the first of a few examples it can be run on, if there is one."""
+    """The drawing of an expression for notebooks, on the first of a few examples that it accepts, if any."""
     for example in EXAMPLES:
         try:
             return draw(expr, example).svg

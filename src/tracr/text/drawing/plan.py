@@ -1,4 +1,4 @@
-"""What a drawing shows: the computation of an expression on an input, layer by layer, as data."""
+"""The content of a drawing: the computation of an expression on an input, layer by layer, as data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DrawnRow:
 
 @dataclass(frozen=True)
 class DrawnHead:
-    """A selector as a grid (row = query, column = key) with what labels its sides, and the s-ops that read it."""
+    """A selector as a grid (row = query, column = key) with the labels of its sides, and the s-ops that read it."""
 
     label: str
     grid: tuple[tuple[bool, ...], ...]
@@ -62,8 +62,8 @@ class DrawingPlan:
 def plan(expr: RASPExpr, xs: Sequence[Value]) -> DrawingPlan:
     """The computation of `expr` on `xs`.
 
-    A head stands in the layer after everything it reads. An elementwise s-op is shown if it has a name, if a head reads
-    it, or if it is what is drawn.
+    A head is in the layer after everything it reads. An elementwise s-op is shown if it has a name, if a head reads
+    it, or if it is the drawn expression.
     """
     from tracr.text.printer import texts_of
 
@@ -137,7 +137,7 @@ def _worth_a_row(expr: RASPExpr, read: bool) -> bool:
 
 
 def _depths(expr: RASPExpr) -> dict[RASPExpr, int]:
-    """The layer of every part: one more than what a head reads, else the same as the latest it reads."""
+    """The layer of every part: for a head one more than the latest layer it reads, else that layer."""
     depths: dict[RASPExpr, int] = {}
     for part in topological([expr]):
         latest = max((depths[child] for child in part.children), default=0)

@@ -1,4 +1,4 @@
-"""A plan as SVG: light, readable, and written without any other program."""
+"""A plan as SVG, written without other libraries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def svg(plan: DrawingPlan) -> str:
 
 
 def _layer(plan: DrawingPlan, layer: DrawnLayer, number: int, y: float) -> tuple[list[str], float, float]:
-    """A heading, the heads beside each other, the rows below; how far right and down it went."""
+    """A heading, the heads beside each other, the rows below; and its right and bottom ends."""
     parts: list[str] = []
     heading = f"layer {number - 1}" if number else "input"
     y += 1.5 * GAP
@@ -83,7 +83,7 @@ def _head(head: DrawnHead, x: float, y: float) -> tuple[list[str], float, float]
 
 
 def _small_width(texts: Sequence[str]) -> float:
-    """How wide the longest of some small labels is."""
+    """The width of the longest of some small labels."""
     return max(map(len, texts)) * CHARACTER * SMALL / SIZE
 
 
@@ -97,7 +97,7 @@ def _grid(head: DrawnHead, left: float, top: float, cell: float) -> list[str]:
 
 
 def _rows(rows: Sequence[DrawnRow], x: float, y: float) -> tuple[list[str], float, float]:
-    """Labels, and behind them the values in cells."""
+    """Labels, followed by the values in cells."""
     if not rows:
         return [], x, y
     labels = [_cut(row.label, LABEL) for row in rows]
@@ -132,7 +132,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text without what XML cannot hold."""
+    """Text without the characters that XML cannot hold."""
     return escape("".join(character if character.isprintable() else "·" for character in text), {'"': "&quot;"})
 
 

@@ -1,8 +1,8 @@
 """The tabulated program as it was written, where infer made selectors simpler by what holds on every input.
 
-A selector over an s-op and a function of it is one table over the s-op alone; positions up to the query's are all that
-a causal query sees. Both are right on every input, and need not be where values are replaced (`replaced.py`), so the
-program is also kept with every selector over what the expression compares.
+A selector over an s-op and a function of it is one table over the s-op alone; a causal query sees only positions up to
+its own. Both facts hold on every input, but not where values are replaced (`replaced_program.py`). The program is
+therefore also kept with every selector over the s-ops that the expression compares.
 """
 
 from __future__ import annotations
