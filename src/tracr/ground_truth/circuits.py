@@ -33,9 +33,9 @@ class Inert:
 
 @dataclass(frozen=True, eq=False)
 class MinimalCircuit:
-    """The edges that are left after ablating as many as possible without changing an output on the data.
+    """A minimal circuit: the edges left when no further edge can be ablated without changing an output on the data.
 
-    Ablating any further edge changes some output. `inert` lists the edges, inside and outside the circuit, whose
+    `inert` lists the edges, inside and outside the circuit, whose
     ablation alone changes no output. `skipped` counts the inputs on which the program raises.
     """
 
