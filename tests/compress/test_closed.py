@@ -143,7 +143,7 @@ def test_a_compressed_model_runs_like_a_compiled_one() -> None:
     assert small([["x", "a"], ["x"]]) == model([["x", "a"], ["x"]])
     assert small(["x", "a", "pad", "pad"]) == model(["x", "a", "pad", "pad"])
     assert small.run("xac")["blocks.0.hook_resid_post"].shape == (1, 4, 9)
-    with pytest.raises(tracr.TracrError, match="no dimensions of their own"):
+    with pytest.raises(tracr.TracrError, match="share dimensions and cannot be set"):
         small.run("xac", set={"is_x": [1, 1, 1]})
     with pytest.raises(tracr.InputError, match="one length"):
         small.run([["x", "a"], ["x"]])

@@ -629,7 +629,7 @@ def weaken(tensors: dict[str, Any]) -> None:
         (lambda t: t.update({"unembed.W_U": t["unembed.W_U"][:, :1].copy()}), "shape"),
         (lambda t: t.update({"unembed.W_U": np.full_like(t["unembed.W_U"], np.nan)}), "not finite"),
         (lambda t: t.update({"embed.W_E": np.zeros(3)}), "no embed.W_E"),
-        (weaken, "not what its program compiles to"),
+        (weaken, "differs from the weights its program compiles to"),
     ],
 )
 def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, message: str) -> None:
@@ -637,7 +637,7 @@ def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, mes
     original = load_compiled(folder)
     change(folder, "weights.safetensors", f)
     refused(folder, message)
-    if message == "not what its program compiles to":
+    if message == "differs from the weights its program compiles to":
         assert_same(original, load_compiled(folder, recompile=True))
 
 

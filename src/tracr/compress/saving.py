@@ -1,6 +1,6 @@
-"""Saving a compressed model: the folder of the compiled model it comes from, and two files more.
+"""Saves a compressed model: the folder of its compiled model, with two more files.
 
-compression.json            format, version, how W is shared, how it was trained, the digest of the other file
+compression.json            format, version, sharing of W, training, the digest of the other file
 compressed.safetensors      `projection` [matrices, D, d], and the d-dimensional weights under their usual names
 """
 
@@ -40,7 +40,7 @@ def is_compressed(folder: str | Path) -> bool:
 
 
 def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model into `folder`, all or nothing."""
+    """Write the model into `folder`, completely or not at all."""
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
     with written_to(path):
@@ -62,7 +62,7 @@ def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False)
 
 
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> CompressedModel:
-    """The model `save` wrote; anything else is refused with a `FormatError`."""
+    """Load a model written by `save`; anything else is refused with a `FormatError`."""
     path = Path(folder)
     compiled = models.load(path, max_parameters=max_parameters)
     try:
@@ -87,7 +87,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """A value for JSON, which has no NaN and no infinity."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
@@ -129,7 +129,7 @@ def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int)
 
 
 def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedModel:
-    """The model with the saved weights, which have the shapes that the projection gives, but may be trained."""
+    """The model with the saved weights, which may be trained; their shapes must be those of the projection."""
     expected = dict(model.parameters.named())
     if set(arrays) != set(expected):
         raise FormatError(
