@@ -78,6 +78,8 @@ def compile(
             still computes the same; the first pass that is wrong is named.
     """
     outputs = _outputs(program)
+    if watch is not None and not callable(watch):
+        raise CompileError(f"watch must be a function, not {short_repr(watch)}", hint="watch=lambda one, value: ...")
     flag("verify", verify, error=CompileError)
     flag("check_each", check_each, error=CompileError)
     options = Options(
