@@ -186,7 +186,7 @@ class GroundTruth:
         """What every node computes, then one line per edge, then the folded and absorbed variables."""
         nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
         folded = [
-            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'no component'}"
+            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'none'}"
             for one in self.folded
         ]
         absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.rewriting.absorbed.items()]
