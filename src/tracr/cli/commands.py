@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,11 +26,14 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import Found, GivenOptions, compiled, find, input_of, some_tokens, switches
 from tracr.cli.watching import PassPrinter
 from tracr.errors import TracrError
 from tracr.ir.switches import PassName
 from tracr.nearness import ANSWER, same_value
+
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
 
 __all__ = ["app"]
 
@@ -188,7 +191,7 @@ def compile_program(
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
-    from tracr.cli.description import in_short, summary
+    from tracr.cli.description import summary
     from tracr.cli.screen import waiting
 
     choice = GivenOptions(
@@ -196,45 +199,58 @@ def compile_program(
     )
     found = find(program, name, choice)
     printer = PassPrinter(print_after or (), print_changed)
-    watched = bool(print_after or print_changed or check_each)
-    if found.model is not None and (watched or search):
+    if found.model is not None and (printer.asked or print_changed or check_each or search):
         raise typer.BadParameter(f"{found.name} is compiled already: it has no passes to print")
-    try:
-        with waiting(f"compiling {found.name}"):
-            model = compiled(found, choice, watch=printer if watched else None, check_each=check_each)
-    finally:
-        if not as_json:
-            _print_passes(printer)
+    model = _watched(found, choice, printer, check_each, as_json)
     with waiting(f"compiling {found.name}"):
-        limits = model.bounds() if bounds else None
+        data, lines = _asked_for(model, found.name, show, bounds, search)
         if output is not None:
             model.save(output, overwrite=overwrite)
     if as_json:
-        stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
-        proven = {"bounds": limits.as_json()} if limits else {}
+        passes = [{"title": title, "text": text} for title, text in printer.report()]
         saved = {"saved": str(output)} if output else {}
-        passes = {"passes": [{"title": title, "text": text} for title, text in printer.report()]} if watched else {}
-        tried = {"search": model.search.as_json()} if search and model.search else {}
-        _print_json({**summary(model, found.name), **stage, **proven, **saved, **passes, **tried})
+        _print_json({**summary(model, found.name), **data, **({"passes": passes} if passes else {}), **saved})
         return
-    if show:
-        typer.echo(model.show(show.value))
-    else:
-        typer.echo(f"{found.name}: {in_short(model)}")
     if check_each:
-        typer.echo("checked after every pass: the invariants, and the results on a sample of inputs")
-    if search and model.search:
-        typer.echo(model.search.show())
-    if limits:
-        typer.echo(limits)
+        lines.append("checked after every pass: the invariants, and the results on a sample of inputs")
+    for line in lines:
+        typer.echo(line)
     if output is not None:
         typer.echo(f"saved in {output}", err=show is not None)
 
 
-def _print_passes(printer: PassPrinter) -> None:
-    """Print the passes asked for, also if one of them failed."""
-    for title, text in printer.report():
-        typer.echo(f"== {title}\n{text}\n")
+def _watched(
+    found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
+) -> CompiledModel:
+    """The model; prints the passes asked for, also if one of them fails."""
+    from tracr.cli.screen import waiting
+
+    try:
+        with waiting(f"compiling {found.name}"):
+            return compiled(found, choice, watch=printer, check_each=check_each)
+    finally:
+        for title, text in () if as_json else printer.report():
+            typer.echo(f"== {title}\n{text}\n")
+
+
+def _asked_for(
+    model: CompiledModel, name: str, show: Stage | None, bounds: bool, search: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """What to print of the model: the data for --json, and the lines."""
+    from tracr.cli.description import in_short
+
+    data: dict[str, Any] = {}
+    lines = [model.show(show.value) if show else f"{name}: {in_short(model)}"]
+    if show:
+        data |= {"stage": show.value, "text": lines[0]}
+    if search and model.search:
+        data["search"] = model.search.as_json()
+        lines.append(model.search.show())
+    if bounds:
+        limits = model.bounds()
+        data["bounds"] = limits.as_json()
+        lines.append(str(limits))
+    return data, lines
 
 
 @app.command(context_settings=TOKENS)

@@ -20,7 +20,7 @@ def text_of(value: Any) -> str:
 
 
 class PassPrinter:
-    """Called after every pass; records the text of its result. `report` returns the texts to print."""
+    """Called after every pass: keeps the texts of the passes in `after`, and with `changed` what each pass changed."""
 
     def __init__(self, after: Sequence[PassName], changed: bool) -> None:
         self.asked = after

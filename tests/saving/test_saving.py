@@ -513,6 +513,20 @@ def test_a_file_that_is_too_large_is_not_read(folder: Path) -> None:
         load_compiled(folder, max_parameters=1000)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_folders_of_earlier_versions_load(level: int) -> None:
+    """With the very weights that are saved, and the options that the program compiles with today."""
+    model = tracr.load(Path(__file__).parents[1] / "data" / "saved" / f"hist_{level}")
+    assert isinstance(model, tracr.CompiledModel)
+    example = programs.EXAMPLES["hist"]
+    fresh = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
+    assert model.options == fresh.options
+    assert model.graph == fresh.graph
+    assert model.certified
+    for (name, saved), (_, own) in zip(model.parameters.named(), fresh.parameters.named(), strict=True):
+        assert np.array_equal(saved, own), name
+
+
 def edit(path: str, value: Any) -> Callable[[Any], None]:
     """Put a value at a dotted path of a document; `...` deletes."""
 
@@ -569,6 +583,7 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("residual.0", "tokens:x", "labels are not"),
         ("outputs.0.2", 3, "labels are not"),
         ("graph.nodes.0.2", [5], "before something it reads"),
+        ("options.passes", ["share", "share"], "has a name twice"),
         ("graph.outputs.0.1", 99, "no node"),
         ("source", 3, "not a string"),
     ],
