@@ -132,6 +132,10 @@ class FoldedVariable:
     made_of: tuple[str, ...]
     readers: tuple[str, ...]
 
+    def __str__(self) -> str:
+        readers = ", ".join(self.readers) or "no component"
+        return f"{self.variable}: {', '.join(self.made_of)} read in its place by {readers}"
+
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
@@ -185,10 +189,7 @@ class GroundTruth:
     def show(self) -> str:
         """What every node computes, then one line per edge, then the folded and absorbed variables."""
         nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
-        folded = [
-            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'none'}"
-            for one in self.folded
-        ]
+        folded = [f"folded {one}" for one in self.folded]
         absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.rewriting.absorbed.items()]
         return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
 
