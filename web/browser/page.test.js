@@ -76,7 +76,7 @@ test("what is cleared cannot be patched; what is still there can", async () => {
     return page.textContent(".tooltip");
   };
   assert.match(await hint(tokens.nth(4)), /value\(.*click to patch/); // position 0 after attention 0
-  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 1, after its last reader$/); // after MLP 0
+  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 0, after its last reader$/); // after MLP 0
   await tokens.nth(7).click();
   assert.ok(!(await page.isVisible(".menu")));
   await tokens.nth(4).click();

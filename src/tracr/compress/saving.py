@@ -74,7 +74,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
         packed = read_file(path / ARRAYS, 8 * max_parameters + LARGE)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
-            raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model anew")
+            raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model again")
         arrays = models.tensors(packed, ARRAYS)
         network = network_of(compiled.parameters, compiled.options.causal)
         projection = _projection(arrays.pop("projection", None), given, len(network.parts), compiled.d_model)
@@ -82,7 +82,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
         return _with_weights(expected, arrays)
     except FormatError as error:
         raise FormatError(
-            f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint="save the model anew"
+            f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint="save the model again"
         ) from None
 
 
@@ -118,9 +118,9 @@ def _number(reader: Reader) -> float:
 
 def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int) -> Projection:
     if matrices is None or matrices.ndim != 3 or matrices.shape[1] != width or matrices.dtype != np.float64:
-        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions", hint="save the model anew")
+        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions", hint="save the model again")
     if not np.isfinite(matrices).all():
-        raise FormatError(f"{ARRAYS} has numbers that are not finite", hint="save the model anew")
+        raise FormatError(f"{ARRAYS} has numbers that are not finite", hint="save the model again")
     writes, reads = (
         tuple(item.integer(0, len(matrices) - 1) for item in given[name].items(count=parts + 1))
         for name in ("writes", "reads")
@@ -134,12 +134,12 @@ def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedM
     if set(arrays) != set(expected):
         raise FormatError(
             f"{ARRAYS} lacks or should not have {', '.join(sorted(set(arrays) ^ set(expected))[:5])}",
-            hint="save the model anew",
+            hint="save the model again",
         )
     for name, array in expected.items():
         if arrays[name].shape != array.shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
             raise FormatError(
-                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model anew"
+                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model again"
             )
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))

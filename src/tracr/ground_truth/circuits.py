@@ -35,8 +35,8 @@ class Inert:
 class MinimalCircuit:
     """A minimal circuit: the edges left when no further edge can be ablated without changing an output on the data.
 
-    `inert` lists the edges, inside and outside the circuit, whose
-    ablation alone changes no output. `skipped` counts the inputs on which the program raises.
+    `inert` lists the edges, inside and outside the circuit, whose ablation alone changes no output. `skipped` counts
+    the inputs on which the program raises.
     """
 
     truth: GroundTruth = field(repr=False)

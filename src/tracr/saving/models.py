@@ -116,7 +116,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except FormatError as error:
-        hint = error.diagnostic.hint or "save the model anew"
+        hint = error.diagnostic.hint or "save the model again"
         raise FormatError(f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint=hint) from None
 
 
