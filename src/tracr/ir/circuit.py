@@ -109,12 +109,13 @@ class Circuit(Frame):
         """The circuit of a program as it is lowered: nothing is folded, and every direction is part of the model."""
         written = tuple(variables)
         everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *written)
+        all_read = np.ones(max(variable.size for variable in everything), dtype=bool)
         return Circuit(
             program.options,
             tuple(embedded),
             written,
             outputs,
-            read={variable: np.ones(variable.size, dtype=bool) for variable in everything},
+            read={variable: all_read[: variable.size] for variable in everything},
             folded={},
             through={},
             tables=program.nbytes,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.schedule import Layer, Schedule
+from tracr.ir.size import Size, size_of
 from tracr.values import Value
 
 __all__ = ["ALWAYS", "Direction", "Layout"]
@@ -56,6 +57,11 @@ class Layout:
     def width(self) -> int:
         """How many dimensions the residual stream has."""
         return max((direction.slot for direction in self.directions), default=-1) + 1
+
+    @cached_property
+    def size(self) -> Size:
+        """How large the model is."""
+        return size_of(self.schedule, self.width)
 
     @cached_property
     def slots(self) -> dict[Variable, NDArray[np.intp]]:

@@ -14,7 +14,7 @@ import enum
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_type_hints
 
 from tracr.errors import InternalError
 from tracr.ir.domains import Codes, Domain, Finite
@@ -94,6 +94,16 @@ class Names(Protocol):
         ...
 
 
+class _FieldNames(NamedTuple):
+    """The fields of an operation by their roles."""
+
+    inputs: tuple[str, ...]
+    terms: tuple[str, ...]
+    attended: tuple[str, ...]
+    selectors: tuple[str, ...]
+    tables: tuple[str, ...]
+
+
 class Operation:
     """What all operations have in common."""
 
@@ -114,32 +124,35 @@ class Operation:
 
     @classmethod
     @functools.cache
-    def _with_role(cls, *roles: Role) -> tuple[str, ...]:
-        return tuple(name for name, role in cls.roles().items() if role in roles)
-
-    def _held(self, *roles: Role) -> list[Any]:
-        return [getattr(self, name) for name in self._with_role(*roles)]
+    def _names(cls) -> _FieldNames:
+        by_role: dict[Role, list[str]] = {role: [] for role in Role}
+        for name, role in cls.roles().items():
+            by_role[role].append(name)
+        read = (Role.INPUT, Role.TERMS, Role.ATTENDED, Role.SELECTOR, Role.TABLE)
+        return _FieldNames(*(tuple(by_role[role]) for role in read))
 
     @functools.cached_property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops read at the own position."""
-        terms = (number for terms in self._held(Role.TERMS) for number, _ in terms)
-        return (*self._held(Role.INPUT), *terms)
+        names = self._names()
+        terms = [number for name in names.terms for number, _ in getattr(self, name)]
+        return (*[getattr(self, name) for name in names.inputs], *terms)
 
-    @functools.cached_property
+    @property
     def attended(self) -> tuple[int, ...]:
         """The s-ops read at the selected positions."""
-        return tuple(self._held(Role.ATTENDED))
+        return tuple([getattr(self, name) for name in self._names().attended])
 
-    @functools.cached_property
+    @property
     def selectors(self) -> tuple[int, ...]:
         """The selectors that say which positions are read."""
-        return tuple(self._held(Role.SELECTOR))
+        return tuple([getattr(self, name) for name in self._names().selectors])
 
-    @functools.cached_property
+    @property
     def cells(self) -> Codes | None:
         """The table, if it has one."""
-        return next(iter(self._held(Role.TABLE)), None)
+        names = self._names().tables
+        return getattr(self, names[0]) if names else None
 
     def renumbered(self, to: Callable[[int], int]) -> Self:
         """The same with other numbers for s-ops and selectors; itself if they stay."""
@@ -160,7 +173,8 @@ class Operation:
     @property
     def nbytes(self) -> int:
         """The memory its table takes."""
-        return 0 if self.cells is None else self.cells.nbytes
+        cells = self.cells
+        return 0 if cells is None else cells.nbytes
 
     def phrase(self, names: Names) -> str:
         """What it computes, in one phrase."""

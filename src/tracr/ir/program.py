@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Generic, Self, TypeVar
 
 from tracr.errors import Diagnostic, InternalError
@@ -46,7 +45,7 @@ class InferredNode:
     domain: Domain
     wish: Encoding | None
 
-    @cached_property
+    @property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops this one reads at its own position."""
         return self.op.inputs
@@ -81,9 +80,10 @@ class Tabulation(Generic[N]):
 
     def children(self, node: InferredNode) -> tuple[int, ...]:
         """Every s-op `node` depends on directly, through its selector too."""
-        if not node.op.selectors:
+        selectors = node.op.selectors
+        if not selectors:
             return node.inputs
-        literals = (part for selector in node.op.selectors for part in self.literals(selector))
+        literals = (part for selector in selectors for part in self.literals(selector))
         compared = dict.fromkeys(side for part in literals for side in (part.keys, part.queries))
         return (*node.inputs, *compared, *node.op.attended)
 

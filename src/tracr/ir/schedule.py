@@ -183,12 +183,13 @@ class Schedule(Frame):
 
         The matrices of `checked` components are known to fit.
         """
-        _check_order(self, list(self.sublayers()))
-        for _, components in self.sublayers():
-            for component in components:
-                if component not in checked:
-                    check_matrices(component)
-        check_through(self, (component for _, components in self.sublayers() for component in components))
+        sublayers = list(self.sublayers())
+        _check_order(self, sublayers)
+        components = [component for sublayer in sublayers for component in sublayer.components]
+        for component in components:
+            if component not in checked:
+                check_matrices(component)
+        check_through(self, components)
 
     def show(self) -> str:
         """Two lines per layer: what attention computes, what the MLP computes."""

@@ -19,7 +19,7 @@ from tracr.ir.inferred import Inferred
 from tracr.ir.ops import Aggregation, Attention, IndicesOp, LengthOp, Linear, TokensOp, Width
 from tracr.ir.options import Options
 from tracr.ir.program import InferredNode, Program, SOpNode, Stored, Tables
-from tracr.nearness import TWINS, apart
+from tracr.nearness import TWINS, nearly_equal
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["check_one_hot", "choose_encodings", "stored_as"]
@@ -104,7 +104,7 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
     elif isinstance(node.op, LengthOp | Width):
         as_number &= match
     elif not must_list:
-        as_number |= node.domain.size > MANY_VALUES or _have_twins(node.domain)
+        as_number = as_number or node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
@@ -115,8 +115,12 @@ def _is_number_by_nature(node: InferredNode) -> bool:
 
 def _have_twins(domain: Domain) -> bool:
     """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
-    numbers = domain.numbers if isinstance(domain, Finite) else np.zeros(0)
-    return not apart(np.unique(numbers), TWINS, scale=float(np.abs(numbers).max(initial=0.0))).all()
+    if domain.size < 2 or not isinstance(domain, Finite):
+        return False
+    numbers = np.sort(domain.numbers)
+    below, above = numbers[:-1], numbers[1:]
+    close = nearly_equal(below, above, TWINS, scale=max(abs(numbers[0]), abs(numbers[-1])))
+    return bool((close & (below < above)).any())
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:

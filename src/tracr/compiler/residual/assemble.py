@@ -22,7 +22,7 @@ from tracr.ir.layout import Layout
 from tracr.ir.options import Options
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.ir.schedule import Layer
-from tracr.ir.size import Size, count_parameters, layer_sizes, size_of
+from tracr.ir.size import Size, count_parameters, layer_sizes
 
 __all__ = ["assemble", "check_size"]
 
@@ -46,22 +46,27 @@ def assemble(layout: Layout, options: Options) -> Parameters:
 
 def check_budget(layout: Layout, options: Options) -> None:
     """Refuse a model with more parameters than allowed, before anything large is allocated."""
-    counts = count_parameters(layout.schedule, layout.width)
-    largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
-    size = size_of(layout.schedule, layout.width)
-    check_size(size, options, "; the largest: " + ", ".join(f"{name} {counts[name]:,}" for name in largest))
+    size = layout.size
+    if size.parameters > options.max_parameters:
+        counts = count_parameters(layout.schedule, layout.width)
+        largest = sorted(counts, key=lambda name: counts[name], reverse=True)[:3]
+        raise _too_large(size, options, "; the largest: " + ", ".join(f"{name} {counts[name]:,}" for name in largest))
     budget = Budget(options.max_memory, layout.schedule.tables + layout.schedule.nbytes)
     budget.need(WEIGHT * size.parameters, _extent(size))
 
 
-def check_size(size: Size, options: Options, more: str = "") -> None:
+def check_size(size: Size, options: Options) -> None:
     """Refuse a model with more parameters than allowed."""
     if size.parameters > options.max_parameters:
-        raise LimitError(
-            _extent(size) + more,
-            hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
-            f"(now {options.max_parameters:,})",
-        )
+        raise _too_large(size, options)
+
+
+def _too_large(size: Size, options: Options, more: str = "") -> LimitError:
+    return LimitError(
+        _extent(size) + more,
+        hint="use fewer values, fewer operations or a shorter max_seq_len, or raise max_parameters "
+        f"(now {options.max_parameters:,})",
+    )
 
 
 def _extent(size: Size) -> str:

@@ -40,7 +40,7 @@ from tracr.ir.inferred import Inferred
 from tracr.ir.layout import Layout
 from tracr.ir.program import Program, Stored
 from tracr.ir.search import Measured
-from tracr.ir.size import Size, size_of
+from tracr.ir.size import Size
 from tracr.ir.switches import OptionName, PassName, level_of
 
 __all__ = ["choose_embedding", "choose_rewrites", "choose_sharing", "choose_splits", "choose_storage"]
@@ -287,7 +287,7 @@ def choose_embedding(circuit: Circuit, search: Searcher) -> Circuit:
 
 def _laid_out_size(circuit: Circuit, search: Searcher) -> Size:
     layout: Layout = search.through(LAID_OUT, circuit)
-    return size_of(layout.schedule, layout.width)
+    return layout.size
 
 
 # Comparing

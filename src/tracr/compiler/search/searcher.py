@@ -116,7 +116,7 @@ class Searcher:
 
     def record(self, layout: Layout) -> Search:
         """What was tried, and the size of the model that was chosen."""
-        return Search(tuple(self._trials), size_of(layout.schedule, layout.width))
+        return Search(tuple(self._trials), layout.size)
 
 
 def _sentence(error: TracrError) -> str:
