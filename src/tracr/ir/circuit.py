@@ -180,15 +180,19 @@ def _labels(variables: Iterable[Variable]) -> str:
 
 
 def through_used(
-    frame: Frame, through: Mapping[LinearMap, LinearMap], maps: Iterable[LinearMap]
+    folded: Mapping[Variable, LinearMap], through: Mapping[LinearMap, LinearMap], maps: Iterable[LinearMap]
 ) -> dict[LinearMap, LinearMap]:
     """Of what maps read folded variables with, what these maps do, and those of folded variables themselves."""
-    used = dict.fromkeys((*frame.folded.values(), *maps))
+    if not through:
+        return {}
+    used = dict.fromkeys((*folded.values(), *maps))
     return {linear: through[linear] for linear in used if linear in through and through[linear].blocks}
 
 
 def check_through(frame: Frame, components: Iterable[Component]) -> None:
     """Raise if what is said of reading folded variables is of no map, or does not fit it."""
+    if not frame.through:
+        return
     used = {*frame.folded.values(), *(linear for component in components for linear in component.maps)}
     for linear, own in frame.through.items():
         if linear not in used or own.width != linear.width or not frame.folded.keys() >= own.blocks.keys():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Generic, Self, TypeVar
 
 from tracr.errors import Diagnostic, InternalError
@@ -71,7 +72,7 @@ class Tabulation(Generic[N]):
     outputs: tuple[tuple[str, int], ...]
     lengths: tuple[int, int]
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """About how much memory values and tables take."""
         domains = {id(node.domain): node.domain.size for node in self.sops.values()}

@@ -34,9 +34,8 @@ def fold(circuit: Circuit) -> Circuit:
     folded = folding.folded
     variables = tuple(variable for variable in circuit.variables if variable not in folded)
     read = {variable: rows for variable, rows in circuit.read.items() if variable not in folded}
-    changed = replace(circuit, components=tuple(kept), variables=variables, folded=folded, read=read)
-    maps = (linear for component in kept for linear in component.maps)
-    return replace(changed, through=through_used(changed, folding.through, maps))
+    through = through_used(folded, folding.through, (linear for component in kept for linear in component.maps))
+    return replace(circuit, components=tuple(kept), variables=variables, folded=folded, read=read, through=through)
 
 
 class _Folding:

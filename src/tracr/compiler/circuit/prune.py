@@ -32,7 +32,7 @@ def prune(circuit: Circuit) -> Circuit:
     through = dict(circuit.through)
     kept = [_trim(component, read, zero, known, through) for component in reversed(circuit.components)]
     components = tuple(part for part in reversed(kept) if part is not None)
-    used = through_used(circuit, through, (linear for part in components for linear in part.maps))
+    used = through_used(circuit.folded, through, (linear for part in components for linear in part.maps))
     return replace(circuit, components=components, read=read, through=used)
 
 

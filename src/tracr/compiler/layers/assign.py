@@ -7,7 +7,7 @@ schedule can place a component earlier. Which of the components that can wait do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from tracr.errors import InternalError
 from tracr.ir.circuit import Circuit, Frame, through_used
 from tracr.ir.schedule import Layer, PlacedCircuit, Placement, Schedule
 
-__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack", "with_through"]
+__all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack", "with_layers"]
 
 
 def earliest(circuit: Circuit) -> list[int]:
@@ -79,13 +79,15 @@ def merge_heads(schedule: Schedule) -> Schedule:
             for variable in _read_by_some(group, schedule):
                 blurred.setdefault(variable, head.label)
         layers.append(Layer(tuple(merged), layer.mlps))
-    return with_through(replace(schedule, layers=tuple(layers), blurred=blurred), through)
+    merged_schedule = with_layers(schedule, layers, through)
+    return replace(merged_schedule, blurred=blurred) if blurred else merged_schedule
 
 
-def with_through(schedule: Schedule, through: Mapping[LinearMap, LinearMap]) -> Schedule:
-    """The schedule with what its maps read folded variables with, out of `through`."""
-    maps = (linear for _, components in schedule.sublayers() for part in components for linear in part.maps)
-    return replace(schedule, through=through_used(schedule, through, maps))
+def with_layers(schedule: Schedule, layers: Iterable[Layer], through: Mapping[LinearMap, LinearMap]) -> Schedule:
+    """The schedule with other layers, and with what their maps read folded variables with, out of `through`."""
+    layers = tuple(layers)
+    maps = (linear for layer in layers for part in (*layer.heads, *layer.mlps) for linear in part.maps)
+    return replace(schedule, layers=layers, through=through_used(schedule.folded, through, maps))
 
 
 def _groups(heads: Sequence[Head]) -> list[list[Head]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracr.compiler.layers.assign import with_through
+from tracr.compiler.layers.assign import with_layers
 from tracr.craft.linear import BOS, ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
@@ -27,8 +27,8 @@ __all__ = ["share_neurons"]
 def share_neurons(schedule: Schedule) -> Schedule:
     """The same schedule with one neuron for what several groups of neurons that read the same variables read."""
     through = dict(schedule.through)
-    layers = tuple(Layer(layer.heads, _shared(layer.mlps, through)) for layer in schedule.layers)
-    return with_through(replace(schedule, layers=layers), through)
+    layers = [Layer(layer.heads, _shared(layer.mlps, through)) for layer in schedule.layers]
+    return with_layers(schedule, layers, through)
 
 
 def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple[MLP, ...]:

@@ -9,8 +9,6 @@ nothing reads (`prune.py`) are left out. At level 2 directions that are not ther
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tracr.compiler.residual.slot_reuse import Place, always, reuse
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
@@ -43,8 +41,8 @@ def with_reuse(layout: Layout) -> Layout:
     if schedule is layout.schedule:
         return layout
     directions = tuple(
-        replace(direction, slot=slot, since=since, until=until)
-        for direction, slot, since, until in zip(layout.directions, slots.slots, slots.since, slots.until, strict=True)
+        Direction(old.label, old.variable, old.value, old.place, slot, since, until)
+        for old, slot, since, until in zip(layout.directions, slots.slots, slots.since, slots.until, strict=True)
     )
     return Layout(schedule, directions)
 

@@ -37,12 +37,14 @@ def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Sel
         place = (selector.id, selector.label, selector.source, selector.origin, selector.counts)
         return CompositeNode(*place, kind, node.children)
     if isinstance(node.expr, Select) and isinstance(selector, SelectorNode):
-        return replace(selector, table=inference.unmasked.get(node.id, selector.table))
+        own = inference.unmasked.get(node.id)
+        return selector if own is None else replace(selector, table=own)
     return selector
 
 
 def _attending(traced: TracedGraph, node: InferredNode) -> InferredNode:
     """Attention over the selector that its expression names, not over one that infer made of it."""
-    if isinstance(node.op, Attention) and node.id < len(traced.nodes):
-        return replace(node, op=replace(node.op, selector=traced.nodes[node.id].children[0]))
-    return node
+    if not isinstance(node.op, Attention) or node.id >= len(traced.nodes):
+        return node
+    named = traced.nodes[node.id].children[0]
+    return node if node.op.selector == named else replace(node, op=replace(node.op, selector=named))

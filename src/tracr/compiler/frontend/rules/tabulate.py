@@ -159,19 +159,29 @@ class Caller:
     budget: Budget = field(default_factory=lambda: Budget(DEFAULT))
 
     def results(self, *columns: Sequence[Value]) -> list[Any]:
-        """What the function returns, whatever that is, on all first arguments with their second ones."""
+        """What the function returns, whatever that is, on all first arguments with their second ones.
+
+        Results that are too large all together are refused.
+        """
+        results: list[Any] = []
+        growing = Growing(self.budget, "the function returns large values", self.expression)
+        while len(results) < len(columns[0]):
+            start, end = len(results), len(results) + growing.chunk
+            more = self._returned([column[start:end] for column in columns])
+            growing.measure(more)
+            results += more
+        return results
+
+    def _returned(self, columns: Sequence[Sequence[Value]]) -> list[Any]:
+        """What the function returns on a few arguments."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
         left = [iter(column) for column in columns]
-        growing = Growing(self.budget, "the function returns large values", self.expression)
         while len(results) < len(columns[0]):
-            start, end = len(results), min(len(results) + growing.chunk, len(columns[0]))
-            while len(results) < end:
-                with suppress(Exception):  # up to the first call that raises, which is made once more
-                    results.extend(map(f, *(itertools.islice(column, end - len(results)) for column in left)))
-                if len(results) < end:
-                    results.append(_called(f, tuple(column[len(results)] for column in columns)))
-            growing.measure(results[start:])
+            with suppress(Exception):  # up to the first call that raises, which is made once more
+                results.extend(map(f, *left))
+            if len(results) < len(columns[0]):
+                results.append(_called(f, tuple(column[len(results)] for column in columns)))
         return results
 
     def __call__(self, *columns: Sequence[Value]) -> FunctionAnswers:
@@ -188,7 +198,7 @@ class Caller:
     def check_purity(self, answers: FunctionAnswers, *columns: Sequence[Value]) -> None:
         """Call again on a sample; a function that answers differently is not one."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
-        results = self.results(*sample)
+        results = self._returned(sample)
         if PLAIN.keys() >= set(map(type, results)) and results == answers.listed[: len(results)]:
             return
         for args, once, result in zip(zip(*sample, strict=True), answers.listed, results, strict=False):
