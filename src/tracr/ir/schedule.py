@@ -36,6 +36,11 @@ class Layer:
     heads: tuple[Head, ...]
     mlps: tuple[MLP, ...]
 
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """Its heads, then its groups of neurons."""
+        return (*self.heads, *self.mlps)
+
 
 class Sublayer(NamedTuple):
     """The heads or the groups of neurons of a layer; attention of layer l is number 2l, its MLP number 2l + 1."""
@@ -176,16 +181,15 @@ class Schedule(Frame):
     @property
     def nbytes(self) -> int:
         """How much memory the matrices take; those that several components have count once."""
-        return self.bytes_with(component for _, components in self.sublayers() for component in components)
+        return self.bytes_with(component for layer in self.layers for component in layer.components)
 
     def verify(self, checked: Collection[Component] = ()) -> None:
         """Raise if a component reads what is written in its own sub-layer or later, or its matrices do not fit.
 
         The matrices of `checked` components are known to fit.
         """
-        sublayers = list(self.sublayers())
-        _check_order(self, sublayers)
-        components = [component for sublayer in sublayers for component in sublayer.components]
+        _check_order(self, list(self.sublayers()))
+        components = [component for layer in self.layers for component in layer.components]
         for component in components:
             if component not in checked:
                 check_matrices(component)

@@ -22,6 +22,8 @@ from tracr.ir.schedule import Layer, PlacedCircuit, Placement, Schedule
 
 __all__ = ["assign_to_layers", "depth", "earliest", "in_sublayers", "merge_heads", "pattern", "stack", "with_layers"]
 
+FRAME = tuple(one.name for one in fields(Frame))
+
 
 def earliest(circuit: Circuit) -> list[int]:
     """The earliest sub-layer for every component."""
@@ -62,7 +64,7 @@ def stack(placed: PlacedCircuit) -> Schedule:
     for attention, neurons in zip(sublayers[::2], sublayers[1::2], strict=True):
         heads = tuple(part for part in attention if isinstance(part, Head))
         layers.append(Layer(heads, tuple(part for part in neurons if isinstance(part, MLP))))
-    around = {one.name: getattr(circuit, one.name) for one in fields(Frame)}
+    around = {name: getattr(circuit, name) for name in FRAME}
     return Schedule(**around, layers=tuple(layers), placement=placed.placement, blurred={})
 
 
@@ -86,7 +88,7 @@ def merge_heads(schedule: Schedule) -> Schedule:
 def with_layers(schedule: Schedule, layers: Iterable[Layer], through: Mapping[LinearMap, LinearMap]) -> Schedule:
     """The schedule with other layers, and with what their maps read folded variables with, out of `through`."""
     layers = tuple(layers)
-    maps = (linear for layer in layers for part in (*layer.heads, *layer.mlps) for linear in part.maps)
+    maps = (linear for layer in layers for part in layer.components for linear in part.maps)
     return replace(schedule, layers=layers, through=through_used(schedule.folded, through, maps))
 
 

@@ -56,10 +56,16 @@ def _encoded(program: Tables, sums: Collection[int] = (), *, match: bool = False
     encodings = _encodings(program, sums, match=match)
     sops = {}
     for number, node in program.sops.items():
-        own = (node.id, node.label, node.source, node.origin, node.op, node.domain, node.wish)
-        sops[number] = SOpNode(*own, encodings[number])
+        sops[number] = _with_encoding(node, encodings[number])
         _check(sops[number])
     return sops
+
+
+def _with_encoding(node: InferredNode, encoding: Encoding) -> SOpNode:
+    """The s-op stored in this way; itself if it is."""
+    if isinstance(node, SOpNode) and node.encoding is encoding:
+        return node
+    return SOpNode(node.id, node.label, node.source, node.origin, node.op, node.domain, node.wish, encoding)
 
 
 def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[int, Encoding]:

@@ -19,7 +19,7 @@ from tracr.craft.variables import Array
 from tracr.ir.domains import Codes, Finite
 from tracr.ir.ops import Lookup, Op, PairLookup, SumLookup
 from tracr.ir.program import Program
-from tracr.nearness import apart
+from tracr.nearness import apart, nearly_equal
 from tracr.rasp.annotations import Encoding
 
 __all__ = ["function_of", "sums"]
@@ -142,7 +142,8 @@ def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
     """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
     order = np.argsort(totals, axis=1, kind="stable")
     changing = np.diff(codes[order], axis=1) != 0
-    close = ~apart(np.take_along_axis(totals, order, axis=1))[:, 1:]
+    ascending_totals = np.take_along_axis(totals, order, axis=1)
+    close = nearly_equal(ascending_totals[:, 1:], ascending_totals[:, :-1])
     return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
 
 

@@ -71,6 +71,4 @@ def drop_unused(program: Some) -> Some:
             needed.add(number)
             stack.extend(program.children(program.sops[number]))
     used = {selector for number in needed for selector in program.sops[number].op.selectors}
-    parts = {part.id for number in used for part in program.parts(number)}
-    everything = len(needed) == len(program.sops) and len(parts) == len(program.selectors)
-    return program if everything else program.only(needed, parts)
+    return program.only(needed, {part.id for number in used for part in program.parts(number)})
