@@ -17,7 +17,6 @@ import tracr
 SOURCES = Path(tracr.__file__).parent
 LIMIT = 15
 LARGER = {
-    "cli/commands.py: compile_program": "the command's arguments, one after the other",
     "text/printer.py: _Printer.phrase": "a case for each kind of expression",
     "text/printer.py: _Printer.may_hold_booleans": "a case for each kind of expression",
     "text/printer.py: _applied": "a case for each kind of function",
