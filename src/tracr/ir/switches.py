@@ -1,7 +1,7 @@
-"""Names: the passes of the compiler in the order they run, and the options that change how a pass works.
+"""The names of the passes, in the order they run, and of the options, which change how passes work.
 
-Passes that optimise, and all options, have a switch (`tracr.compile(passes={"fold": False})`) and an optimisation level
-from which they are on. The passes themselves are in `compiler/pipeline.py`.
+Every optimising pass and every option has a switch (`tracr.compile(passes={"fold": False})`) and an optimisation level
+from which it is on. The passes themselves are in `compiler/pipeline.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PassName(StrEnum):
 
 
 class OptionName(StrEnum):
-    """Switches that are not passes: they change how one or several passes work."""
+    """Every option. An option changes how one or several passes work."""
 
     CONSTANTS = "constants"
     KINKS = "kinks"
@@ -62,7 +62,7 @@ SwitchName = PassName | OptionName
 
 
 class Switch(NamedTuple):
-    """The level from which a pass or an option is on (`None`: only where it is asked for), and what it does."""
+    """The level from which a pass or an option is on (`None`: only when requested), and what it does."""
 
     level: int | None
     does: str
@@ -114,7 +114,7 @@ def level_of(name: str) -> int | None:
 
 
 def enabled(level: int, switches: Switches) -> tuple[str, ...]:
-    """The passes and options that are on: those of the level, with some switched; or exactly those listed.
+    """The passes and options that are on: those of the level, changed by a mapping; or exactly those in a list.
 
     >>> enabled(1, {"share": False, "fold": True})
     ('fold', 'prune', 'merge_heads', 'constants', 'kinks', 'rank', 'bits')
@@ -131,7 +131,7 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
 
 
 def _check_switches(switches: Switches, names: Collection[str]) -> None:
-    """Refuse what is neither a mapping nor a list of known names."""
+    """Refuse switches that are neither a mapping nor a list of known names."""
     if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"
