@@ -135,7 +135,7 @@ def test_broken_programs_are_found() -> None:
     """What each stage promises beyond the tables."""
     doubled = rasp.Map(lambda x: x + x, rasp.tokens)
     inferred = infer(trace({"output": doubled}), Options(("a", "b"), 3))
-    broken(inferred, "same as a node that is not there", same={**inferred.same, 1: 7})
+    broken(inferred, "same as a node that does not exist", same={**inferred.same, 1: 7})
     broken(inferred, "no s-op for output", outputs=(("output", 7),))
     program = choose_encodings(inferred)
     numerical = {number: replace(node, encoding=Encoding.NUMERICAL) for number, node in program.sops.items()}
@@ -271,7 +271,7 @@ def test_broken_circuits_and_schedules_are_found() -> None:
     broken(circuit, "before it is written", components=circuit.components[::-1])
     placed = assign_to_layers(circuit)
     times = placed.placement.times
-    broken(placed, "cannot stand in", placement=replace(placed.placement, times=tuple(time + 1 for time in times)))
+    broken(placed, "cannot be in", placement=replace(placed.placement, times=tuple(time + 1 for time in times)))
     schedule = stack(in_sublayers(circuit, times))
     layer = next(layer for layer in schedule.layers if layer.mlps)
     part = layer.mlps[0]

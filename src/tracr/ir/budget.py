@@ -172,7 +172,7 @@ class Growing:
 
     @property
     def chunk(self) -> int:
-        """How many values may be made before the next measurement: as many as fit if they are as large as the others."""
+        """How many values may be made before the next measurement: as many as fit if they are as large as those."""
         first, most = CHUNK
         if not self.many:
             return first

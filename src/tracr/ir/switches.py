@@ -71,9 +71,9 @@ class Switch(NamedTuple):
 PASSES: Mapping[str, Switch] = {
     PassName.SHARE: Switch(1, "computes equal expressions once, unless that would take more layers"),
     PassName.SIMPLIFY: Switch(2, "removes operations whose result is constant or depends only on position and length"),
-    PassName.FUSE: Switch(2, "replaces a function of functions of one or two variables by one function"),
+    PassName.FUSE: Switch(2, "composes nested functions of one or two variables into one function"),
     PassName.SUMS: Switch(2, "computes a function of several variables, such as a chain of and/or, from one sum"),
-    PassName.FOLD: Switch(2, "removes linear functions: their readers read the inputs through a product of matrices"),
+    PassName.FOLD: Switch(2, "removes linear functions by multiplying their matrices into those of their readers"),
     PassName.PRUNE: Switch(1, "removes components and dimensions that nothing reads"),
     PassName.FACTOR: Switch(
         2, "embeds only the features of tokens and positions that are read, not their one-hot codes"
@@ -81,7 +81,7 @@ PASSES: Mapping[str, Switch] = {
     PassName.SCHEDULE: Switch(
         2, "moves components between layers so that fewer dimensions are in use at the same time"
     ),
-    PassName.SOLVE: Switch(None, "asks a constraint solver for the best assignment to layers (extra `opt`)"),
+    PassName.SOLVE: Switch(None, "finds the best assignment to layers with a constraint solver (extra `opt`)"),
     PassName.MERGE_HEADS: Switch(1, "merges the heads of a layer that have the same attention pattern"),
     PassName.SHARE_NEURONS: Switch(2, "merges the neurons of a layer that have the same input weights"),
     PassName.REUSE: Switch(2, "stores a new variable in the dimensions of one that is no longer read"),
@@ -92,7 +92,7 @@ OPTIONS: Mapping[str, Switch] = {
     OptionName.CONSTANTS: Switch(1, "a variable with only one value becomes a bias and needs no dimension"),
     OptionName.KINKS: Switch(1, "a table gets neurons only where its values change, not for each of its rows"),
     OptionName.RANK: Switch(
-        1, "heads are as narrow as their selector allows; large comparisons may be split over heads"
+        1, "heads get the smallest d_head their selector allows; large comparisons may be split over heads"
     ),
     OptionName.BITS: Switch(1, "variables with very many values are stored in binary instead of one-hot"),
     OptionName.LINEAR_TABLES: Switch(
