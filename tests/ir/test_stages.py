@@ -279,7 +279,7 @@ def test_broken_circuits_and_schedules_are_found() -> None:
     changed = tuple(replace(one, mlps=(wide, *one.mlps[1:])) if one is layer else one for one in schedule.layers)
     broken(schedule, "with a matrix", layers=changed)
     stray = LinearMap({part.writes[0][0]: np.ones((part.writes[0][0].size, 1))}, 1)
-    broken(schedule, "is not there", through={stray: stray})
-    broken(circuit, "is not there", through={stray: stray})
+    broken(schedule, "no component has the map", through={stray: stray})
+    broken(circuit, "no component has the map", through={stray: stray})
     assert len(schedule.layers) > 1
     broken(schedule, "before it is written", layers=schedule.layers[::-1])

@@ -148,7 +148,7 @@ class Budget:
         """Refuse an object that needs `size` bytes for a while, if they are not left."""
         if self.fits(size):
             return
-        held = f", beside {size_text(self.held)} for the program so far" if self.held >= 1024**2 else ""
+        held = f", in addition to {size_text(self.held)} for the program so far" if self.held >= 1024**2 else ""
         raise LimitError(
             f"{what}: about {size_text(size)} of memory{held}",
             expression=expression,

@@ -93,7 +93,7 @@ class Options:
         astray = leak(self.gap, self.max_seq_len)
         if astray > MOST_ASTRAY:
             raise CompileError(
-                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention goes astray",
+                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention leaks to keys that are not selected",
                 hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
             )
 

@@ -217,4 +217,4 @@ def _line(sublayer: Sublayer) -> str:
 def _solved(placement: Placement, peak: int) -> list[str]:
     if not placement.status:
         return []
-    return [f"solver: {placement.status}; {peak} directions live at most, no schedule has < {placement.fewest}"]
+    return [f"solver: {placement.status}; at most {peak} directions live, lower bound {placement.fewest}"]

@@ -67,7 +67,7 @@ def accepted_lengths(traced: TracedGraph, longest: int) -> tuple[int, int]:
             longest = min(longest, own)
     if shortest > longest:
         raise CompileError(
-            f"no input has a length that all constants of the program have values for, up to {longest}",
+            f"no input length up to {longest} fits all constants of the program",
             hint="pass max_seq_len=the constants' length, or write them as functions of rasp.indices",
         )
     return shortest, longest

@@ -125,7 +125,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
-            f"is only known to {gap.error:.1g} in float32",
+            f"has an error of up to {gap.error:.1g} in float32",
             expression=node,
             hint="use fewer or coarser values (a shorter max_seq_len, rounding), or a comparison that does not "
             "separate neighbouring values",

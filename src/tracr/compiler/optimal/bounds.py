@@ -116,13 +116,13 @@ def bounds_of(compilation: Compilation) -> Bounds:
     ]
     return Bounds(
         Bound("layers", depth, placing.depth, "the longest chain of components that read each other"),
-        Bound("live directions", schedule.peak, fewest, "live at once in every schedule of this depth"),
+        Bound("live directions", schedule.peak, fewest, "live at the same time in every schedule of this depth"),
         Bound("dimensions", width, here, f"Hankel rank, of later reads × earlier writes, after {_name(at)}"),
         Bound(
             "dimensions, any schedule",
             width,
             anywhere,
-            f"of what must be later × what must be earlier, after {_name(cut)}",
+            f"the same, of reads that must be later × writes that must be earlier, after {_name(cut)}",
         ),
         tuple(heads),
         tuple(neurons),
@@ -234,7 +234,7 @@ def _neurons(what: str, reached: int, layer: Layer) -> Bound:
     outputs = np.concatenate([np.zeros((read.width, 0)), *written.values()], axis=1)
     bias = read.blocks.get(ONE, np.zeros((1, read.width)))[0]
     turns, linear = kinks(_matrix(read, constants=False), bias, outputs)
-    more = f", and a linear part of rank {linear} beside them" if linear else ""
+    more = f", and a linear part of rank {linear} outside their normals" if linear else ""
     return Bound(what, reached, turns + 2 * linear, f"{turns} kink{'s' if turns != 1 else ''}{more}")
 
 

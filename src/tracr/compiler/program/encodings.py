@@ -148,7 +148,7 @@ def _check(node: SOpNode) -> None:
     largest = max(node.domain.ends, key=abs)
     if 0 < abs(largest) < SMALLEST_NUMBER:
         raise CompileError(
-            f"holds no number larger than {largest!r}, closer to zero than float32 can work with",
+            f"holds numbers of at most {largest!r}, which are closer to zero than float32 can represent well",
             expression=node,
             hint="scale it up, or annotate it rasp.categorical",
         )

@@ -78,7 +78,7 @@ def _check_defaults(node: TracedNode, defaults: list[Any]) -> None:
 
 def _not_a_number(node: TracedNode, what: str) -> CompileError:
     return CompileError(
-        f"averages numbers, but {what} is not one",
+        f"averages numbers, but {what} is not a number",
         expression=node.expr,
         hint="use a number or None there, or select at most one position per query",
     )
@@ -103,7 +103,7 @@ def _copies(inference: Inference, node: TracedNode, select: Selector, source: In
     assert isinstance(source.domain, Finite)
     if not fixed and not _unaveraged(node, source.domain) and any(map(is_number, source.domain.values)):
         raise CompileError(
-            f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
+            f"may average numbers mixed with other values ({source.domain}): a mean has no one-hot code",
             expression=node.expr,
             hint="select at most one position per query, or map the values to numbers first",
         )

@@ -123,8 +123,8 @@ class Reporter:
         more = f" (and {len(new) - 1} more such pairs)" if len(new) > 1 else ""
         diagnostic = Diagnostic.about(
             expression,
-            f"takes {new[0][1]!r} for {new[0][0]!r}{more}: they differ by rounding only",
-            "an input that leads to such a value may give another output than the interpreter's; round the numbers, "
+            f"treats {new[0][1]!r} as {new[0][0]!r}{more}: they differ only by rounding",
+            "on an input with such a value the model may differ from the interpreter; round the numbers, "
             "compute them with operators instead of functions, or pass strict=True to refuse",
         )
         self.assumed.append(diagnostic)
