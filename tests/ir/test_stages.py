@@ -89,7 +89,7 @@ def test_broken_graphs_are_found() -> None:
     """Edges, labels and outputs."""
     first, second = Node("tokens", "Tokens", ()), Node("same", "Select", (0, 0))
     graph = Graph((first, second), (("output", 0),))
-    broken(graph, "stands before", nodes=(replace(first, children=(1,)), second))
+    broken(graph, "comes before", nodes=(replace(first, children=(1,)), second))
     broken(graph, "share a label", nodes=(first, replace(second, label="tokens")))
     broken(graph, "no node for output", outputs=(("output", 2),))
     broken(graph, "not an s-op", outputs=(("output", 1),))
@@ -140,8 +140,8 @@ def test_broken_programs_are_found() -> None:
     program = choose_encodings(inferred)
     numerical = {number: replace(node, encoding=Encoding.NUMERICAL) for number, node in program.sops.items()}
     broken(program, "is numerical but takes", sops=numerical)
-    broken(program, "no part of the program", stored=Stored(sums=(7,)))
-    broken(program, "stands before", sops=dict(reversed(program.sops.items())))
+    broken(program, "not part of the program", stored=Stored(sums=(7,)))
+    broken(program, "comes before", sops=dict(reversed(program.sops.items())))
 
 
 # Rewriting
@@ -186,7 +186,7 @@ def test_a_rewrite_that_changes_what_an_s_op_holds_is_found() -> None:
     assert rewriting_of(rewritten).ops.keys() == {output}
     node = rewritten.sops[output]
     other = Encoding.NUMERICAL if node.encoding is Encoding.CATEGORICAL else Encoding.CATEGORICAL
-    broken(rewritten, "changed what", sops={**rewritten.sops, output: replace(node, encoding=other)})
+    broken(rewritten, "changed the domain or the encoding", sops={**rewritten.sops, output: replace(node, encoding=other)})
 
 
 def reachable(value: object, seen: set[int]) -> Iterator[object]:

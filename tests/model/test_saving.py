@@ -568,7 +568,7 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("residual", [], "labels are not"),
         ("residual.0", "tokens:x", "labels are not"),
         ("outputs.0.2", 3, "labels are not"),
-        ("graph.nodes.0.2", [5], "before something it reads"),
+        ("graph.nodes.0.2", [5], "before one of its inputs"),
         ("graph.outputs.0.1", 99, "no node"),
         ("source", 3, "not a string"),
     ],

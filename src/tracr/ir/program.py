@@ -207,7 +207,7 @@ class Program(Tabulation[SOpNode]):
         """One line per s-op: its operation, its encoding and its values."""
         notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
         notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
-        notes += ["bits for what is copied and compared"] * self.stored.few_bits
+        notes += ["bits for variables that are copied and compared"] * self.stored.few_bits
         notes += [f"warning {warning}" for warning in self.warnings]
         notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join([super().show(), *notes])

@@ -185,7 +185,7 @@ def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: A
         assert variable.codebook is not None
         space = replace(variable, label=builder.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
         units = look_up_bits(read_code(variable), variable.codebook, wanted)
-        return builder.write_mlp(space, units, f"what {variable.label} selects, in bits")
+        return builder.write_mlp(space, units, f"the value that {variable.label} selects, in bits")
 
     return builder.view(number, wanted, make)
 

@@ -63,7 +63,7 @@ def choose_sharing(inferred: Inferred, search: Searcher) -> Inferred:
     if not double:  # only selectors are equal, which changes the readers of no s-op
         return shared
     apart, once = (search.through((PassName.DROP_UNUSED, PassName.ENCODE), one) for one in (inferred, shared))
-    what = f"computed with an equal s-op: {_names(double)}"
+    what = f"merged with an equal s-op: {_names(double)}"
     if _same_codes(once, apart, inferred.same):
         search.tried(PassName.SHARE, what, Measured(), True, "every s-op keeps its encoding")
         return shared
@@ -116,7 +116,7 @@ def _at_level_1(program: Program) -> Program:
 
 
 def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Program:
-    """The program with all of these selectors split, or with one after the other where that is worth its heads."""
+    """The program with all of these selectors split, or with one after the other if it saves enough for its heads."""
     start = search.measure(program)
     search.tried(PassName.SPLIT, "no selector split, level 1", start, True, "the start")
     best = start.size
@@ -127,7 +127,7 @@ def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Progra
         kept = size is not None and (
             best is None or size.parameters < WORTH ** (size.heads - best.heads) * best.parameters
         )
-        why = _why(measured, best, kept, "worth its heads", "not worth its heads")
+        why = _why(measured, best, kept, "saves enough for its heads", "saves too little for its heads")
         search.tried(PassName.SPLIT, f"{_split_names(apart)} split, level 1", measured, kept, why)
         if kept:
             program, best = apart, size
@@ -146,7 +146,7 @@ def _rejoined(whole: Program, split: tuple[int, ...], search: Searcher) -> Progr
         less = replace(whole, stored=Stored(split=fewer)) if fewer else whole
         measured = search.measure(less)
         kept = measured.size is not None and (size is None or _no_larger(measured.size, size))
-        why = _why(measured, size, kept, "no larger in anything", "larger in something")
+        why = _why(measured, size, kept, "no size grows", "a size grows")
         search.tried(PassName.SPLIT, f"{_split_names(less)} split", measured, kept, why)
         if kept:
             program, size = less, measured.size
@@ -174,7 +174,7 @@ def choose_storage(program: Program, search: Searcher) -> Program:
         size = measured.size
         smaller = size is not None and (best is None or _order(size) < _order(best))
         kept = smaller and (size is None or usual is None or _no_larger(size, usual))
-        otherwise = "larger than the start in something" if smaller else "not smaller"
+        otherwise = "a size is larger than at the start" if smaller else "not smaller"
         why = _why(measured, best, kept, "smaller", otherwise)
         search.tried(PassName.STORE, _way_name(way, program), measured, kept, why)
         if kept:
@@ -244,7 +244,7 @@ def _improved(step: PassName, program: Program, rewrites: Rewrites, search: Sear
         candidate = with_rewrites(program, together)
         measured = search.measure(candidate, smallest.layers if smallest else None)
         better = _smaller(measured.size, smallest)
-        what = f"without or rewritten: {_names(program.sops[number].label for number in together)}"
+        what = f"rewritten or removed: {_names(program.sops[number].label for number in together)}"
         search.tried(step, what, measured, better, _why(measured, smallest, better, "smaller", "not smaller"))
         if better:
             best, smallest, kept = candidate, measured.size, together
@@ -276,7 +276,7 @@ def choose_embedding(circuit: Circuit, search: Searcher) -> Circuit:
         rival = embed_functions(circuit, kinds)
         own = _laid_out_size(rival, search)
         kept = _no_larger(own, size)
-        why = _why(Measured(own), size, kept, "no larger in anything", "larger in something")
+        why = _why(Measured(own), size, kept, "no size grows", "a size grows")
         what = f"functions of one {' or '.join(sorted(kinds))} embedded"
         search.tried(PassName.EMBED_FUNCTIONS, what, Measured(own), kept, why)
         search.forget(circuit if kept else rival)
