@@ -128,13 +128,13 @@ def test_rough_counts_are_good_enough_to_copy_by() -> None:
 
 
 def test_saved_models_stay_split(tmp_path: Path) -> None:
-    """A selector that is not there is refused."""
+    """A selector that does not exist is refused."""
     model = compile_quietly(order(), range(1, 301), 5)
     model.save(tmp_path / "model")
     assert load_compiled(tmp_path / "model").program.stored == model.program.stored
     program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
     program["stored"]["split"] = [99]
-    with pytest.raises(tracr.FormatError, match="selector that is not there"):
+    with pytest.raises(tracr.FormatError, match="selector that does not exist"):
         read_program(parse(json.dumps(program).encode(), "model.json"), program_tables(model.program), model.options)
 
 
