@@ -110,7 +110,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[tracr.TracrError], str]] = {
         tracr.TracrError,
         "not a type.*float32",
     ),
-    "a small gap": (lambda: tracr.compile(HIST, "ab", 3, gap=1), tracr.CompileError, "astray.*at least 8.8"),
+    "a small gap": (lambda: tracr.compile(HIST, "ab", 3, gap=1), tracr.CompileError, "leaks.*at least 8.8"),
     "a value that is not itself": (
         lambda: tracr.compile(rasp.Full(Decimal("NaN")), "ab", 3),
         tracr.ExpressionError,

@@ -104,7 +104,7 @@ def test_what_functions_make_is_one_class_by_assumption(name: str, level: int) -
     with pytest.warns(tracr.TracrWarning, match="differ only by rounding"):
         model = tracr.compile(TELLING[name], range(4), 4, level=level)
     (assumption,) = model.assumptions
-    assert re.search(r"takes 0\.\d+ for 0\.\d+ \(and \d+ more such pairs\)", assumption)
+    assert re.search(r"treats 0\.\d+ as 0\.\d+ \(and \d+ more such pairs\)", assumption)
     assert assumption in model.show("infer")
     found = model.verify()
     assert found

@@ -32,8 +32,9 @@ runs the later passes on each rival until its size is known, and keeps one rival
 rivals; level 1 has those of `share`, `split` and `embed_functions`; level 2 has all.
 
 The program of a compilation is the value after `store`. Models are checked against this program, saved with it and
-shown as it. Loading a saved model runs the later passes again. Every value has `show()` and `verify()`. This module
-verifies the values that the model is made of; `tracr compile --check-each` verifies the value after every pass.
+shown as it. Loading a saved model runs the later passes again. Every value after `trace` has `show()`, and all but the
+weights have `verify()`. This module verifies the values that the model is made of. `tracr compile --check-each`
+verifies the value after every pass.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ __all__ = ["infer"]
 
 
 def infer(traced: TracedGraph, options: Options, near: float = 0.0) -> Inferred:
-    """Domains and tables for the traced program; numbers as `near` each other are treated as one value."""
+    """Domains and tables for the traced program; numbers that are `near` each other are treated as one value."""
     lengths = accepted_lengths(traced, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
         options = replace(options, max_seq_len=lengths[1])

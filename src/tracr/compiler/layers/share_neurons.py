@@ -51,7 +51,7 @@ def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class _Keyed:
-    """A group of neurons; for each neuron its input weights up to a power of two, that power, and if it has a kink."""
+    """A group of neurons; for each its input weights up to a power of two, that power, and whether it has a kink."""
 
     part: MLP
     folded: LinearMap

@@ -122,7 +122,7 @@ def bounds_of(compilation: Compilation) -> Bounds:
             "dimensions, any schedule",
             width,
             anywhere,
-            f"of reads that must be later × writes that must be earlier, after {_name(cut)}",
+            f"of necessarily later reads × earlier writes, after {_name(cut)}",
         ),
         tuple(heads),
         tuple(neurons),
