@@ -177,7 +177,7 @@ def test_a_loaded_model_has_no_selectors_as_written(tmp_path: Path) -> None:
     tracr.compile(program, "ab", 4).save(tmp_path / "model")
     model = load_compiled(tmp_path / "model")
     assert model.run("aba", set={"width": [1, 2, 3]}).decoded == [0, 3, 0]
-    with pytest.raises(tracr.InputError, match="selector of width was made simpler"):
+    with pytest.raises(tracr.InputError, match="selector of width was simplified"):
         model.run("aba", set={"parity": [1, 1, 1], "again": [1, 1, 1]})
     plain = tracr.compile(rasp.SequenceMap(lambda x, y: (x, y), parity, again), "ab", 4)
     plain.save(tmp_path / "plain")
@@ -268,7 +268,7 @@ def test_mistakes_are_named(mistake: str) -> None:
 def test_batches_need_values_for_every_input() -> None:
     """A list for each; arrays do; PAD may have values, which are left out."""
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "abcx", 5)
-    with pytest.raises(tracr.InputError, match="values for 1 inputs, there are 2"):
+    with pytest.raises(tracr.InputError, match="values for 1 inputs, but there are 2 inputs"):
         model.run([list("aa"), list("ab")], set={"is_x": [[True, True]]})
     with pytest.raises(tracr.InputError, match="needs a list of values"):
         model.run([list("aa"), list("ab")], set={"is_x": [True, True]})
