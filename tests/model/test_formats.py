@@ -100,7 +100,7 @@ def test_bounds_hold_for_random_programs(case: Case) -> None:
 def test_formats_that_are_wrong_are_refused() -> None:
     """The reports: hist of 4 tokens up to 60 in bfloat16; hist_bos, whose weights float16 lacks."""
     hist = tracr.compile(programs.make_hist(), "abcd", 60)
-    with pytest.raises(tracr.PrecisionError, match=r"bfloat16: proved for 0 of a sample of .* off by at most"):
+    with pytest.raises(tracr.PrecisionError, match=r"bfloat16: proved for 0 of a sample of .* a logit is at most"):
         hist.cast("bfloat16")
     example = EXAMPLES["hist_bos"]
     model = compile_quietly(example.program, example.vocab, example.max_seq_len)

@@ -82,8 +82,8 @@ class Folded:
             slots = layout.slots.get(variable, np.full(variable.size, -1))
             if (block[slots < 0] * used).any():
                 return (
-                    f"it was folded into its readers, and part of its inputs was optimised away ({variable.label} has "
-                    "no dimensions)",
+                    "it was folded into its readers, and part of its inputs was optimised away "
+                    f"(the residual stream does not have all of {variable.label})",
                     'compile with passes={"factor": False} or passes={"fold": False}, or at level 1',
                 )
         return "", ""
