@@ -93,8 +93,8 @@ kernel-check: $(VENV)/.installed-dev
 	$(CC) $(STRICT) $(INCLUDE) -O3 -fPIC -shared $(KERNEL)/kernel.c -o $(SANITIZED)/ordinary.so
 	$(CC) $(STRICT) $(INCLUDE) -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC -shared \
 		$(KERNEL)/kernel.c -o $(SANITIZED)/$(KERNEL:src/%/c=%)/_kernel.abi3.so
-	$(SANITIZER) $(BIN)/python -m pytest -q tests/model/test_kernel.py tests/model/test_kernel_reading.py
-	$(SANITIZER) $(BIN)/python -m tests.model.fuzz_kernel --against $(SANITIZED)/ordinary.so
+	$(SANITIZER) $(BIN)/python -m pytest -q tests/runtime/kernel/test_kernel.py tests/runtime/kernel/test_reading.py
+	$(SANITIZER) $(BIN)/python -m tests.runtime.kernel.fuzz_kernel --against $(SANITIZED)/ordinary.so
 
 # The explorer page: its script is built from web/ (needs Node) and committed, so that Python users need no Node.
 bundle: web/node_modules/.installed

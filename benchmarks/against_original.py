@@ -1,13 +1,13 @@
-"""This compiler beside the original Tracr (the package `tracr-pypi`), in one run on one machine.
+"""Compares this compiler with the original Tracr (the package `tracr-pypi`), in one run on one machine.
 
-    python benchmarks/against_original.py                all of the library, five sizes: about half an hour
+    python benchmarks/against_original.py                the whole library, five sizes: about half an hour
     python benchmarks/against_original.py --quick        three programs at the smallest size
-    python benchmarks/against_original.py --report       no measurements: table and plots of those there are
+    python benchmarks/against_original.py --report       no measurements: tables and plots of the existing ones
 
-Each side of each case runs in a process of its own, and is stopped after 120 seconds; the original runs in an
-environment of its own (both have the import name `tracr`), which is made the first time. Measurements are kept in
-results.json as they come, so an interrupted run goes on where it was; --fresh forgets them. The tables and the plots
-go next to it, into docs/benchmarks unless --out says otherwise. Needs matplotlib (extra `viz`).
+Each side of each case runs in its own process and is stopped after 120 seconds. The original runs in its own
+environment (both have the import name `tracr`), which is made the first time. Measurements are written to results.json
+one by one, so an interrupted run can be continued; --fresh deletes them. The tables and the plots go into the same
+folder, by default docs/benchmarks (--out). Needs matplotlib (extra `viz`).
 """
 
 # ruff: noqa: E402
@@ -31,7 +31,7 @@ QUICK = ("hist", "reverse", "shuffle_dyck2")
 
 
 def main() -> None:
-    """Measure what is not measured yet, then report."""
+    """Do the missing measurements, then report."""
     options = _arguments()
     results = Results(options.out / "results.json", fresh=options.fresh)
     if not options.report:
@@ -59,12 +59,12 @@ def _measure(results: Results, cases: list[Case], options: argparse.Namespace) -
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"only {', '.join(QUICK)} at the smallest size")
-    parser.add_argument("--report", action="store_true", help="measure nothing, write table and plots again")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
+    parser.add_argument("--report", action="store_true", help="measure nothing, write tables and plots again")
+    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", help="only these programs")
     parser.add_argument("--limit", type=float, default=120, help="seconds after which a side is stopped (120)")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", help="docs/benchmarks")
-    parser.add_argument("--environment", type=Path, help="where the original's environment is, or is made")
+    parser.add_argument("--environment", type=Path, help="the folder of the original's environment")
     return parser.parse_args()
 
 

@@ -1,10 +1,10 @@
-"""How much faster a call is with `Kernel.answer`, which encodes and decodes plain input in C, than without it.
+"""Measures how much faster a call is with `Kernel.answer`, which encodes and decodes plain input in C.
 
     python benchmarks/answering.py
 
-Prints, for each program, the time of a call by way of numpy (`Vocabulary.encode`, the same kernel, `Output.decode`)
-over that with `answer`, in the same run: for a string, a list of tokens and a batch of 200 lists. Programs with
-one-letter tokens only have strings.
+Prints, for each program, the time of a call through numpy (`Vocabulary.encode`, the same kernel, `Output.decode`)
+divided by the time with `answer`, in the same run: for a string, a list of tokens and a batch of 200 lists. Only
+programs with one-letter tokens have strings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tracr.runtime.kernel.kernel import Kernel
 
 PROGRAMS = ("reverse", "hist", "frac_prevs", "sort", "dyck1", "most_freq")
 BATCH = 200
-SECONDS = 0.05  # of each measurement
+SECONDS = 0.05  # the length of each measurement
 
 
 def best(call: Callable[[], object]) -> float:
@@ -41,7 +41,7 @@ def _time_of(call: Callable[[], object], calls: int) -> float:
 
 
 def ratio(model: tracr.CompiledModel, given: Any) -> str:
-    """The time without `answer` over that with it."""
+    """The time without `answer` divided by the time with it."""
     kernel = model._float32_kernel
     assert kernel is not None
     assert kernel.answer(given) is not None

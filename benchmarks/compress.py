@@ -1,11 +1,11 @@
-"""How fast compression is: side by side in one run, on a CPU or (--gpu) on a GPU.
+"""Measures the speed of the compression methods in one run, on a CPU or (--gpu) on a GPU.
 
     python benchmarks/compress.py                    CPU: (a) the paper's recipe as a plain loop, (b) sgd, (c) fast
     python benchmarks/compress.py --full             the same, (a) trained for all 300,000 steps
     python benchmarks/compress.py --gpu OUT          GPU: run-steps per second with many runs in one program
-    python benchmarks/compress.py --paper OUT        the runs of docs/compression.md: all dims and seeds at once
+    python benchmarks/compress.py --paper OUT        the runs of docs/compression.md: all dims and seeds together
 
-OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` narrow down `--paper`.
+OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` limit `--paper`.
 """
 
 # ruff: noqa: E402
@@ -38,15 +38,15 @@ from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.runtime.forward import forward
 
 CASES = {("frac_prevs", 6): 8.3e-6, ("frac_prevs", 8): 2.5e-7, ("sort_unique", 12): 0.61}
-"""What the recipe reaches (docs/compression.md): the median of 32 seeds after all 300,000 steps. --full measures it
-instead."""
+"""The loss that the recipe reaches (docs/compression.md): the median of 32 seeds after all 300,000 steps. --full
+measures it."""
 
 
 # (a) the paper's recipe, plainly
 
 
 def now() -> Any:
-    """Seconds on the wall and of the processor: the second say more on a busy machine."""
+    """Wall time and processor time in seconds; on a busy machine, processor time is more reliable."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
@@ -116,9 +116,9 @@ def _projected(parameters: Parameters, G: Any) -> Parameters:
 
 
 def on_cpu(steps: int, recipe: Recipe) -> None:
-    """(a), (b) and (c) side by side. (a)'s full time is its time per step times the recipe's steps, without compiling.
+    """Compare (a), (b) and (c). (a)'s full time is its time per step times the recipe's steps, without compilation.
 
-    (c) is run twice: what the first run compiles, JAX keeps on disk for the second.
+    (c) is run twice: JAX keeps the compiled code of the first run on disk for the second.
     """
     with tempfile.TemporaryDirectory() as folder:
         jax.config.update("jax_compilation_cache_dir", folder)
@@ -152,7 +152,7 @@ def _compare(steps: int, recipe: Recipe) -> None:
 
 
 def sgd_rate(objective: Objective, dim: int, runs: int, steps: int) -> float:
-    """Run-steps per second of `train`, compiling left out."""
+    """Run-steps per second of `train`, without compilation."""
     params = starts(objective, dim, list(range(runs)), None, False)
     moments: list[float] = []
     train(
@@ -180,7 +180,7 @@ def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
 def for_paper(
     folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, scale: float | None
 ) -> None:
-    """Every dim and seed in one program: a run of d dimensions is one of D whose other columns are 0, and stay so."""
+    """Train every dim and seed in one program: a run of d dimensions is padded to D with columns that stay 0."""
     model, inputs = study(name, gap)
     task: Task = task_of(model, inputs)
     objective = Objective(task, sites_of(task.network, "one"))
@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000)
     parser.add_argument("--loop-steps", type=int, default=3000, help="steps of (a) without --full")
     parser.add_argument("--runs", nargs="*", type=int, default=[256, 1024, 4096, 16384])
-    parser.add_argument("--scale", type=float, help="standard deviation of the starts, 1/√D unless given")
+    parser.add_argument("--scale", type=float, help="standard deviation of the starts, by default 1/√D")
     given = parser.parse_args()
     if jax.default_backend() == "gpu":
         jax.config.update("jax_default_matmul_precision", "highest")  # TF32 has too few digits for sharp attention

@@ -1,8 +1,8 @@
-"""What the optimiser is worth: the table of docs/optimiser.md, and a program that shrinks pass by pass, in pictures.
+"""Measures the effect of the optimiser: the tables of docs/optimiser.md, and pictures of one program, pass by pass.
 
     python benchmarks/optimiser.py
 
-The original's sizes are those that benchmarks/against_original.py measured. Needs matplotlib (extra `viz`).
+The original's sizes come from benchmarks/against_original.py. Needs matplotlib (extra `viz`).
 """
 
 # ruff: noqa: E402
@@ -42,7 +42,7 @@ STEPS = (
     ),
     ("schedule and reuse: level 2", 2, ()),
 )
-"""What each picture has more than the one before: a title, the level, and passes besides those of the level."""
+"""The pictures, each with more passes than the one before: a title, the level, and passes beyond those of the level."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Are the models still the same, bit for bit? Digests of many compilations, to compare two checkouts.
+"""Checks that models are still the same, bit for bit: digests of many compilations, to compare two checkouts.
 
 For every program of the library and for random programs, at every level: the weights, the labels of the residual
 stream, the tables of the program and the edges of the ground truth. A refusal counts as a result: the class of its
@@ -51,7 +51,7 @@ def programs(count: int) -> Iterator[tuple[str, SOp, tuple[Any, ...], int, bool]
 
 
 def digests(program: SOp, vocab: tuple[Any, ...], length: int, causal: bool, level: int) -> dict[str, str]:
-    """What the program compiles to, a digest for each part."""
+    """A digest of each part of the compiled program."""
     try:
         model = tracr.compile(program, vocab, length, level=level, causal=causal)
     except tracr.TracrError as error:

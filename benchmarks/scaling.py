@@ -1,12 +1,11 @@
-"""How compile time, memory and the size of the model grow with vocabulary, length and depth.
+"""Measures how compile time, memory and the size of the model grow with vocabulary, length and depth.
 
-    python benchmarks/scaling.py                 measure, then write docs/scaling.md's table and plots
-    python benchmarks/scaling.py --quick         few sizes, into a temporary folder: does it run?
+    python benchmarks/scaling.py                 measure, then write the tables and plots of docs/scaling.md
+    python benchmarks/scaling.py --quick         few sizes, into a temporary folder, as a test
 
-Each size is compiled in a process of its own, so that its peak memory is its own; the memory of Python and numpy is
-subtracted. An interrupted run goes on where it was. Exponents are slopes of straight lines, fitted by least squares to
-logarithms over the upper half of the sizes (where what grows outweighs what does not): time ~ size^exponent. Needs
-matplotlib (extra `viz`).
+Each size is compiled in its own process, to measure its own peak memory; the memory of Python and numpy is subtracted.
+An interrupted run can be continued. Exponents are slopes of straight lines, fitted by least squares to logarithms over
+the upper half of the sizes (where the growing part dominates): time ~ size^exponent. Needs matplotlib (extra `viz`).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#805ad5", "#b83280")
 
 @dataclass(frozen=True)
 class Series:
-    """A program compiled at one size after the other; `axis` says what grows."""
+    """A program compiled at several sizes; `axis` is the quantity that grows."""
 
     axis: str
     program: str
@@ -39,7 +38,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """As the tables call it."""
+        """The name in the tables."""
         other = {"length": f"{self.fixed} tokens", "depth": "10 tokens, length 10"}
         return f"{self.program}, {other.get(self.axis, f'length {self.fixed}')}"
 
@@ -49,10 +48,10 @@ class Series:
         return shapes.get(self.axis, (size, self.fixed, 1))
 
 
-ONE_HOT, BITS = (16, 32, 64, 128, 256, 512, 1000), (2000, 4000, 8000, 16_000)  # from 1025 tokens on they are bits
+ONE_HOT, BITS = (16, 32, 64, 128, 256, 512, 1000), (2000, 4000, 8000, 16_000)  # 1025 tokens or more are stored in bits
 LENGTHS = (8, 16, 32, 64, 128, 256)
-CROOKED = 1.5  # a point this factor off a fitted line is not on it
-SMALLEST = 1.0  # MiB: below, what a compilation needs is lost in what Python takes and gives back
+CROOKED = 1.5  # a point off a fitted line by this factor makes the fit crooked
+SMALLEST = 1.0  # MiB: less cannot be told from the memory that Python itself takes and frees
 SERIES = (
     Series("vocabulary", "hist", 10, ONE_HOT),
     Series("vocabulary", "reverse", 10, ONE_HOT),
@@ -133,7 +132,7 @@ def compile_one(program: str, vocab: int, length: int, depth: int, level: int) -
     import tracr
     from tracr.errors import TracrError
 
-    tracr.compile(*build("hist", 4, 5, 1), 5)  # what is loaded and cached the first time
+    tracr.compile(*build("hist", 4, 5, 1), 5)  # load and cache everything first
     before = peak()
     times: list[float] = []
     while not times or (sum(times) < 0.3 and len(times) < 50):
@@ -157,7 +156,7 @@ def compile_one(program: str, vocab: int, length: int, depth: int, level: int) -
 
 
 def apart(program: str, vocab: int, length: int, depth: int, level: int) -> dict[str, Any]:
-    """The same in a process of its own."""
+    """Measure one compilation in its own process."""
     arguments = json.dumps([program, vocab, length, depth, level])
     run = subprocess.run([sys.executable, __file__, "--one", arguments], capture_output=True, text=True)
     if run.returncode != 0:
@@ -169,7 +168,7 @@ def apart(program: str, vocab: int, length: int, depth: int, level: int) -> dict
 
 
 def measure(series: tuple[Series, ...], largest: tuple[tuple[str, int, int], ...], kept: Path) -> dict[str, Any]:
-    """Every size of every series, then the largest models; what the file `kept` has is not measured again."""
+    """Measure every size of every series, then the largest models, except those already in the file `kept`."""
     from tqdm import tqdm
 
     found: dict[str, Any] = json.loads(kept.read_text()) if kept.is_file() else {"series": {}, "largest": {}}
@@ -260,7 +259,7 @@ def table(found: dict[str, Any], axis: str) -> str:
 
 
 def largest_table(found: dict[str, Any]) -> str:
-    """What large models look like; times as multiples of the first one's."""
+    """The sizes of large models, and times relative to the first."""
     lines = [
         "| program (tokens, length) | layers | dimensions | parameters | non-zeros | compile time, relative |",
         "|---|---|---|---|---|---|",
@@ -315,7 +314,7 @@ def _file(axis: str) -> str:
 
 
 def write(found: dict[str, Any], folder: Path) -> None:
-    """Tables between the marks of scaling.md, plots beside it."""
+    """Write the tables between the marks of scaling.md, and the plots."""
     page = folder / "scaling.md"
     text = page.read_text(encoding="utf-8") if page.is_file() else f"# Scaling\n\n{START}\n{END}\n"
     before, after = text[: text.index(START)], text[text.index(END) + len(END) :]
@@ -332,7 +331,7 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few sizes, into a temporary folder")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
+    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:

@@ -1,11 +1,11 @@
-"""How the built-in scheduling compares with the solver's, and with earliest placement (needs the extra `opt`).
+"""Compares the built-in scheduling with the solver's and with earliest placement (needs the extra `opt`).
 
     python benchmarks/scheduling.py [--programs 300] [--seconds 10]
 
-First the library at level 2: layers, and the peak of live directions with every component as early as possible, as the
-heuristic places them, as the solver does, and what no schedule goes below. Then random programs, and random circuits
-with much freedom: how often the solver found a narrower stream, or as narrow a one with fewer or smaller heads; how
-often it proved its own optimal; and how much longer it took, as a ratio of processor times.
+First the library at level 2: layers, and the peak of live directions with earliest placement, with the heuristic, with
+the solver, and a lower bound for every schedule. Then random programs, and random circuits with many possible
+schedules: how often the solver found a narrower stream, or an equally narrow one with fewer or smaller heads; how often
+it proved its schedule optimal; and how much longer it took, as a ratio of processor times.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Result:
 
 
 def timed(function: Callable[[], T]) -> tuple[T, float]:
-    """What a function gives, and its processor time."""
+    """The result of a function and its processor time."""
     start = time.process_time()
     value = function()
     return value, time.process_time() - start
@@ -67,7 +67,7 @@ def compare(circuit: Circuit, seconds: float) -> Result:
 
 
 def random_circuits(count: int) -> Iterator[Circuit]:
-    """Those of random programs that compile and leave something to choose."""
+    """The circuits of random programs that compile and have several schedules."""
     seed = 0
     while count:
         seed += 1
@@ -85,7 +85,7 @@ def random_circuits(count: int) -> Iterator[Circuit]:
 
 
 def summary(name: str, results: Iterable[Result]) -> None:
-    """Print how the three compare over many circuits."""
+    """Print the comparison of the three over many circuits."""
     found = list(results)
     wider = [one.heuristic[0] / one.solved[0] for one in found if one.solved[0] < one.heuristic[0]]
     heads = sum(one.solved[0] == one.heuristic[0] and one.solved[1:3] < one.heuristic[1:3] for one in found)

@@ -1,9 +1,9 @@
-"""Twins of many programs: how many seeds are admitted, how long it takes, what misses and why.
+"""Trains twins of many programs: how many seeds are admitted, how long it takes, which ones fail and why.
 
     python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--seconds 540]
 
-Each program's twins train at once. A program that is done is not done again, one that was cut off goes on from its
-checkpoint; `results.json` holds a row for each program and seed. Meant for a GPU; small programs also train on a CPU.
+Each program's twins train together. A finished program is skipped, a stopped one continues from its checkpoint.
+`results.json` holds a row for each program and seed. Meant for a GPU; small programs also train on a CPU.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ CASES: dict[str, Case] = {
 
 
 def main() -> None:
-    """Train what is missing, and write the table."""
+    """Train the missing programs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
     parser.add_argument("--programs", default=",".join(CASES), help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after so long")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     table = given.out / "results.json"

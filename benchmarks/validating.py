@@ -1,4 +1,4 @@
-"""How long `validating.validate` takes beside compiling, for the programs of the library and for long ones.
+"""Compares the time of `validating.validate` with that of compiling, for the library and for long programs.
 
 python benchmarks/validating.py        a line per program: milliseconds for each, and their ratio; seconds
 """
@@ -45,7 +45,7 @@ def _cases() -> Iterator[tuple[str, rasp.SOp, list[rasp.Value]]]:
 
 
 def _seconds(f: Callable[[], object]) -> float:
-    """The fastest of some runs."""
+    """The time of the fastest of several runs."""
     best = float("inf")
     for _ in range(REPEATS):
         start = time.perf_counter()

@@ -1,9 +1,9 @@
-"""How much faster the vectorised interpreter is than the reference, side by side, on batches of 1,000 inputs.
+"""Measures how much faster the vectorised interpreter is than the reference, on batches of 1,000 inputs.
 
     python benchmarks/vectorised.py
 
-Prints a ratio for each program and length: processor time per input of the reference over that of the vectorised
-interpreter, on inputs that are already codes (as `verify` has them) and including encoding and decoding Python values.
+Prints a ratio for each program and length: processor time per input of the reference divided by that of the vectorised
+interpreter, on inputs that are already codes (as in `verify`), and with encoding and decoding of Python values.
 """
 
 from __future__ import annotations

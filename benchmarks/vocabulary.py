@@ -1,8 +1,8 @@
-"""How much smaller and faster models of large vocabularies are in bits than one-hot, side by side.
+"""Measures how much smaller models of large vocabularies are in bits than one-hot, and how much faster they compile.
 
     python benchmarks/vocabulary.py [tokens] [length]
 
-Prints, for each program, the ratios one-hot over bits of dimensions, parameters and compile time.
+Prints, for each program, the ratios one-hot to bits of dimensions, parameters and compile time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracr.rasp import programs, rasp
 
 
 def compiled(program: rasp.SOp, tokens: int, length: int, many: int) -> tuple[tracr.CompiledModel, float]:
-    """A model in which s-ops with more than `many` values are in bits, and the time it took."""
+    """A model in which s-ops with more than `many` values are in bits, and its compile time."""
     usual, bits.IN_BITS_ABOVE = bits.IN_BITS_ABOVE, many
     start = time.process_time()
     try:

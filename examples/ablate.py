@@ -1,7 +1,7 @@
 """Set variables to zero with a hook, and compare with the interpreter, where the same variable is replaced by zeros.
 
-If the labels tell the truth about the model, the two must agree: the model with a variable's direction set to zero
-computes what the program computes when that variable is 0 everywhere.
+If the labels are right, the two must agree: the model with a variable's direction set to zero computes the same as the
+program with that variable replaced by 0 at every position.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INPUTS = ["(())", "())(", "(()", "()a()"]
 
 
 def zero(dimensions: list[int]) -> Callable[[str, np.ndarray], np.ndarray | None]:
-    """A hook that sets dimensions of the residual stream to zero at every position but BOS."""
+    """A hook that sets dimensions of the residual stream to zero at every position except BOS."""
 
     def hook(name: str, activation: np.ndarray) -> np.ndarray | None:
         if "hook_resid" not in name:
@@ -37,7 +37,7 @@ def main() -> None:
     exprs = {node.label: node.expr for node in model.graph.nodes}
     _, output = model.graph.outputs[0]
     program = model.graph.nodes[output].expr
-    # Numbers computed by heads and MLPs. Zero in all directions of a one-hot code would be no value at all.
+    # Numbers computed by heads and MLPs. Zero in all directions of a one-hot code is not a value.
     numbers = [d for d in model.residual if d.encoding is Encoding.NUMERICAL and d.writer.startswith("blocks")]
     agree = 0
     for xs in INPUTS:

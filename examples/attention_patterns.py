@@ -1,7 +1,7 @@
-"""The selector each head was designed from, beside the attention pattern it shows, for an induction program.
+"""Print the selector and the attention pattern of each head of an induction program.
 
-The pattern has a row and a column for BOS in front. A head that copies or averages spreads its weight evenly over the
-selected keys, or puts it on BOS if there are none. A head that counts gives BOS the weight c/(c+w).
+The pattern begins with a row and a column for BOS. A head that copies or averages spreads its weight evenly over the
+selected keys, or puts it on BOS if none is selected. A head that counts gives BOS the weight c/(c+w).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
         for number, head in enumerate(layer.heads):
             designed = np.array(selectors[head.selector], dtype=float)
             pattern = run[f"blocks.{block}.attn.hook_pattern"][0, number]
-            print(f"\nblock {block}, head {number}: selector {head.selector!r}, writes {head.label!r}")
+            print(f"\nlayer {block}, head {number}: selector {head.selector!r}, writes {head.label!r}")
             left, right = ["", *lines(designed, 0)], lines(pattern, 2)
             for token, wanted, got in zip(run.tokens[0], left, right, strict=True):
                 print(f"{token:>5} {wanted:<{2 * len(INPUT) + 3}} |{got}")

@@ -1,8 +1,8 @@
 """Score dictionary learning on models whose features are known exactly.
 
 Models in superposition (`tracr.superpose`) compute their programs exactly, and the direction of every feature is known.
-scikit-learn's dictionary learning sees the activations alone: how many of the true features does it find, against as
-many random directions, and against directions drawn from the activations themselves?
+scikit-learn's dictionary learning sees only the activations. How many of the true features does it find, compared with
+the same number of random directions, and with directions drawn from the activations?
 
 Needs `pip install 'tracr[lab]'`.
 """
@@ -20,7 +20,7 @@ from tracr.compress import samples, score
 from tracr.compress.paper import study
 
 SEEDS = range(3)
-ROWS = 400  # distinct activations learned from, at most
+ROWS = 400  # most distinct activations to learn from
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""The same model in a random basis: single dimensions say nothing any more, the directions of the ground truth do.
+"""Put a model into a random basis: single dimensions lose their meaning, the directions of the ground truth keep it.
 
-For how many labels of the residual stream is there a dimension that follows it (a correlation of at least 0.9 over all
-inputs)? For all of them in the compiled model, for none once it is rotated; along their directions all are there still.
-This program mixes well; one that reads shares of attention again keeps a few dimensions (docs/variants.md).
+For how many labels of the residual stream is there a dimension that follows the label (a correlation of at least 0.9
+over all inputs)? For all in the compiled model, for none in the rotated one; the directions follow all labels in both.
+This program mixes well; a program that reads shares of attention again keeps a few dimensions (docs/variants.md).
 """
 
 from __future__ import annotations

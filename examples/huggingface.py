@@ -1,4 +1,4 @@
-"""Programs as GPT-2 checkpoints that write text: stock transformers loads them and generates.
+"""Write programs as GPT-2 checkpoints that generate text; the transformers library loads them without tracr.
 
 An induction program continues a repeated sequence, a counter counts, a closer closes brackets. Needs transformers and
 torch (pip install 'tracr[hf,torch]'); the machine that loads a checkpoint needs nothing else.

@@ -1,6 +1,6 @@
-"""How much noise on its weights a compiled model bears: a thousand noisy copies at once, with JAX's vmap.
+"""Measure how much noise on its weights a compiled model tolerates: a thousand noisy copies with JAX's vmap.
 
-`model.to_jax()` gives a pure function and a dict of weights, so a batch of models is a batch of dicts.
+`model.to_jax()` returns a pure function and a dict of weights, so a batch of models is a batch of dicts.
 Needs JAX: pip install 'tracr[jax]'.
 """
 
@@ -17,7 +17,7 @@ COPIES = 1000
 
 
 def main() -> None:
-    """For each size of noise, how many copies still give every output."""
+    """Count, for each size of noise, the copies whose outputs are all right."""
     import jax
 
     example = programs.EXAMPLES["sort_unique"]

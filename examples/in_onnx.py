@@ -1,7 +1,7 @@
-"""Write a compiled model as an ONNX file, run it in onnxruntime without tracr's help, and read it back.
+"""Write a compiled model as an ONNX file, run it in onnxruntime without tracr, and load it.
 
-The file holds the transformer and the program: any ONNX tool can run or draw it, and `tracr.load` gives back the
-labelled model. Needs onnx and onnxruntime: pip install 'tracr[onnx]'.
+The file holds the transformer and the program: any ONNX tool can run or draw it, and `tracr.load` returns the labelled
+model. Needs onnx and onnxruntime: pip install 'tracr[onnx]'.
 """
 
 from __future__ import annotations

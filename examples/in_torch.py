@@ -1,7 +1,7 @@
-"""Train a compiled model further in PyTorch, bring it back, and look at what has changed.
+"""Train a compiled model further in PyTorch, read the weights back, and look at the changes.
 
-The model says which fraction of the tokens so far is "x". All weights are trained until it counts "a" as half an "x".
-It comes back as a CompiledModel with its labels: no longer certified, but it can be run, drawn and compared.
+The model computes the fraction of "x" among the tokens so far. All weights are trained until it counts "a" as half an
+"x". The result is a CompiledModel with labels. It is not certified, but it can be run, drawn and compared.
 Needs PyTorch: pip install 'tracr[torch]'.
 """
 

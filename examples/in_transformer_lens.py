@@ -1,7 +1,7 @@
-"""Activation patching in TransformerLens, beside the ground truth it should find.
+"""Compare activation patching in TransformerLens with the ground truth it should find.
 
-An induction program looks for what followed the same token the last time. On "abcab" the answer at the end is "c"; on
-"acbab" it is "a". Running the second input, TransformerLens patches in the first one's head outputs, one at a time.
+An induction program finds the token that followed the same token the last time. On "abcab" the answer at the end is
+"c"; on "acbab" it is "a". TransformerLens runs the second input and patches in head outputs of the first, one by one.
 Needs TransformerLens: pip install 'tracr[lens]'.
 """
 
@@ -14,7 +14,7 @@ from tracr.rasp import programs
 
 
 def main() -> None:
-    """Which heads bring the answer back, and what the compiler says of them."""
+    """Print the heads that restore the answer, and what the ground truth says about them."""
     import torch
     from transformer_lens import patching
     from transformer_lens.hook_points import HookPoint
@@ -32,7 +32,7 @@ def main() -> None:
         return (logits[0, -1, right] - logits[0, -1, wrong] + 1) / 2
 
     found = patching.get_act_patch_attn_head_out_all_pos(lens, corrupted, cache, metric)
-    print("\nhow much of the answer each head brings back")
+    print("\nhow much of the answer each head restores")
     for node in model.ground_truth.nodes("qkv"):
         if node.head is not None:
             print(f"  {node.id:16} {found[node.layer, node.head]:5.2f}   writes {', '.join(node.variables)}")

@@ -1,4 +1,4 @@
-"""The residual stream after every sub-layer, for one input, as text: the paper's figure of frac_prevs.
+"""Print the residual stream after every sub-layer, for one input: the paper's figure of frac_prevs as text.
 
 Rows are dimensions with their labels, columns are positions. After the embedding, only rows that the sub-layer changed
 are shown; a star marks a changed cell.
@@ -17,7 +17,7 @@ INPUT = "xacx"
 
 
 def panel(labels: list[str], tokens: list[str], now: np.ndarray, before: np.ndarray) -> None:
-    """Print the rows of [position, dimension] that changed, or say that nothing did."""
+    """Print the rows of [position, dimension] that changed, or that none did."""
     changed = now != before
     if not changed.any():
         print("  (no-op)")

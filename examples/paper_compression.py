@@ -1,8 +1,8 @@
-"""The paper's section 5 again: compress frac_prevs and sort_unique, many seeds, and draw its figures.
+"""Repeat the paper's section 5: compress frac_prevs and sort_unique with many seeds, and draw its figures.
 
     python examples/paper_compression.py                      a few minutes: 5 seeds, fewer steps than the paper
-    python examples/paper_compression.py --steps 300000       the paper's recipe in full: use a GPU
-    python examples/paper_compression.py --results FOLDER     from what `benchmarks/compress.py --paper FOLDER` left
+    python examples/paper_compression.py --steps 300000       the paper's full recipe: use a GPU
+    python examples/paper_compression.py --results FOLDER     from the runs of `benchmarks/compress.py --paper FOLDER`
 
 Needs `pip install 'tracr[jax,viz]'`. Figures and summary.json go to --output (a folder).
 """
@@ -30,7 +30,7 @@ SHOWN = {"frac_prevs": 8, "sort_unique": 12}
 
 
 def main() -> None:
-    """Train or read the runs, say what came out, draw."""
+    """Train or read the runs, print the results, draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=5000, help="training steps (5000; the paper has 300000)")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each number of dimensions (5)")
@@ -83,7 +83,7 @@ def trained(name: str, model: tracr.CompiledModel, inputs: Any, steps: int, seed
 
 
 def read(stem: Path, model: tracr.CompiledModel, inputs: Any) -> tuple[Runs, Curves]:
-    """The runs another program made."""
+    """Read the runs made by the benchmark."""
     arrays = np.load(f"{stem}.npz")
     grid = [(run["dim"], run["seed"]) for run in json.loads(Path(f"{stem}.json").read_text())["runs"]]
     return _models(model, inputs, arrays["W"], grid), _curves(arrays["steps"], arrays["curve"], grid)
@@ -106,7 +106,7 @@ def _curves(steps: Any, curve: Any, grid: list[tuple[int, int]]) -> Curves:
 
 
 def tell(name: str, model: tracr.CompiledModel, runs: Runs, inputs: Any) -> dict[str, Any]:
-    """A table: medians and quartiles over seeds."""
+    """Print a table of medians and quartiles over seeds."""
     print(f"{name}, D = {model.d_model}, gap {model.options.gap:g}: median [quartiles] over seeds")
     print("   d  runs  loss                            output loss  accuracy  cosine")
     found: dict[str, Any] = {}

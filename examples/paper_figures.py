@@ -1,4 +1,4 @@
-"""The Tracr paper's figures of sections 3 and 4 and of "More Compiled Models", as PDFs, from models compiled here.
+"""Draw the Tracr paper's figures of sections 3 and 4 and of "More Compiled Models" as PDFs, from models compiled here.
 
 Needs matplotlib: pip install 'tracr[viz]'.
 """
@@ -41,7 +41,9 @@ def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list
 def main() -> None:
     """Write them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="where they go: paper_figures")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default="paper_figures", help="the folder to write (default: paper_figures)"
+    )
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)

@@ -1,7 +1,7 @@
-"""Fit linear probes for a variable at every sub-layer, and compare with where the labels say it lives.
+"""Fit linear probes for a variable at every sub-layer, and compare with the labels of the residual stream.
 
-A probe answers "can this be decoded linearly here?". The labels answer "is this stored here, and by what?". The two
-differ: a variable may be decodable before it is computed, or from other variables that depend on it.
+A probe answers "can this be decoded linearly here?". The labels answer "is this stored here, and which component wrote
+it?". The two differ: a variable may be decodable before it is computed, or from other variables that depend on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VOCAB, LENGTH = "abc", 5
 
 
 def accuracy(inputs: np.ndarray, values: np.ndarray, train: np.ndarray) -> float:
-    """How often a least-squares probe (one-hot targets, with a bias) is right where it was not trained."""
+    """The accuracy of a least-squares probe (one-hot targets, with a bias) on inputs it was not trained on."""
     kinds, codes = np.unique(values, return_inverse=True)
     features = np.column_stack([inputs, np.ones(len(inputs))])
     weights = np.linalg.lstsq(features[train], np.eye(len(kinds))[codes[train]], rcond=None)[0]
@@ -42,7 +42,7 @@ def main() -> None:
         places[f"blocks.{block}.hook_resid_mid"] = f"blocks.{block}.attn"
         places[f"blocks.{block}.hook_resid_post"] = f"blocks.{block}.mlp"
     writers = {name: model.residual.of(name)[0].writer for name in exprs}
-    print("accuracy of a linear probe; * from where the labels say the variable is stored\n")
+    print("accuracy of a linear probe; * if the labels say that the variable is stored\n")
     print(f"{'after':16}" + "".join(f"{name:>9}" for name in exprs))
     commonest = (np.unique(column, return_counts=True)[1].max() / column.size for column in values.values())
     print(f"{'(most common)':16}" + "".join(f"{share:8.3f} " for share in commonest))

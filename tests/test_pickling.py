@@ -142,7 +142,7 @@ def test_a_pickle_that_the_compiler_does_not_make_is_refused() -> None:
     restore, (parts,) = reduced
     with pytest.raises(tracr.FormatError, match=r"other labels(?s:.)*another version"):
         restore(replace(parts, labels=parts.labels[::-1]))
-    with pytest.raises(tracr.FormatError, match=r"not what its program compiles to(?s:.)*another version"):
+    with pytest.raises(tracr.FormatError, match=r"differs from the weights(?s:.)*another version"):
         restore(replace(parts, parameters=model.parameters.map(lambda array: array + 1)))
 
 

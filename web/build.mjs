@@ -1,5 +1,5 @@
-// Bundles src/ into the Python package: `node build.mjs` writes, `node build.mjs --check` compares with what is there.
-// The banner names the digest of the sources, so that the check in tests/viz needs neither Node nor npm.
+// Bundles src/ into the Python package: `node build.mjs` writes, `node build.mjs --check` compares with the file.
+// The banner has the digest of the sources, so that the check in tests/viz needs neither Node nor npm.
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { build } from "esbuild";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const target = join(here, "..", "src", "tracr", "viz", "explorer", "explorer.js");
-const MOST = 300_000; // bytes
+const MOST = 300_000; // most bytes of the bundle
 
 function digest() {
   const hash = createHash("sha256");

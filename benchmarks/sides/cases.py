@@ -1,4 +1,4 @@
-"""What is measured: programs, sizes and inputs, the same for both sides. Both Pythons load it: no imports of ours."""
+"""The programs, sizes and inputs measured, the same for both sides. Both Pythons load this file: no imports of ours."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 SIZES = ((4, 5), (10, 10), (20, 20), (50, 50), (100, 100))
-FEW = 2000  # with at most so many inputs all of them are compared
-PER_LENGTH = 128  # else so many of each of three lengths; half as many where inputs are long
+FEW = 2000  # at most this many inputs are all compared
+PER_LENGTH = 128  # of more inputs, this many of each of three lengths are compared; half as many if they are long
 LONG = 50
 
 COUNTING = ("length", "hist", "hist_bos", "hist2", "has_prev", "count", "count_less_freq", "frac_prevs")
@@ -87,16 +87,16 @@ class Case:
 
     @property
     def longest(self) -> int:
-        """How long inputs get: keys of sort_unique are all different."""
+        """The longest inputs: keys of sort_unique are all different."""
         return min(self.length, self.tokens) if self.program == "sort_unique" else self.length
 
     def batch(self, count: int) -> list[list[Any]]:
-        """Inputs of the greatest length, to measure speed with."""
+        """Inputs of the greatest length, to measure speed."""
         rng = random.Random(0)
         return [self._random(rng, self.longest) for _ in range(count)]
 
     def inputs(self) -> list[list[list[Any]]]:
-        """Inputs to compare answers on, in groups of one length: all there are, if they are few."""
+        """Inputs to compare answers on, in groups of one length; all inputs, if they are few."""
         if sum(self.tokens**length for length in range(1, self.length + 1)) <= FEW:
             every = [
                 [list(row) for row in itertools.product(self.vocab, repeat=length) if self._allowed(row)]
@@ -114,7 +114,7 @@ class Case:
         return self.program != "hist_bos" or (row[0] == "^" and "^" not in row[1:])
 
     def _random(self, rng: random.Random, length: int) -> list[Any]:
-        """Half of the inputs are made of few tokens, those the program is about among them, so that much is equal."""
+        """A random input. Half of the inputs have few different tokens, the program's own among them."""
         if self.program == "sort_unique":
             return rng.sample(self.vocab, length)
         if self.program == "hist_bos":

@@ -1,4 +1,4 @@
-"""An environment of its own for the original, whose import name is also ours."""
+"""A separate environment for the original, which has the same import name as this package."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def original_python(folder: Path | None = None) -> Path:
 
 
 def versions(python: Path) -> dict[str, str]:
-    """The versions of what the original runs on."""
+    """The versions of Python and of the packages that the original uses."""
     program = (
         "import importlib.metadata as m, json, platform; "
         f"print(json.dumps({{'python': platform.python_version(), **{{n: m.version(n) for n in {SHOWN!r}}}}}))"

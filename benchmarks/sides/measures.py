@@ -1,4 +1,4 @@
-"""What the measurements of a case say about the two sides: ratios, larger is better for us."""
+"""Ratios between the two sides' measurements of a case; larger is better for us."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RATES = {
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times better we are; `least` if the original was stopped, so that it is at least that."""
+    """How many times better we are; `least` if the original was stopped, so that the ratio is a lower bound."""
 
     value: float
     least: bool = False
@@ -42,7 +42,7 @@ class Ratio:
 
 
 def ratio(results: Results, case: Case, level: str, measure: str) -> Ratio | None:
-    """The original over ours of a time or of memory, ours over the original of a rate; `None` if one is missing."""
+    """Original / ours for a time or for memory, ours / original for a rate; `None` if one is missing."""
     original, ours = results.get(case, "original"), results.get(case, level)
     if original is None or ours is None:
         return None
@@ -58,7 +58,7 @@ def ratio(results: Results, case: Case, level: str, measure: str) -> Ratio | Non
 
 
 def _spent(results: Results, original: Record, measure: str) -> float | None:
-    """What a side that was stopped has spent at least."""
+    """The least time or memory of a side that was stopped."""
     if original["status"] != "stopped" or measure == "memory":
         return None
     if measure == "compile":

@@ -13,7 +13,7 @@ from tracr.compiler import compiling, lib
 from tracr.rasp import rasp
 
 BOS, PAD = "compiler_bos", "compiler_pad"
-INTERPRETED = 10  # the greatest length for which the original's own interpreter is asked too
+INTERPRETED = 10  # the greatest length at which the original's own interpreter is also run
 
 
 class Original:
@@ -48,7 +48,7 @@ class Original:
         }
 
     def runners(self, model: Any) -> dict[str, tuple[int, Runner]]:
-        """As users call it, one input at a time; and jitted, a batch at once."""
+        """As users call it, one input at a time; and jitted, one batch per call."""
         jitted = self._jitted(model)
         return {
             "called_1": (1, lambda batch: self.answer(model, batch[0])),
@@ -74,7 +74,7 @@ class Original:
         return [row[: len(tokens)] for row, tokens in zip(answers, inputs, strict=True)]
 
     def more(self, model: Any, inputs: list[list[Any]], emit: Callable[..., None]) -> None:
-        """What the original's own interpreter answers."""
+        """The answers of the original's own interpreter."""
         if self.case.length <= INTERPRETED:
             program = self.case.build(lib, rasp)
             emit("interpreter", [_interpreted(program, tokens) for tokens in inputs])

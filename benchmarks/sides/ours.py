@@ -1,4 +1,4 @@
-"""This project's side of the benchmark, in a process of its own."""
+"""This project's side of the benchmark, in its own process."""
 
 # ruff: noqa: E402
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ours:
         }
 
     def runners(self, model: Any) -> dict[str, tuple[int, Runner]]:
-        """There is one way: to call the model."""
+        """The one way to run a model: to call it."""
         return {"called_1": (1, lambda batch: model(batch[0])), f"called_{MANY}": (MANY, model)}
 
     def compared(self, model: Any, inputs: list[list[Any]], padded: bool) -> list[list[Any]]:
@@ -53,7 +53,7 @@ class Ours:
         return [row[: len(tokens)] for row, tokens in zip(model(given), inputs, strict=True)] if inputs else []
 
     def more(self, model: Any, inputs: list[list[Any]], emit: Callable[..., None]) -> None:
-        """How long compiling is without the user's functions, and how long filling arrays of the weights' shapes."""
+        """The time of compiling without the user's functions, and of filling arrays of the weights' shapes."""
         emit("functions", _functions(self.compile))
         new, again = _filling([array.shape for _, array in model.parameters.named()])
         emit("filling", new)
@@ -89,7 +89,7 @@ def _functions(compile: Callable[[], Any]) -> float:
 def _filling(shapes: list[tuple[int, ...]]) -> tuple[float, float]:
     """Seconds to fill arrays of these shapes, in new memory and once more, the shorter of two each.
 
-    What numpy allocates may be memory that the process has used before; mapped memory is new.
+    numpy can allocate memory that the process has used before; mapped memory is new.
     """
     import mmap
 

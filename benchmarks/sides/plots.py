@@ -23,7 +23,7 @@ NEVER = "#e8e8e8"  # where there is nothing to compare
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write every plot there are measurements for."""
+    """Write every plot that has measurements."""
     if not shared(results):
         return
     figures = {f"ratios-{level.replace(' ', '')}": ratios(results, level) for level in LEVELS}

@@ -16,7 +16,7 @@ MARKS = {True: "reached", False: "**missed**", None: "—"}
 
 
 def write(results: Results, page: Path) -> None:
-    """Put the tables into the page; a page that is not there is made."""
+    """Write the tables into the page, which is made if it does not exist."""
     before, after = "# Against the original\n\n", ""
     if page.is_file():
         text = page.read_text(encoding="utf-8")

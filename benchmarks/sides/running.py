@@ -1,4 +1,4 @@
-"""Running a side on a case in a process of its own, and keeping what was measured."""
+"""Runs a side on a case in its own process, and keeps the measurements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Record = dict[str, Any]
 
 
 class Results:
-    """What was measured, by case and side, in a JSON file that is rewritten after every measurement."""
+    """The measurements by case and side, in a JSON file that is rewritten after every measurement."""
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
         self.path = path
@@ -44,24 +44,24 @@ class Results:
         return f"{case.program} {case.tokens},{case.length} {side}"
 
     def get(self, case: Case, side: str) -> Record | None:
-        """What was measured, if it was."""
+        """The measurement of a case and side, if there is one."""
         found: Record | None = self.data["cases"].get(self.key(case, side))
         return found
 
     def put(self, case: Case, side: str, record: Record) -> None:
-        """Keep a measurement, on disk too."""
+        """Keep a measurement, also on disk."""
         self.data["cases"][self.key(case, side)] = record
         self.save()
 
     def save(self) -> None:
-        """Write the file, all or nothing."""
+        """Write the file, completely or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name(self.path.name + ".new")
         new.write_text(json.dumps(self.data, indent=1) + "\n", encoding="utf-8")
         os.replace(new, self.path)
 
     def describe(self, limit: float, original: dict[str, str]) -> None:
-        """What it was measured on."""
+        """Record the machine and the versions."""
         import numpy as np
 
         machine = f"{platform.machine()}, {os.cpu_count()} processors"
@@ -84,7 +84,7 @@ def run_case(case: Case, side: str, python: Path | None, limit: float, earlier: 
 
 
 def _run(command: list[str], job: str, limit: float) -> Record:
-    """What a process says before it ends or is stopped; `cold` is the time from its start to its first answer."""
+    """The measurements that a process prints before it ends or is stopped; `cold` is the time to its first answer."""
     record: Record = {"status": "done"}
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     environment.pop("PYTHONPATH", None)
@@ -125,7 +125,7 @@ def _run(command: list[str], job: str, limit: float) -> Record:
 
 
 def _judged(case: Case, record: Record) -> Record:
-    """The record with its answers compared to what our interpreter says, and counted."""
+    """The record with its answers compared with our interpreter's, and counted."""
     answers = {name: record.pop(name) for name in ("unpadded", "padded", "interpreter") if name in record}
     if "unpadded" not in answers:
         return record
@@ -142,7 +142,7 @@ def _judged(case: Case, record: Record) -> Record:
 
 
 def _those_answered(case: Case, count: int) -> list[list[Any]]:
-    """The inputs a worker took: as many of each length as there are, or equally many of each."""
+    """The inputs that a worker used: all of each length, or equally many of each."""
     groups = case.inputs()
     if count == sum(map(len, groups)):
         return [tokens for group in groups for tokens in group]
@@ -152,7 +152,7 @@ def _those_answered(case: Case, count: int) -> list[list[Any]]:
 
 @lru_cache(maxsize=1)
 def _interpreted(case: Case) -> dict[tuple[Any, ...], list[Any] | None]:
-    """What the reference interpreter answers to each input; `None` where the program has no answer."""
+    """The reference interpreter's answer to each input; `None` if the program has no answer."""
     program = case.build(programs, rasp)
     found: dict[tuple[Any, ...], list[Any] | None] = {}
     for tokens in (tokens for group in case.inputs() for tokens in group):
@@ -164,7 +164,7 @@ def _interpreted(case: Case) -> dict[tuple[Any, ...], list[Any] | None]:
 
 
 def _count(expected: list[list[Any] | None], given: list[list[Any]]) -> dict[str, int]:
-    """How many inputs were compared, and how many have an answer that is wrong: anywhere, or not only for `None`."""
+    """The number of inputs compared, of wrong answers, and of answers wrong not only because of `None`."""
     pairs = [(want, got) for want, got in zip(expected, given, strict=True) if want is not None]
     wrong = sum(any(not _same(w, g) for w, g in zip(want, got, strict=True)) for want, got in pairs)
     besides = sum(any(w is not None and not _same(w, g) for w, g in zip(want, got, strict=True)) for want, got in pairs)

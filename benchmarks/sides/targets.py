@@ -1,4 +1,4 @@
-"""The targets of the benchmark and whether a run reaches them, for each level."""
+"""The targets of the benchmark, and whether a run reaches them, for each level."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from running import Results
 
 __all__ = ["Verdict", "verdicts"]
 
-LARGE = 1_000_000  # parameters from which on compiling is compared with filling
-FILLS = 5.0  # how many times filling the weights it may take
+LARGE = 1_000_000  # with at least this many parameters, compiling is compared with filling
+FILLS = 5.0  # compiling may take this many times as long as filling the weights
 HARD = ("reverse", "sort", "shuffle_dyck2")
 
 
@@ -75,7 +75,7 @@ def _name(case: Case) -> str:
 
 
 def _mismatches(results: Results, level: str) -> Verdict:
-    """Ours are to be none; how many the original has is said beside."""
+    """The mismatches of our answers, which must be 0, and those of the original."""
     target = "no mismatches with the interpreter"
     cases = cases_of(results)
     counts = {
@@ -125,7 +125,7 @@ def _filling(results: Results, level: str, fill: str, what: str) -> Verdict:
 
 
 def _overhead(results: Results, level: str) -> Verdict:
-    """In units that mean the same on every machine: what filling a million parameters takes."""
+    """The fixed overhead, in units of the time to fill a million parameters, which makes machines comparable."""
     target = "fixed overhead of smaller models (to report)"
     large, small = _own(results, level, large=True), _own(results, level, large=False)
     if not large or not small:

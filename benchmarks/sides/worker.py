@@ -1,6 +1,6 @@
 """One side, one case, one process: a job as JSON on standard input, a line of JSON for each measurement on output.
 
-Standard library only: both sides load it. What was measured before a side is stopped is not lost.
+Uses only the standard library, because both sides load it. Measurements made before a side is stopped are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Runner = Callable[[list[list[Any]]], Any]
 MANY = 512  # inputs in a batch
 ENOUGH = 0.15  # seconds of repetitions
 LONG = 4.0  # a first run as long as this is not repeated
-WORK = 1e11  # multiplications that comparing the answers may take
+WORK = 1e11  # most multiplications for comparing the answers
 
 
 class Side(Protocol):
@@ -31,16 +31,16 @@ class Side(Protocol):
     def __init__(self, case: Case, level: int) -> None: ...
 
     def compile(self) -> Any:
-        """A model of the program, which is written anew."""
+        """A model of the program, which is built again each time."""
 
     def answer(self, model: Any, tokens: list[Any]) -> list[Any]:
-        """What a user calls, on one input."""
+        """The answer to one input, as users call the model."""
 
     def size(self, model: Any) -> dict[str, int]:
         """layers, dimensions, heads, parameters, block_parameters, non_zeros."""
 
     def runners(self, model: Any) -> dict[str, tuple[int, Runner]]:
-        """Ways to answer inputs of one length, by name: how many at once, and the function."""
+        """The ways to run inputs of one length, by name: the batch size and the function."""
 
     def compared(self, model: Any, inputs: list[list[Any]], padded: bool) -> list[list[Any]]:
         """Answers to inputs: as they are, if they have one length, or padded to the longest."""
@@ -52,13 +52,13 @@ class Side(Protocol):
 def serve(side: type[Side]) -> None:
     """Do the job."""
     output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is not a measurement
+    os.dup2(2, 1)  # text printed by libraries is not a measurement
 
     def emit(name: str, value: Any) -> None:
         print(json.dumps({name: value}), file=output, flush=True)
 
     most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # not more than there is
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))  # at most three quarters of the memory
     job = json.loads(sys.stdin.read())
     case = Case(**job["case"])
     try:

@@ -241,7 +241,7 @@ def test_a_sort_is_an_error_past_its_length() -> None:
 def test_causal_attention_is_told() -> None:
     """A task of the whole input is another one where positions see only what came before."""
     run = CliRunner().invoke(app, ["run", "hist", "a", "a", "--causal"], catch_exceptions=False)
-    assert "with --causal: as far as each position sees" in run.output
+    assert "with --causal: computed from the position itself and those before" in run.output
     assert "--causal" not in CliRunner().invoke(app, ["run", "dyck1", "(", "--causal"], catch_exceptions=False).output
 
 
@@ -262,4 +262,4 @@ def test_max_memory_is_passed_on() -> None:
     for size in ("much", "0", "-5", "2 pounds"):
         wrong = CliRunner().invoke(app, [*words, f"--max-memory={size}"])
         assert wrong.exit_code == 2
-        assert "is no size" in wrong.output
+        assert "is not a size" in wrong.output

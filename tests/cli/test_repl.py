@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rasp.text.cases import of_kind
-from tests.rasp.text.transcripts import entries
+from tests.text.cases import of_kind
+from tests.text.transcripts import entries
 from tracr.cli.repl.session import Session
 
 DOCS = Path(__file__).parents[2] / "docs"

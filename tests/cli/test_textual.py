@@ -72,7 +72,7 @@ def test_what_is_not_there_is_said(file: Path) -> None:
         (["run", f"{file}:nope", "a"], "defines no nope"),
         (["run", "nowhere.rasp", "a"], "no file nowhere.rasp"),
         (["run", f"{file}:hist", "--name", "twice", "a"], "both name a program"),
-        (["run", f"{file}:same", "a"], "is no s-op"),
+        (["run", f"{file}:same", "a"], "is not an s-op"),
     ):
         with pytest.raises(TracrError, match=message):
             CliRunner().invoke(app, words, catch_exceptions=False)

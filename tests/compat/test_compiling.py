@@ -12,10 +12,10 @@ from tests.agreement import RAW, same, some_inputs
 from tests.compat.frameworks import answer
 from tracr import CompiledModel
 from tracr.compiler import compile_rasp_to_model, lib
+from tracr.compiler.assemble import AssembledTransformerModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.interpreter import evaluate
 from tracr.rasp.traversal import topological
-from tracr.transformer.assembled import AssembledTransformerModel
 
 BOS, PAD = "compiler_bos", "compiler_pad"
 

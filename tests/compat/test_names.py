@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tracr.compiler import compiling, lib, validating
+from tracr.compiler.assemble import AssembledTransformerModel
 from tracr.rasp import causal_eval, rasp
-from tracr.transformer.assembled import AssembledTransformerModel
 
 SIGNATURES: dict[Any, list[str]] = {
     rasp.Full: ["fill"],
@@ -121,12 +121,12 @@ def test_every_public_name_exists(module: str) -> None:
         "from tracr.compiler import compiling, lib, validating",
         "from tracr.compiler.compiling import compile_rasp_to_model",
         "from tracr.compiler import validating",
-        "from tracr.compiler.residual.assemble import AssembledTransformerModel",
+        "from tracr.compiler.assemble import AssembledTransformerModel",
         "from tracr.compiler.rasp_to_graph import extract_rasp_graph",
         "from tracr.transformer.encoder import CategoricalEncoder, Encoder, NumericalEncoder",
         "from tracr.transformer.model import CompiledTransformerModel",
         "from tracr.craft.bases import BasisDirection, VectorSpaceWithBasis",
-        "from tracr.model import assembled",
+        "from tracr.transformer import assembled",
         "from tracr.rasp import causal_eval, rasp",
     ],
 )
@@ -137,6 +137,6 @@ def test_each_import_works_first(statement: str) -> None:
 
 def test_unknown_names_of_the_compiler_are_attribute_errors() -> None:
     """The lazy import does not swallow typing errors."""
-    for module in ("tracr.compiler", "tracr.compiler.residual.assemble"):
+    for module in ("tracr.compiler", "tracr.compiler.assemble"):
         with pytest.raises(AttributeError, match="no attribute 'compile_rasp'"):
             _ = importlib.import_module(module).compile_rasp

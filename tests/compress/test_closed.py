@@ -49,7 +49,7 @@ def test_the_exact_dimension_is_the_least() -> None:
     W = exact_projection(task)
     assert W.shape == (14, 9)
     assert np.allclose(W.T @ W, np.eye(9))
-    with pytest.raises(tracr.TracrError, match="smallest that does has 9"):
+    with pytest.raises(tracr.TracrError, match="smallest one has 9"):
         tracr.compress(model, 8, "exact")
     wider = tracr.compress(model, 12, "exact")
     assert wider.d_model == 12
@@ -143,7 +143,7 @@ def test_a_compressed_model_runs_like_a_compiled_one() -> None:
     assert small([["x", "a"], ["x"]]) == model([["x", "a"], ["x"]])
     assert small(["x", "a", "pad", "pad"]) == model(["x", "a", "pad", "pad"])
     assert small.run("xac")["blocks.0.hook_resid_post"].shape == (1, 4, 9)
-    with pytest.raises(tracr.TracrError, match="no dimensions of their own"):
+    with pytest.raises(tracr.TracrError, match="share dimensions and cannot be set"):
         small.run("xac", set={"is_x": [1, 1, 1]})
     with pytest.raises(tracr.InputError, match="one length"):
         small.run([["x", "a"], ["x"]])
@@ -185,7 +185,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         path.write_bytes(whole)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("keep")
-    with pytest.raises(tracr.FormatError, match="something else"):
+    with pytest.raises(tracr.FormatError, match="something other than"):
         small.save(tmp_path / "other")
 
 

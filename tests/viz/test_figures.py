@@ -190,7 +190,7 @@ def test_rows_are_grey_where_it_is_not_their_turn(name: str, tokens: str) -> Non
     figure = model.figure("stream", list(tokens))
     assert len(greys(figure)) == absent
     assert bordered(figure) == sum(int(step.changed.sum()) for step in stages[1:])
-    assert "not there: not written yet, or cleared" in words(figure)
+    assert "not stored: not written yet, or cleared" in words(figure)
     assert greys(compiled(name, 1).figure("stream", list(tokens))) == []
 
 
@@ -207,7 +207,7 @@ def test_heads_attend_to_what_their_selectors_select(name: str) -> None:
     said = words(compiled(name, 1).figure("attention", longest_input(name)))
     heads = sum(len(layer.heads) for layer in compiled(name, 1).layout.layers)
     parts = said.count("one of 2 heads that add up to the selector")
-    assert said.count("attends evenly to what is selected") + parts == heads > 0
+    assert said.count("attends evenly to the selected keys") + parts == heads > 0
 
 
 def test_attention_on_many_equal_tokens() -> None:
@@ -237,7 +237,7 @@ def test_attention_that_is_not_the_selectors_is_found() -> None:
 
 
 TOGETHER = {
-    "width": "one of 2 heads: all keys, less those not selected",
+    "width": "one of 2 heads: all keys minus those not selected",
     "mean": "one of 2 heads that add up to the selector",
 }
 

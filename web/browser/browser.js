@@ -1,4 +1,4 @@
-// A headless Chromium for the tests: CHROMIUM names another than the system's. `make browser` makes the pages.
+// A headless Chromium for the tests: the system's, or the one named in CHROMIUM. `make browser` makes the pages.
 
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -20,7 +20,7 @@ export function launch() {
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
-/** A page from disk. `page.requests` are the requests it made beyond itself, `page.problems` what went wrong in it. */
+/** A page from disk. `page.requests` are the requests for other files, `page.problems` the errors of the page. */
 export async function open(browser, name, { width = 1440, height = 900, scheme = "light" } = {}) {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: scheme });
   const url = pathToFileURL(name.includes("/") ? resolve(name) : join(folder, `${name}.html`)).href;
@@ -33,7 +33,7 @@ export async function open(browser, name, { width = 1440, height = 900, scheme =
   return page;
 }
 
-/** The exact texts in a row of the outcome: "model", "program" or "before". */
+/** The exact texts in a row of the results: "model", "program" or "before". */
 export function outcome(page, row) {
   return page
     .locator(`.outcome tr.${row} td`)

@@ -90,7 +90,7 @@ def turns(name: str) -> dict[str, Any]:
     for tokens in inputs_of(model, name)[:20]:
         values = values_of(model, tokens)
         held: dict[str, list[list[str | None] | str]] = {}
-        for label, location in locations(model.layout).items():
+        for label, location in locations(model.program, model.layout).items():
             mine = [one for one in model.layout.directions if one.variable is location.variable]
             node = next(node for node in model.program.sops.values() if node.label == label)
             shown = texts(node.domain, values[label])

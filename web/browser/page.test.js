@@ -76,7 +76,7 @@ test("what is cleared cannot be patched; what is still there can", async () => {
     return page.textContent(".tooltip");
   };
   assert.match(await hint(tokens.nth(4)), /value\(.*click to patch/); // position 0 after attention 0
-  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 1: nothing reads it any more$/); // after MLP 0
+  assert.match(await hint(tokens.nth(7)), /valuecleared.*cleared byMLP 0, after its last reader$/); // after MLP 0
   await tokens.nth(7).click();
   assert.ok(!(await page.isVisible(".menu")));
   await tokens.nth(4).click();
@@ -92,7 +92,7 @@ test("clearing neurons are named as such; cancelled wires are shown when asked f
   assert.ok((await wires()) > few);
   const node = page.locator(".node", { hasText: /^clears tokens/ });
   await node.hover();
-  assert.match(await page.textContent(".tooltip"), /^clears tokens: nothing reads it any more/);
+  assert.match(await page.textContent(".tooltip"), /^clears tokens, after the last reader/);
   const told = await page.evaluate(() => {
     const texts = new Set();
     for (const path of document.querySelectorAll(".edge.faint .touch")) {
@@ -102,8 +102,8 @@ test("clearing neurons are named as such; cancelled wires are shown when asked f
     return [...texts].join("\n");
   });
   assert.match(told, /tokens, to be cleared/);
-  assert.match(told, /\(cancelled: its dimensions were cleared since, and hold something else now\)/);
-  assert.match(told, /\(what takes it away: it cancels what was there\)/);
+  assert.match(told, /\(cancelled: its dimensions were cleared and now hold another variable\)/);
+  assert.match(told, /\(cancelled: this clears the old value\)/);
   await node.click();
   assert.match(await page.textContent(".listing li.current"), /^tokens/);
   assert.match(await page.textContent(".part.current"), /clearstokens/);
@@ -121,7 +121,7 @@ test("a folded variable says what is read instead", async () => {
   const page = await open(browser, "shuffle_dyck-2");
   await line(page, "bools_open").click();
   assert.match(await page.textContent(".listing li.current"), /folded$/);
-  assert.match(await page.textContent(".detail"), /no direction of its own.*its readers read tokens instead/);
+  assert.match(await page.textContent(".detail"), /folded into its readers.*they read tokens instead/);
   await page.close();
 });
 
@@ -176,9 +176,9 @@ test("an input that cannot be is refused with a reason, and nothing breaks", asy
   await page.fill("#input", "x a c x");
   const shown = await outcome(page, "model");
   for (const [text, message] of [
-    ["x a q", /“q” \(token 3\) is not in the vocabulary: a b c x/],
+    ["x a q", /“q” \(position 2\) is not in the vocabulary: a b c x/],
     ["x x x x x x", /6 tokens; this model was compiled for at most 5/],
-    ["bos x", /Leave “bos” out/],
+    ["bos x", /Leave out “bos”/],
   ]) {
     await page.fill("#input", text);
     assert.match(await page.textContent("#problem"), message);

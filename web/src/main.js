@@ -117,7 +117,7 @@ class Page {
     this.live.textContent = text;
   }
 
-  /** Keys that work wherever nothing else takes them. */
+  /** Keys that work everywhere, unless another element handles them. */
   keydown(event) {
     if (event.target.closest?.("input, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "ArrowDown" || event.key === "j") this.state.select(this.state.line + 1);

@@ -1,8 +1,8 @@
-// What the reader has chosen, and what follows from it. Views read this and call its methods; `changed` tells them.
+// The choices of the reader, and what follows from them. Views read this and call its methods; `changed` notifies them.
 
 import { readInput, writeInput } from "./core/input.js";
 
-const LARGE = 60; // dimensions
+const LARGE = 60; // models with more dimensions start with closed variables
 const INPUTS = new Set(["tokens", "indices", "length"]);
 
 export class State {
@@ -13,8 +13,8 @@ export class State {
     this.text = writeInput(model.input, model);
     this.problem = "";
     this.patches = [];
-    this.plumbing = false; // show the wires of BOS, PAD and the constant too, and those that are cancelled
-    this.written = false; // show the source as it was written, not the listing
+    this.plumbing = false; // also show the wires of BOS, PAD and the constant one, and cancelled wires
+    this.written = false; // show the source text, not the listing
     this.open = new Set(opened(model));
     const computed = (line) => line.kind === "sop" && !INPUTS.has(model.sops.get(line.id).op.kind);
     this.focus(model.lines.findIndex(computed));
@@ -23,7 +23,7 @@ export class State {
 
   // Choices
 
-  /** Take what is typed; what is no input leaves everything but the message as it was. */
+  /** Read the text typed; if it is not a valid input, only the message changes. */
   setInput(text) {
     this.text = text;
     const { codes, problem } = readInput(text, this.model);
@@ -36,7 +36,7 @@ export class State {
     this.changed();
   }
 
-  /** Make a line of the program the current one; the component that finishes its computation with it. */
+  /** Make a line of the program the current one, and the component that completes it. */
   focus(number) {
     this.line = Math.max(0, Math.min(this.model.lines.length - 1, number));
     this.component = this.partsOf(this.current).at(-1)?.number ?? null;
@@ -63,12 +63,12 @@ export class State {
     this.changed();
   }
 
-  /** Whether a variable can be set: not one that others are computed without. */
+  /** Whether a variable can be set: not if it is folded or absorbed. */
   patchable(sop) {
     return this.model.groupOfSop.has(sop) && !this.model.sops.get(sop).absorbed;
   }
 
-  /** Set a variable at a position, in program and model; the value it has anyway is no patch. */
+  /** Set a variable at a position, in program and model; setting its own value is not a patch. */
   patch(sop, position, code) {
     const { domain } = this.model.sops.get(sop);
     this.patches = this.patches.filter((patch) => patch.sop !== sop || patch.position !== position);
@@ -110,7 +110,7 @@ export class State {
       : this.base;
   }
 
-  /** The components that compute a line: an s-op's own, or the heads whose selector it is, or is part of. */
+  /** The components that compute a line: those of an s-op, or the heads of a selector or of its combinations. */
   partsOf(line) {
     const { model } = this;
     if (line.kind === "sop") return model.componentsOf(line.id);
@@ -152,7 +152,7 @@ export class State {
     };
   }
 
-  /** Whether a group of directions holds something else than before patching. */
+  /** Whether a patch changed the value of a group of directions. */
   differs(group, stage, position) {
     if (this.now === this.base) return false;
     return group.rows.some((row) => this.cellDiffers(row, stage, position));
@@ -164,7 +164,7 @@ export class State {
     return Math.abs(now - before) > 5e-4;
   }
 
-  /** Whether a component writes or clears something else than before patching, at some position. */
+  /** Whether a patch changed what a component writes or clears, at some position. */
   affected(part) {
     if (this.now === this.base || part.stage >= this.model.transformer.stages) return false;
     const differs = (stage) => (number) => {

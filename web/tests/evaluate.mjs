@@ -1,4 +1,4 @@
-// Runs pages' programs and weights without a browser, for tests/viz/test_explorer_core.py: JSON in, JSON out.
+// Runs pages' programs and weights without a browser, for tests/viz/explorer/test_core.py: JSON in, JSON out.
 import { readFileSync } from "node:fs";
 import { loadModel } from "../src/core/model.js";
 

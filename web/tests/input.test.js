@@ -30,11 +30,11 @@ test("what is written can be read", () => {
 });
 
 test("messages say what is wrong and what to write", () => {
-  assert.match(readInput("a q", model(["a", "b"])).problem, /“q” \(token 2\) is not in the vocabulary: a b/);
-  assert.match(readInput("ab", model(["a"])).problem, /“b” \(token 2\)/);
+  assert.match(readInput("a q", model(["a", "b"])).problem, /“q” \(position 1\) is not in the vocabulary: a b/);
+  assert.match(readInput("ab", model(["a"])).problem, /“b” \(position 1\)/);
   assert.match(readInput("a a a a a", model(["a"])).problem, /5 tokens; this model was compiled for at most 4/);
   assert.match(readInput("a", model(["a"], [2, 2])).problem, /1 token; this program takes at least 2/);
-  assert.match(readInput("bos a", model(["a"])).problem, /Leave “bos” out/);
-  assert.match(readInput("a pad", model(["a"])).problem, /Leave “pad” out/);
+  assert.match(readInput("bos a", model(["a"])).problem, /Leave out “bos”/);
+  assert.match(readInput("a pad", model(["a"])).problem, /Leave out “pad”/);
   assert.match(readInput("?", model([...Array(30).keys()].map((x) => `t${x}`))).problem, /t11 … \(30 tokens\)/);
 });

@@ -186,7 +186,7 @@ test("a component that clears is not one that computes the variable", () => {
   );
   state.selectComponent(2);
   assert.equal(state.current.label, "tokens");
-  assert.match(computes(model, model.components[2]), /^clears tokens: nothing reads it any more/);
+  assert.match(computes(model, model.components[2]), /^clears tokens, after the last reader/);
 });
 
 test("in words: turns, what is cleared, what is folded", () => {
@@ -200,7 +200,7 @@ test("in words: turns, what is cleared, what is folded", () => {
   assert.equal(a.dimension, "0 holds tokens:a until MLP 0, then is_a");
   assert.equal(said(isA, isA.rows[0], 0).value, "not written yet; its dimension holds tokens:a");
   assert.equal(said(isA, null, 0).value, "not written yet");
-  assert.equal(said(tokens, null, 2)["cleared by"], "MLP 0 (1 of its 2 directions): nothing reads it any more");
-  assert.match(explain(model, model.lines[2]), /no direction of its own.*its readers read tokens instead/);
+  assert.equal(said(tokens, null, 2)["cleared by"], "MLP 0 (1 of its 2 directions), after its last reader");
+  assert.match(explain(model, model.lines[2]), /folded into its readers.*they read tokens instead/);
   assert.match(streamCaption(model), /^3 dimensions for 4 directions of 2 variables/);
 });

@@ -1,20 +1,20 @@
-"""The command line `tracr`: programs from the library or a file, compiled, run, drawn, explained, verified, exported,
-compressed.
+"""The command line `tracr`: compiles, runs, draws, explains, verifies, exports and compresses programs.
 
-sources.py        what PROGRAM stands for, made for the vocabulary and the length that are asked for
-textual.py        the same where PROGRAM is a .rasp file
-inputs.py         tokens and vocabularies typed as words
-options.py        arguments and options that several commands take
-commands.py       the commands
-text.py           the commands for .rasp files; repl/ is the interactive one
-sampling.py       the command that makes datasets of programs
-checkpoints.py    the command that writes models for transformers
-exploring.py      the command that writes the explorer page
-drawing.py        the commands that draw models and programs
-compressing.py    the commands that compress models
-twinning.py       the command that trains natural models
-description.py    what a model consists of, as data
-screen.py         that, and the residual stream, as text and tables
+sources.py        finds the program named by PROGRAM and compiles it for the vocabulary and length given
+textual.py        finds the s-op if PROGRAM is a .rasp file
+inputs.py         reads tokens and vocabularies from the words typed
+options.py        the arguments and options shared by several commands
+commands.py       list, passes, compile, run, show, info, verify
+watching.py       prints the program between passes, for compile
+text.py           repl and fmt; the interpreter itself is in repl/
+sampling.py       sample: datasets of random programs
+checkpoints.py    huggingface: GPT-2 checkpoints
+exploring.py      explore: the HTML page
+drawing.py        figure and draw
+compressing.py    compress and sweep
+twinning.py       twin: natural models
+description.py    the sizes and components of a model, as data
+screen.py         the same data and the residual stream, as text and tables
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main", "read_tokens", "read_vocabulary"]
 
-LIBRARIES = ("lark", "rich", "safetensors", "tqdm", "typer")  # what tracr depends on, and `import tracr` does not load
+LIBRARIES = ("lark", "rich", "safetensors", "tqdm", "typer")  # dependencies that `import tracr` does not load
 
 
 @cache
@@ -65,7 +65,7 @@ def _commands() -> typer.Typer:
 
 
 def __getattr__(name: str) -> Any:
-    """`app` and the readers of words, imported when asked for: they need typer."""
+    """Import `app`, `read_tokens` or `read_vocabulary` on first use: they need typer."""
     if name == "app":
         return _commands()
     if name in ("read_tokens", "read_vocabulary"):
@@ -76,12 +76,12 @@ def __getattr__(name: str) -> Any:
 
 
 def main() -> None:
-    """Run the command line: status 0 if all went well, 1 on an error, 2 if it was called wrongly.
+    """Run the command line. Exits with status 0 on success, 1 on an error, 2 on wrong usage.
 
-    Errors are told in a few lines; `--debug`, anywhere before `--`, shows where they come from.
+    Errors are printed in a few lines. `--debug`, anywhere before `--`, prints the traceback.
     """
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show a token still gets the rest
+        if hasattr(stream, "reconfigure"):  # a character that the terminal cannot show becomes an escape
             stream.reconfigure(errors="backslashreplace")
     words = sys.argv[1:]
     options = words[: words.index("--")] if "--" in words else words

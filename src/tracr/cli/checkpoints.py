@@ -1,4 +1,4 @@
-"""`tracr huggingface`: a model as a GPT-2 checkpoint."""
+"""`tracr huggingface`: writes a model as a GPT-2 checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["huggingface"]
 
 
 class Activation(Enum):
-    """What neurons compute."""
+    """The activation function of the neurons."""
 
     relu = "relu"
     gelu = "gelu"
@@ -23,7 +23,7 @@ class Activation(Enum):
 
 
 class Numbers(Enum):
-    """How a numerical output becomes logits."""
+    """How a numerical output is written as logits."""
 
     auto = "auto"
     classes = "classes"
@@ -44,7 +44,7 @@ def huggingface(
     activation: Annotated[
         Activation,
         typer.Option(
-            parser=one_of(Activation), metavar=metavar(Activation), show_default="relu", help="What neurons compute."
+            parser=one_of(Activation), metavar=metavar(Activation), show_default="relu", help="The activation function."
         ),
     ] = Activation.relu,
     numbers: Annotated[
@@ -53,17 +53,19 @@ def huggingface(
             parser=one_of(Numbers),
             metavar=metavar(Numbers),
             show_default="auto",
-            help="Numerical outputs: a word per value, or one logit that is the number.",
+            help="Numerical outputs: classes: one logit per value; column: one logit that is the number.",
         ),
     ] = Numbers.auto,
     which: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The output, if there are several.", show_default=False)
+        str | None,
+        typer.Option(metavar="NAME", help="The output to export, if PROGRAM has several.", show_default=False),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder whatever it holds.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the folder, whatever it contains.")] = False,
 ) -> None:
-    """Write PROGRAM as a GPT-2 checkpoint, which transformers loads without tracr.
+    """Write PROGRAM as a GPT-2 checkpoint.
 
-    The README.md in the folder says how. Programs that generate text want --causal.
+    The transformers library loads it without tracr. The README.md in the folder explains how to load it. Programs that
+    generate text need --causal.
 
     Example: tracr huggingface induction --causal --max-len 12 -o induction_gpt2
     """

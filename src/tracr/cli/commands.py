@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,17 +26,20 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
+from tracr.cli.sources import Found, GivenOptions, compiled, find, input_of, some_tokens, switches
 from tracr.cli.watching import PassPrinter
 from tracr.errors import TracrError
 from tracr.ir.switches import PassName
 from tracr.nearness import ANSWER, same_value
 
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+
 __all__ = ["app"]
 
 app = typer.Typer(
     help="Compile RASP programs into transformers, run them and look inside.",
-    epilog="Errors exit with status 1, wrong usage with 2. --debug, anywhere, shows where an error comes from.",
+    epilog="The exit status is 1 after an error and 2 after wrong usage. --debug works anywhere on the line.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,7 +71,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -78,10 +81,10 @@ def options(
 
 @app.command("list")
 def list_programs(as_json: Json = False) -> None:
-    """List the programs of the library: what each computes, and the tokens and length it is usually compiled for.
+    """List the programs of the library.
 
-    With --vocab and --max-len the other commands make it for other tokens and lengths, which may be any unless the last
-    column says otherwise.
+    Each has default tokens and a default length. The other commands compile it for others with --vocab and --max-len.
+    The column "only for" says which tokens a program needs; if it is empty, the program takes any tokens.
     """
     from tracr.cli.description import as_json as value_json
     from tracr.cli.screen import show_list
@@ -106,9 +109,10 @@ def list_programs(as_json: Json = False) -> None:
 
 @app.command("passes")
 def list_passes(as_json: Json = False) -> None:
-    """List the passes of the compiler in the order they run, then the options that change how passes work.
+    """List the passes and options of the compiler.
 
-    --with and --without switch options, and passes that are not always on; `compile --print-after` takes any pass.
+    The passes are in the order they run; the options change how passes work. --with and --without switch the options,
+    and the passes that are not always on. `tracr compile --print-after` takes any pass.
     """
     from tracr.cli.screen import show_passes
     from tracr.compiler.pipeline import PIPELINE
@@ -144,21 +148,23 @@ def compile_program(
         Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
+        bool, typer.Option("--overwrite", help="Replace the folder even if it contains something other than a model.")
     ] = False,
     show: Annotated[
         Stage | None,
         typer.Option(
             parser=one_of(Stage),
             metavar=metavar(Stage),
-            help="Print a stage of the compilation.",
+            help="Print the result of one stage of the compilation.",
             show_default=False,
         ),
     ] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Print what its sizes cannot go below.")] = False,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Print lower bounds of the model's sizes.")] = False,
     solve: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Let a solver look for the best schedule so long.", show_default=False),
+        typer.Option(
+            metavar="SECONDS", help="Search for the best schedule with a solver, for this time.", show_default=False
+        ),
     ] = None,
     print_after: Annotated[
         list[PassName] | None,
@@ -166,7 +172,7 @@ def compile_program(
             "--print-after",
             parser=one_of(PassName),
             metavar="PASS",
-            help="Print the program as it is after a pass (`tracr passes`); may be repeated.",
+            help="Print the program after a pass (`tracr passes`); may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -174,16 +180,18 @@ def compile_program(
         bool, typer.Option("--print-changed", help="Print what each pass changed, as a diff.")
     ] = False,
     check_each: Annotated[
-        bool, typer.Option("--check-each", help="Check after every pass that the program computes the same as before.")
+        bool, typer.Option("--check-each", help="Check after every pass that the program still computes the same.")
     ] = False,
-    search: Annotated[bool, typer.Option("--search", help="Print what was tried to make the model smaller.")] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Print the models that the compiler compared, and its choices.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile PROGRAM, save it, print its stages, or the program between any two passes.
+    """Compile PROGRAM, and save the model or print its stages.
 
     Example: tracr compile reverse --max-len 8 -o reverse_model
     """
-    from tracr.cli.description import in_short, summary
+    from tracr.cli.description import summary
     from tracr.cli.screen import waiting
 
     choice = GivenOptions(
@@ -191,45 +199,58 @@ def compile_program(
     )
     found = find(program, name, choice)
     printer = PassPrinter(print_after or (), print_changed)
-    watched = bool(print_after or print_changed or check_each)
-    if found.model is not None and (watched or search):
-        raise typer.BadParameter(f"{found.name} is compiled already: there are no passes to look at")
-    try:
-        with waiting(f"compiling {found.name}"):
-            model = compiled(found, choice, watch=printer if watched else None, check_each=check_each)
-    finally:
-        if not as_json:
-            _print_passes(printer)
+    if found.model is not None and (printer.asked or print_changed or check_each or search):
+        raise typer.BadParameter(f"{found.name} is compiled already: it has no passes to print")
+    model = _watched(found, choice, printer, check_each, as_json)
     with waiting(f"compiling {found.name}"):
-        limits = model.bounds() if bounds else None
+        data, lines = _asked_for(model, found.name, show, bounds, search)
         if output is not None:
             model.save(output, overwrite=overwrite)
     if as_json:
-        stage = {"stage": show.value, "text": model.show(show.value)} if show else {}
-        proven = {"bounds": limits.as_json()} if limits else {}
+        passes = [{"title": title, "text": text} for title, text in printer.report()]
         saved = {"saved": str(output)} if output else {}
-        passes = {"passes": [{"title": title, "text": text} for title, text in printer.report()]} if watched else {}
-        tried = {"search": model.search.as_json()} if search and model.search else {}
-        _print_json({**summary(model, found.name), **stage, **proven, **saved, **passes, **tried})
+        _print_json({**summary(model, found.name), **data, **({"passes": passes} if passes else {}), **saved})
         return
-    if show:
-        typer.echo(model.show(show.value))
-    else:
-        typer.echo(f"{found.name}: {in_short(model)}")
     if check_each:
-        typer.echo("checked after every pass: its invariants, and what it computes on a sample of inputs")
-    if search and model.search:
-        typer.echo(model.search.show())
-    if limits:
-        typer.echo(limits)
+        lines.append("checked after every pass: the invariants, and the results on a sample of inputs")
+    for line in lines:
+        typer.echo(line)
     if output is not None:
         typer.echo(f"saved in {output}", err=show is not None)
 
 
-def _print_passes(printer: PassPrinter) -> None:
-    """What was to be printed of the passes, also if one of them failed."""
-    for title, text in printer.report():
-        typer.echo(f"== {title}\n{text}\n")
+def _watched(
+    found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
+) -> CompiledModel:
+    """The model; prints the passes asked for, also if one of them fails."""
+    from tracr.cli.screen import waiting
+
+    try:
+        with waiting(f"compiling {found.name}"):
+            return compiled(found, choice, watch=printer, check_each=check_each)
+    finally:
+        for title, text in () if as_json else printer.report():
+            typer.echo(f"== {title}\n{text}\n")
+
+
+def _asked_for(
+    model: CompiledModel, name: str, show: Stage | None, bounds: bool, search: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """What to print of the model: the data for --json, and the lines."""
+    from tracr.cli.description import in_short
+
+    data: dict[str, Any] = {}
+    lines = [model.show(show.value) if show else f"{name}: {in_short(model)}"]
+    if show:
+        data |= {"stage": show.value, "text": lines[0]}
+    if search and model.search:
+        data["search"] = model.search.as_json()
+        lines.append(model.search.show())
+    if bounds:
+        limits = model.bounds()
+        data["bounds"] = limits.as_json()
+        lines.append(str(limits))
+    return data, lines
 
 
 @app.command(context_settings=TOKENS)
@@ -246,7 +267,7 @@ def run(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Run PROGRAM on TOKENS, as a transformer and in the interpreter.
+    """Run the model of PROGRAM and the interpreter on TOKENS.
 
     Example: tracr run frac_prevs x a c x
     """
@@ -276,7 +297,7 @@ def run(
         typer.echo(f"{in_short(model)}\n")
         show_run(words, got, expected)
     if not agree:
-        raise TracrError("the model and the interpreter disagree", hint="this is a bug of tracr; please report it")
+        raise TracrError("the model and the interpreter disagree", hint="this is a bug in tracr; please report it")
 
 
 @app.command(context_settings=TOKENS)
@@ -292,13 +313,13 @@ def show(
     switched_off: Without = None,
     causal: Causal = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="After each sub-layer the whole stream, not only what changed.")
+        bool, typer.Option("--all", help="Show the whole stream after each sub-layer, not only the changes.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the residual stream of PROGRAM on TOKENS.
 
-    After each sub-layer: the variables it changed, direction by direction, beside the interpreter's values.
+    Prints, after each sub-layer, the directions of the variables it changed, and the interpreter's values.
 
     Example: tracr show frac_prevs x a c x --level 0
     """
@@ -344,7 +365,7 @@ def info(
     causal: Causal = None,
     as_json: Json = False,
 ) -> None:
-    """Say what each component of PROGRAM computes, and how large it is.
+    """Describe the model of PROGRAM: sizes and components.
 
     Example: tracr info sort --json
     """
@@ -375,12 +396,14 @@ def verify(
     switched_off: Without = None,
     causal: Causal = None,
     budget: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Compare all inputs up to this many, else a sample of this size.")
+        int, typer.Option(min=1, metavar="N", help="Compare all inputs if there are at most N, else a sample of N.")
     ] = 100_000,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which sample.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of the sample.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare the model of PROGRAM with the interpreter, on all inputs or a sample; status 1 if they differ.
+    """Compare the model of PROGRAM with the interpreter.
+
+    Compares all inputs or a sample. The exit status is 1 if they differ.
 
     Example: tracr verify sort --max-len 6
     """

@@ -1,4 +1,4 @@
-"""`tracr compress` and `tracr sweep`: models in fewer dimensions."""
+"""`tracr compress` and `tracr sweep`: compress models into fewer dimensions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["compress_program", "sweep_programs"]
 
 
 class Method(Enum):
-    """How to find the projection."""
+    """The methods of `tracr compress`."""
 
     fast = "fast"
     sgd = "sgd"
@@ -30,7 +30,7 @@ class Method(Enum):
 
 
 class SweepMethod(Enum):
-    """How to find the projections of a sweep."""
+    """The methods of `tracr sweep`."""
 
     sgd = "sgd"
     fast = "fast"
@@ -38,7 +38,7 @@ class SweepMethod(Enum):
 
 Steps = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Training steps; the method's own unless given.", show_default=False),
+    typer.Option(min=1, metavar="N", help="Training steps; the default depends on the method.", show_default=False),
 ]
 
 
@@ -54,10 +54,10 @@ def compress_program(
             parser=one_of(Method),
             metavar=metavar(Method),
             show_default="fast",
-            help="fast: our optimiser; sgd: the paper's; pca: its baseline; exact: lose nothing.",
+            help="fast: our optimiser; sgd: the paper's; pca: the paper's baseline; exact: without loss.",
         ),
     ] = Method.fast,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other random starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random starts.")] = 0,
     steps: Steps = None,
     name: Name = None,
     vocab: Vocab = None,
@@ -67,18 +67,19 @@ def compress_program(
     switched_on: With = None,
     switched_off: Without = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it, as .png, .svg or .pdf.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Draw the result, as .png, .svg or .pdf.", show_default=False)
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder even if it holds something else than a model.")
+        bool, typer.Option("--overwrite", help="Replace the folder even if it contains something other than a model.")
     ] = False,
 ) -> None:
-    """Compress PROGRAM's residual stream to --dim dimensions and say what became of its features.
+    """Compress PROGRAM's residual stream to --dim dimensions.
 
-    Compiles at level 0, the paper's structure, unless --level says otherwise. Ctrl-C keeps the best so far.
+    Reports which features are kept, dropped and shared. Compiles at level 0, the paper's structure, unless --level is
+    given. Ctrl-C stops and keeps the best result so far.
 
     Example: tracr compress frac_prevs --dim 8 --plot frac_prevs.png -o frac_prevs.8
     """
@@ -98,7 +99,7 @@ def compress_program(
         )
     made = compress(model, dim, method.value, seed, recipe=_recipe(method.value, steps), progress=True)
     if made.training.interrupted:
-        typer.echo("stopped early: this is the best so far", err=True)
+        typer.echo("stopped early: this is the best result so far", err=True)
     typer.echo(str(made.report()))
     if plot is not None:
         from tracr.compress.figures import overview
@@ -112,13 +113,11 @@ def compress_program(
 
 
 def sweep_programs(
-    programs: Annotated[str, typer.Option(metavar="LIST", help="Programs, comma separated.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where results go, and are found again.")
-    ],
+    programs: Annotated[str, typer.Option(metavar="LIST", help="Programs, separated by commas.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
     dims: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all unless given.", show_default=False),
+        typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all by default.", show_default=False),
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-9.")] = "0-4",
     method: Annotated[
@@ -134,12 +133,16 @@ def sweep_programs(
     level: Level = 0,
     switched_on: With = None,
     switched_off: Without = None,
-    group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained in one program.")] = 64,
-    retry: Annotated[bool, typer.Option("--retry", help="Do failed runs again.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
-    use_ray: Annotated[bool, typer.Option("--ray", help="Work over Ray (RAY_ADDRESS, else local).")] = False,
+    group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained together.")] = 64,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
+    use_ray: Annotated[
+        bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
+    ] = False,
 ) -> None:
-    """Compress programs to all --dims with all --seeds; results are Parquet. Run again, it does what is missing.
+    """Compress programs to all --dims with all --seeds.
+
+    The results are Parquet. The same command run again does only the missing runs.
 
     Example: tracr sweep --programs frac_prevs,sort_unique --dims 4-12 --seeds 0-4 --steps 20000 -o results
     """
@@ -173,11 +176,11 @@ def sweep_programs(
             retry=retry,
             progress=progress,
         )
-    typer.echo(f"{swept.results}: {swept.made:,} runs made, {swept.found:,} were there, {swept.failed:,} of all failed")
+    typer.echo(f"{swept.results}: {swept.made:,} new runs, {swept.found:,} found, {swept.failed:,} of all failed")
     if swept.failed:
         raise TracrError(
             f"{swept.failed:,} runs failed",
-            hint='"status" and "error" in the results say which and how; --retry does them again',
+            hint='the columns "status" and "error" of the results say which and why; --retry repeats them',
         )
 
 

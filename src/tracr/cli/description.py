@@ -1,4 +1,4 @@
-"""What a model consists of, as data: its sizes, and what each of its components computes."""
+"""The sizes and the components of a model, as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Part", "as_json", "columns_json", "expected_outputs", "in_short", "p
 
 @dataclass(frozen=True)
 class Part:
-    """A head or a group of neurons: where it is, what it computes, what it reads and writes, how large it is."""
+    """A component (head or group of neurons): its place, what it computes, reads and writes, and its size."""
 
     where: str
     kind: str
@@ -50,7 +50,7 @@ def _part(where: str, kind: str, component: Component, size: int) -> Part:
 
 
 def sizes(model: CompiledModel) -> dict[str, int]:
-    """The numbers of a model; heads, d_head and d_mlp are those of the largest layer."""
+    """The sizes of a model; `heads`, `d_head` and `d_mlp` are those of the largest layer."""
     layers = model.parameters.layers
     arrays = [array for _, array in model.parameters.named()]
     return {
@@ -65,13 +65,13 @@ def sizes(model: CompiledModel) -> dict[str, int]:
 
 
 def in_short(model: CompiledModel) -> str:
-    """The sizes in a line."""
+    """The sizes in one line."""
     layers = "1 layer" if model.n_layers == 1 else f"{model.n_layers} layers"
     return f"{layers}, {model.d_model} dimensions, {model.n_parameters:,} parameters, level {model.options.level}"
 
 
 def summary(model: CompiledModel, name: str) -> dict[str, Any]:
-    """All there is to know about a model, for `--json`."""
+    """The description of a model that `tracr info --json` prints."""
     layers = model.parameters.layers
     return {
         "name": name,
@@ -115,7 +115,7 @@ def summary(model: CompiledModel, name: str) -> dict[str, Any]:
 
 
 def as_json(value: Value) -> Any:
-    """A value for `--json`: as in a saved model; what JSON cannot hold, as its text."""
+    """A value for `--json`, as in a saved model; a value that JSON cannot hold becomes its text."""
     try:
         return encode_value(value)
     except FormatError:
@@ -128,7 +128,7 @@ def columns_json(columns: Mapping[str, Sequence[Value]]) -> dict[str, list[Any]]
 
 
 def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
-    """What the interpreter gives: the reference one, or for a saved model the one that runs its tables."""
+    """The outputs of the reference interpreter, or for a saved model of the table interpreter."""
     from tracr.rasp.interpreter import evaluate
     from tracr.runtime.table_interpreter import evaluate_batch
 

@@ -1,4 +1,4 @@
-"""`tracr figure`, publication figures of a model, and `tracr draw`, a drawing of what a program computes."""
+"""`tracr figure` draws publication figures of a model; `tracr draw` draws what a program computes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["draw", "figure", "picture"]
 
 
 class FigureKind(Enum):
-    """What can be drawn."""
+    """The kinds of figure."""
 
     stream = "stream"
     attention = "attention"
@@ -47,7 +47,7 @@ class FigureKind(Enum):
 
 
 class Rows(Enum):
-    """Which dimensions of the residual stream."""
+    """Which dimensions of the residual stream are drawn."""
 
     auto = "auto"
     all = "all"
@@ -67,9 +67,9 @@ def figure(
             parser=one_of(FigureKind),
             metavar=metavar(FigureKind),
             show_default="stream",
-            help="stream: the residual stream after each sub-layer. attention: each head beside its selector. "
-            "graph: the program with value sets. weights: in their labelled bases. layers: which component is where. "
-            "slots: which variable is in which dimension.",
+            help="stream: the residual stream after each sub-layer. attention: each head and its selector. "
+            "graph: the program with the domain of each s-op. weights: the matrices with labelled rows and columns. "
+            "layers: the components of each layer. slots: the variables stored in each dimension.",
         ),
     ] = FigureKind.stream,
     rows: Annotated[
@@ -77,7 +77,7 @@ def figure(
         typer.Option(
             parser=one_of(Rows),
             metavar=metavar(Rows),
-            help="stream: all dimensions, or those used, not zero throughout.",
+            help="stream: all dimensions, or only those used (not always zero); auto: all up to 40.",
             show_default=False,
         ),
     ] = None,
@@ -85,13 +85,15 @@ def figure(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help='Only this part; may be repeated. stream: "attn 0"; attention and weights: blocks.0.attn.0.',
+            help='Draw only this part; may be repeated. stream: "attn 0"; attention and weights: blocks.0.attn.0.',
             show_default=False,
         ),
     ] = None,
     width: Annotated[
         float | None,
-        typer.Option(min=1, metavar="INCHES", help="How wide it may be before it is broken.", show_default=False),
+        typer.Option(
+            min=1, metavar="INCHES", help="The largest width; wider figures are broken into rows.", show_default=False
+        ),
     ] = None,
     name: Name = None,
     vocab: Vocab = None,
@@ -103,8 +105,8 @@ def figure(
 ) -> None:
     """Draw a figure of PROGRAM's model. Needs matplotlib: pip install 'tracr[viz]'.
 
-    stream and attention show one input: TOKENS or --input, else the program's own example. The other kinds show the
-    model itself, and are the same for every input. `tracr draw` takes the same inputs.
+    The kinds stream and attention show one input: TOKENS or --input, else the program's own example. The other kinds
+    show the model and need no input.
 
     Example: tracr figure frac_prevs x a c x --level 0 -o fig.pdf
     """
@@ -138,22 +140,23 @@ def draw(
     given: Input = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which s-op or selector of a .rasp file; the last s-op if none."),
+        typer.Option(metavar="NAME", help="The s-op or selector of a .rasp file; by default the last s-op."),
     ] = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The .svg to write; else standard output."),
+        typer.Option("--output", "-o", metavar="FILE", help="The .svg file to write; by default standard output."),
     ] = None,
 ) -> None:
-    """Draw what PROGRAM computes on an input: selectors as grids, values in rows, as SVG. Needs no matplotlib.
+    """Draw the values of PROGRAM on an input, as SVG.
 
-    The input is TOKENS or --input, else the program's own example. After a .rasp file the first of TOKENS can be a name
-    that the file defines: tracr draw program.rasp y hello
+    Selectors are drawn as grids, values as rows. This needs no matplotlib. The input is TOKENS or --input, else the
+    program's own example. After a .rasp file, the first of TOKENS can be the name of an s-op or selector: tracr draw
+    program.rasp y hello
 
-    The layers drawn are those of the program: each is a step of attention, as the RASP paper counts. A model's layers
-    (`tracr info`) are blocks of attention and MLP, and may be more: counting and boolean selectors take several.
+    The layers in the drawing are the program's steps of attention, as the RASP paper counts them. The model can have
+    more layers (`tracr info`): counting and combining selectors take several.
 
     Example: tracr draw sort 3 1 2 1 -o sort.svg
     """
@@ -171,11 +174,11 @@ def draw(
         return
     drawing.save(output)
     typer.echo(f"{output}: {drawing.summary}")
-    typer.echo("Its layers are the program's steps of attention; a model's layers (tracr info) are blocks, often more.")
+    typer.echo("The layers drawn are the program's steps of attention; the model (tracr info) can have more layers.")
 
 
 def _of_text(program: str, name: str | None, words: list[str], vocab: str | None, max_len: int | None) -> Drawing:
-    """An s-op or a selector of a .rasp file."""
+    """Draw an s-op or a selector of a .rasp file."""
     from tracr.text.drawing import draw as draw_expression
 
     known = None if vocab is None else read_vocabulary(vocab)
@@ -185,7 +188,7 @@ def _of_text(program: str, name: str | None, words: list[str], vocab: str | None
 
 
 def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
-    """A program of the library, or of a Python file."""
+    """Draw a program of the library or of a Python file."""
     from tracr.text.drawing import draw as draw_expression
 
     if found.model is not None:
@@ -204,7 +207,7 @@ def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
 
 
 def picture(output: Path) -> None:
-    """Refuse a file that no figure can be written to, before any work is done."""
+    """Refuse an output file that cannot be written, before any work is done."""
     from tracr.extras import need
 
     formats = need("matplotlib.figure", extra="viz").Figure().canvas.get_supported_filetypes()
@@ -217,7 +220,7 @@ def picture(output: Path) -> None:
 def _input(
     program: str, name: str | None, tokens: list[str] | None, given: str | None
 ) -> tuple[str | None, list[str], bool]:
-    """The name of what is drawn, the input as it was typed, and whether as one word, after --input."""
+    """The name of the expression to draw, the words of the input, and whether the input came from --input."""
     words = tokens or []
     if words and name is None and is_textual(program) and defines(program, words[0]):
         name, words = words[0], words[1:]

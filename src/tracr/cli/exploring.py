@@ -1,4 +1,4 @@
-"""`tracr explore`: the page that explains a model."""
+"""`tracr explore`: writes the page that explains a model."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ def explore(
     causal: Causal = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The page to write; else NAME.html.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page to write; by default NAME.html.", show_default=False
+        ),
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write one HTML page that runs PROGRAM and its transformer, and explains how the one computes the other.
+    """Write the explorer page of PROGRAM, one HTML file.
 
-    The page needs no network: send it by mail, keep it with a paper. TOKENS are the input it begins with.
+    The page runs PROGRAM and its transformer and shows how the transformer computes it. The page works without a
+    network and needs no other file. TOKENS are the input it starts with.
 
     Example: tracr explore sort 3 1 2 1 -o sort.html
     """

@@ -1,6 +1,6 @@
-"""Tokens and vocabularies as they are typed.
+"""Reads tokens and vocabularies from the words typed.
 
-An input is words, one for each token. One word by itself can stand for several tokens, by the first rule that fits:
+An input is one word for each token. If there is only one word, the first of these rules that fits gives its tokens:
 
     it is a token of the vocabulary             that token
     "" (nothing between quotes)                 no token: the empty input
@@ -9,8 +9,8 @@ An input is words, one for each token. One word by itself can stand for several 
     3,1,2                                       the tokens between the commas
     hello                                       its characters, for .rasp programs and after --input
 
-Spaces, and quotes around a word, are refused unless the vocabulary has such a token: they are almost always meant for
-the shell. A word is the token that is printed like it: `3` is the number 3 if that is in the vocabulary and "3" is not.
+Spaces, and quotes around a word, are refused unless the vocabulary has such a token: they were almost always meant for
+the shell. A word is read as the token that prints like it: `3` is the number 3 if the vocabulary has 3 and not "3".
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tracr.values import Value
 __all__ = ["as_typed", "read_tokens", "read_vocabulary", "read_words"]
 
 QUOTES = "\"'`"
-SHOWN = 20  # tokens in a message
+SHOWN = 20  # most tokens that a message lists
 
 
 @dataclass(frozen=True)
 class TypedWords:
-    """What was typed, one for each token; `exact` if numbers and strings were told apart, as in JSON."""
+    """The words typed, one for each token; `exact` if they tell numbers from strings, as JSON does."""
 
     items: tuple[Value, ...]
     exact: bool = False
 
 
 def read_vocabulary(text: str) -> list[Value]:
-    """A vocabulary typed as a JSON list, as comma separated tokens (numbers where they look so) or as characters.
+    """Read a vocabulary: a JSON list, tokens separated by commas (numbers if they look like numbers) or characters.
 
     >>> read_vocabulary("abc"), read_vocabulary("1,2,x"), read_vocabulary('["1", 1, ["a", true]]')
     (['a', 'b', 'c'], [1, 2, 'x'], ['1', 1, ('a', True)])
@@ -59,7 +59,7 @@ def read_vocabulary(text: str) -> list[Value]:
 
 
 def read_tokens(words: Sequence[str], vocab: Sequence[Value], characters: bool = False) -> list[Value]:
-    """What was typed, as tokens of a vocabulary; with `characters` one word may stand for its characters.
+    """Read words as tokens of a vocabulary; with `characters`, one word can be a string of one-character tokens.
 
     >>> read_tokens(["3", "a"], [3, "a"]), read_tokens(["3a"], [3, "a"], characters=True)
     ([3, 'a'], [3, 'a'])
@@ -72,9 +72,9 @@ def read_tokens(words: Sequence[str], vocab: Sequence[Value], characters: bool =
 
 
 def read_words(words: Sequence[str], known: Sequence[Value] = (), numbers: bool = False) -> list[Any]:
-    """What was typed where the vocabulary is not fixed: tokens that are known, else strings.
+    """Read words without a fixed vocabulary: a word is a known token, else a string.
 
-    With `numbers` words that all look like numbers are numbers.
+    With `numbers`, words that all look like numbers are read as numbers.
 
     >>> read_words(["abc"]), read_words(["the", "cat"]), read_words(["[1, 2]"]), read_words(["13"], [1, 2])
     (['a', 'b', 'c'], ['the', 'cat'], [1, 2], [1, '3'])
@@ -90,7 +90,7 @@ def read_words(words: Sequence[str], known: Sequence[Value] = (), numbers: bool 
 
 
 def as_typed(tokens: Sequence[Value], characters: bool = False) -> str:
-    """Tokens as a shell takes them.
+    """Tokens as one types them in a shell.
 
     >>> as_typed([3, 1, 2]), as_typed("({})", characters=True)
     ('3 1 2', "'({})'")
@@ -102,7 +102,7 @@ def as_typed(tokens: Sequence[Value], characters: bool = False) -> str:
 
 
 def _split(words: Sequence[str], known: Sequence[Value], characters: bool) -> TypedWords:
-    """The words, one for each token."""
+    """Split the input into words, one for each token."""
     spelled = set(map(str, known))
     if len(words) != 1:
         for word in words:
@@ -124,7 +124,10 @@ def _split(words: Sequence[str], known: Sequence[Value], characters: bool) -> Ty
 
 
 def _json_list(text: str, spelled: object) -> list[Value] | None:
-    """The values of a JSON list, if the text is one; brackets that are tokens may be anything."""
+    """The values of a JSON list, or None if the text is not one.
+
+    Refuses text that looks like a broken list, unless `spelled`: its characters are all tokens.
+    """
     if not (text.startswith("[") and text.endswith("]") and len(text) > 2):
         return None
     try:
@@ -162,7 +165,7 @@ def _quoted(word: str) -> bool:
 
 
 def _for_the_shell(word: str) -> str:
-    """What in a word was probably meant for the shell."""
+    """The part of a word that was probably meant for the shell."""
     if any(character.isspace() for character in word):
         return "spaces"
     return "quotes around it" if _quoted(word) else ""
@@ -173,7 +176,7 @@ def _refuse_shell_signs(word: str) -> None:
     if not wrong:
         return
     plain = (word[1:-1] if _quoted(word) else word).split()
-    instead = f"if they are no tokens, write {shlex.join(plain)}; " if plain else ""
+    instead = f"if they are not tokens, write {shlex.join(plain)}; " if plain else ""
     listed = shlex.quote(json.dumps(list(word), ensure_ascii=False))
     raise InputError(f"the input {word!r} has {wrong}", hint=f"{instead}if they are, write a JSON list: {listed}")
 
@@ -188,7 +191,7 @@ def _by_text(vocab: Sequence[Value]) -> dict[str, list[Value]]:
 def _meant(
     word: Value, place: int, exact: bool, vocab: Sequence[Value], by_text: Mapping[str, Sequence[Value]]
 ) -> Value:
-    """The token of the vocabulary that a word stands for."""
+    """The token of the vocabulary that a word means."""
     if exact:
         for token in vocab:
             if type(token) is type(word) and token == word:
@@ -216,5 +219,5 @@ def _unknown(word: str, position: int, by_text: Mapping[str, object]) -> Excepti
     else:
         shown = list(by_text)
         more = f" ... ({len(shown)} tokens)" if len(shown) > SHOWN else ""
-        hint = f"the vocabulary is {' '.join(shown[:SHOWN])}{more}; --vocab says another"
+        hint = f"the vocabulary is {' '.join(shown[:SHOWN])}{more}; --vocab sets another"
     return InputError(f"token {word!r} at position {position} is not in the vocabulary", hint=hint)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take."""
+"""The arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ __all__ = [
     "one_of",
 ]
 
-PROGRAM_HELP = "A .rasp file, a program of the library (`tracr list`), file.py:name, or the folder of a saved model."
+PROGRAM_HELP = "A .rasp file, a library program (`tracr list`), file.py:name, or the folder of a saved model."
 TOKENS_HELP = (
-    "The input, one word per token: 3 1 2. One word alone may have commas (3,1,2), be a JSON list, or for a .rasp "
-    'program its characters: hello. "" is the empty input. Spaces inside a word are refused unless they are tokens.'
+    "The input, one word per token: 3 1 2. A single word can also be tokens separated by commas (3,1,2), a JSON list, "
+    'or for a .rasp program a string of characters: hello. "" is the empty input.'
 )
-TOKENS = {"ignore_unknown_options": True}  # so that -1 is a token; read_tokens refuses what is none
+TOKENS = {"ignore_unknown_options": True}  # allows -1 as a token; read_tokens refuses unknown tokens
 
 Choices = TypeVar("Choices", bound=Enum)
 
 
 def one_of(choices: type[Choices]) -> Callable[[Any], Choices]:
-    """Reads the name of a choice."""
+    """A parser that reads the name of a choice."""
 
     def read(text: Any) -> Choices:
         try:
@@ -61,7 +61,7 @@ def metavar(choices: type[Enum]) -> str:
 
 
 def _no_options(context: typer.Context, words: list[str] | None) -> list[str] | None:
-    """Refuse a word that is almost an option: where -1 may be a token, an option that is misspelt looks like one."""
+    """Refuse a misspelt option, which the parser took for a token because tokens can begin with a dash."""
     options = [option for parameter in context.command.params for option in parameter.opts if option[:2] == "--"]
     for word in words or ():
         meant = did_you_mean(word.partition("=")[0], options) if word.startswith("--") else ""
@@ -85,7 +85,7 @@ def _memory(size: str | None) -> str | None:
         if size is not None:
             as_bytes(size)
     except TracrError:
-        raise typer.BadParameter(f"{size} is no size; write 500MB, 2GB or a number of bytes") from None
+        raise typer.BadParameter(f"{size} is not a size; write 500MB, 2GB or a number of bytes") from None
     return size
 
 
@@ -111,18 +111,18 @@ Tokens = Annotated[
 Input = Annotated[
     str | None,
     typer.Option(
-        "--input", metavar="TOKENS", help="The input as one word: 3,1,2 or hello or a JSON list.", show_default=False
+        "--input", metavar="TOKENS", help="The input as one word: 3,1,2, hello or a JSON list.", show_default=False
     ),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Which s-op of a .rasp file; the last one if none.", show_default=False),
+    typer.Option(metavar="NAME", help="The s-op of a .rasp file; by default the last one.", show_default=False),
 ]
 Vocab = Annotated[
     str | None,
     typer.Option(
         metavar="TOKENS",
-        help="The tokens: characters (abc), comma separated (1,2,x) or a JSON list.",
+        help="The vocabulary: characters (abc), tokens separated by commas (1,2,x) or a JSON list.",
         show_default=False,
     ),
 ]
@@ -131,20 +131,20 @@ MaxMemory = Annotated[
     typer.Option(
         callback=_memory,
         metavar="SIZE",
-        help="The memory that compiling may take, such as 500MB, 2GB (usual) or a number of bytes.",
+        help="The most memory for compiling: 500MB, 2GB (the default) or a number of bytes.",
         show_default=False,
     ),
 ]
 MaxLen = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="The longest input to compile for, in tokens.", show_default=False),
+    typer.Option(min=1, metavar="N", help="The longest input, in tokens.", show_default=False),
 ]
 Level = Annotated[
     int | None,
     typer.Option(
         callback=_level,
         metavar="N",
-        help="0 keeps the paper's structure, 1 (usual) optimises, 2 makes the smallest models.",
+        help="The optimisation level. 0: the paper's structure; 1: optimised (the default); 2: smallest.",
         show_default=False,
     ),
 ]
@@ -168,13 +168,15 @@ Without = Annotated[
         show_default=False,
     ),
 ]
-Causal = Annotated[bool | None, typer.Option("--causal", help="Each position attends to itself and earlier ones only.")]
-Strict = Annotated[bool | None, typer.Option("--strict", help="Refuse what would otherwise be a warning.")]
+Causal = Annotated[
+    bool | None, typer.Option("--causal", help="Causal attention: positions attend to earlier ones and themselves.")
+]
+Strict = Annotated[bool | None, typer.Option("--strict", help="Turn warnings into errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def numbers(text: str, option: str) -> list[int]:
-    """4,6,8-10 as numbers."""
+    """Read a list of numbers and ranges such as 4,6,8-10."""
     found: list[int] = []
     try:
         for piece in text.split(","):

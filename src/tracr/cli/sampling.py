@@ -1,4 +1,4 @@
-"""`tracr sample`: datasets of random programs, and of their models."""
+"""`tracr sample`: makes datasets of random programs and of their models."""
 
 from __future__ import annotations
 
@@ -26,33 +26,40 @@ def _count(default: str) -> typer.models.OptionInfo:
 
 
 def sample(
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="How many programs.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file of JSON lines to write.")],
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Another seed, other programs.")] = 0,
-    vocab: Annotated[str, typer.Option(metavar="TOKENS", help="The tokens: abc, 1,2,x or a JSON list.")] = "abc",
-    max_len: Annotated[int, typer.Option(min=1, metavar="N", help="The longest input.")] = 5,
-    causal: Annotated[bool, typer.Option("--causal", help="Programs for causal attention.")] = False,
-    min_ops: Annotated[int, typer.Option(min=0, metavar="N", help="S-ops at least.")] = 0,
-    max_ops: Annotated[int, typer.Option(min=0, metavar="N", help="S-ops at most.")] = 6,
-    min_depth: Annotated[int, typer.Option(min=0, metavar="N", help="Longest chain of s-ops at least.")] = 0,
-    max_depth: Annotated[int | None, _count("Longest chain of s-ops at most.")] = None,
-    min_selectors: Annotated[int, typer.Option(min=0, metavar="N", help="Selectors at least.")] = 0,
-    max_selectors: Annotated[int | None, _count("Selectors at most.")] = None,
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="The number of programs.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The JSON Lines file to write.")],
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The random seed.")] = 0,
+    vocab: Annotated[str, typer.Option(metavar="TOKENS", help="The vocabulary: abc, 1,2,x or a JSON list.")] = "abc",
+    max_len: Annotated[int, typer.Option(min=1, metavar="N", help="The longest input, in tokens.")] = 5,
+    causal: Annotated[bool, typer.Option("--causal", help="Make programs for causal attention.")] = False,
+    min_ops: Annotated[int, typer.Option(min=0, metavar="N", help="The fewest s-ops of a program.")] = 0,
+    max_ops: Annotated[int, typer.Option(min=0, metavar="N", help="The most s-ops of a program.")] = 6,
+    min_depth: Annotated[
+        int, typer.Option(min=0, metavar="N", help="The least depth: the longest chain of s-ops.")
+    ] = 0,
+    max_depth: Annotated[int | None, _count("The greatest depth.")] = None,
+    min_selectors: Annotated[int, typer.Option(min=0, metavar="N", help="The fewest selectors of a program.")] = 0,
+    max_selectors: Annotated[int | None, _count("The most selectors of a program.")] = None,
     composite: Annotated[bool, typer.Option("--composite", help="Combine selectors over different s-ops.")] = False,
-    compiling: Annotated[bool, typer.Option("--compile", help="Compile and check the programs too.")] = False,
-    level: Annotated[int, typer.Option(min=0, metavar="N", help="The level to compile at.")] = 1,
-    budget: Annotated[int, typer.Option(min=1, metavar="N", help="Inputs each model is checked on, at most.")] = 2_000,
+    compiling: Annotated[
+        bool, typer.Option("--compile", help="Also compile the programs and check the models.")
+    ] = False,
+    level: Annotated[int, typer.Option(min=0, metavar="N", help="The optimisation level.")] = 1,
+    budget: Annotated[int, typer.Option(min=1, metavar="N", help="The most inputs to check a model on.")] = 2_000,
     shards: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where the models go; FILE.levelN otherwise.", show_default=False),
+        typer.Option(metavar="FOLDER", help="The folder of the models; by default FILE.levelN.", show_default=False),
     ] = None,
     shard_size: Annotated[int, typer.Option(min=1, metavar="N", help="Programs per shard.")] = 100,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
-    use_ray: Annotated[bool, typer.Option("--ray", help="Work over Ray (RAY_ADDRESS, else local).")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
+    use_ray: Annotated[
+        bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
+    ] = False,
 ) -> None:
-    """Draw random programs, no two with the same meaning, and with --compile compile and check them.
+    """Make a dataset of random programs.
 
-    Run again, it adds what is missing.
+    No two programs have the same meaning. With --compile, also compile the programs and check the models. The same
+    command run again adds only the missing ones.
 
     Example: tracr sample --count 10000 -o programs.jsonl --compile --jobs 8
     """
@@ -71,7 +78,7 @@ def sample(
         max_selectors,
         composite,
     )
-    controls.options(level)  # refuses a level there is not
+    controls.options(level)  # refuses an unknown level
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers:
         _draw(output, count, seed, controls, workers)
@@ -120,8 +127,8 @@ def _compile(output: Path, folder: Path, count: int, how: tuple[int, int, int], 
     )
     if found["wrong"] or found["failed"]:
         raise TracrError(
-            f"{folder} has programs whose models are wrong, or on which the compiler failed",
-            hint='"status" and "reason" in its JSON files say which and how; this is a bug of tracr: please report it',
+            f"{folder} has wrong models, or programs on which the compiler failed",
+            hint='"status" and "reason" in its JSON files say which and why; this is a bug in tracr: please report it',
         )
 
 

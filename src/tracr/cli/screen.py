@@ -1,4 +1,4 @@
-"""Text and tables for people; colour on a terminal, plain text elsewhere."""
+"""Prints text and tables, in colour on a terminal and as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "short", "show_info", "show_list", "show_passes", "show_run", "show_steps", "waiting"]
 
-UNLIMITED = 100_000  # columns where there is no terminal: lines are never broken
+UNLIMITED = 100_000  # columns if the output is not a terminal: lines are never broken
 INDENT = 2
-MANY = 8  # directions of a variable, from which on those that are all zero are left out
+MANY = 8  # variables with at least this many directions are shown without those that are all zero
 
 
 class Screen:
-    """Standard output: as wide and colourful as the terminal, without limits and plain where there is none."""
+    """Standard output: in colour and as wide as the terminal, or plain with unlimited lines if it is not one."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False)
@@ -41,7 +41,7 @@ class Screen:
             self.console = Console(highlight=False, width=UNLIMITED)
 
     def print(self, what: RenderableType = "") -> None:
-        """Print something, without trailing spaces where there is no terminal."""
+        """Print something, without trailing spaces if the output is not a terminal."""
         if self.console.is_terminal:
             self.console.print(what)
             return
@@ -51,7 +51,7 @@ class Screen:
 
 
 def short(value: Value) -> str:
-    """A value in a few characters, none of which moves the cursor.
+    """A value in a few printable characters.
 
     >>> short(1 / 3), short("a"), short("\\n"), short(" ")
     ('0.333333', 'a', "'\\\\n'", "' '")
@@ -62,7 +62,7 @@ def short(value: Value) -> str:
 
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Tell a person that work is going on, if it takes more than a second."""
+    """Show a message on the terminal while work goes on for more than a second."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
         yield
@@ -86,7 +86,7 @@ def _plain_table(*columns: str) -> Table:
 
 
 def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> None:
-    """The library: name, description, usual tokens and length, what else it is right for."""
+    """Print the library: name, description, default tokens and length, and the tokens it is limited to."""
     table = _plain_table("program", "what it computes", "tokens", "length", "only for")
     for name, description, vocab, length, right_for in rows:
         tokens = " ".join(map(short, vocab))
@@ -95,7 +95,7 @@ def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> Non
 
 
 def show_passes(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The passes in the order they run, and apart from them the options: name, from which level on, what it does."""
+    """Print the passes in the order they run, then the options: name, lowest level, description."""
     screen = Screen()
     for kind in ("pass", "option"):
         table = _plain_table(kind, "from level", "what it does")
@@ -104,7 +104,7 @@ def show_passes(rows: Sequence[Mapping[str, Any]]) -> None:
                 table.add_row(Text(row["name"], "cyan"), _from_level(row), Text(row["does"]))
         screen.print(table)
         screen.print()
-    screen.print("A pass without a level always runs. --with and --without switch the other passes, and the options.")
+    screen.print("A pass without a level always runs. --with and --without switch the other passes and the options.")
 
 
 def _from_level(row: Mapping[str, Any]) -> str:
@@ -119,7 +119,7 @@ def _from_level(row: Mapping[str, Any]) -> str:
 def show_run(
     tokens: Sequence[Value], model: Mapping[str, Sequence[Value]], expected: Mapping[str, Sequence[Value]]
 ) -> None:
-    """Outputs of the model and of the interpreter, position by position."""
+    """Print the outputs of the model and of the interpreter, position by position."""
     rows: list[tuple[str, Sequence[Value]]] = [("position", range(len(tokens))), ("token", tokens)]
     for name in model:
         suffix = f" {name}" if len(model) > 1 else ""
@@ -142,7 +142,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
-    """Places in order, as many at a time as fit beside each other."""
+    """Ranges of columns, each as long as fits in the width `room`."""
     chunks, start, used = [], 0, 0
     for place, width in enumerate(widths):
         if place > start and used + width + gap > room:
@@ -153,7 +153,7 @@ def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
 
 
 def show_info(model: CompiledModel, name: str, description: str) -> None:
-    """Sizes, inputs and components of a model."""
+    """Print the sizes, inputs and components of a model."""
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
     size, (shortest, longest) = sizes(model), model.program.lengths
@@ -187,7 +187,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
 
 
 def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
-    """The variables of the program that the model does not keep, by the reason; folded ones have lines of their own."""
+    """The variables that the model does not keep, grouped by reason; folded variables are listed elsewhere."""
     found: dict[str, list[str]] = {}
     for label, reason in model.variables.missing.items():
         if model.variables[label].state != "folded":
@@ -202,7 +202,7 @@ def show_steps(
     values: Mapping[str, Sequence[Value]],
     everything: bool,
 ) -> None:
-    """The residual stream after each sub-layer: a table of the variables it changes, or with `everything` of all."""
+    """Print the residual stream after each sub-layer: the variables it changed, or with `everything` all variables."""
     screen = Screen()
     screen.print(Text("The residual stream after each sub-layer. A * marks what the sub-layer changed.", "dim"))
     for step in steps:
@@ -229,7 +229,7 @@ def _step_tables(
     header = [short(model.options.bos), *map(short, tokens)]
     widths = [max(cell_len(header[place]), *(row[2][place].cell_len for row in rows)) for place in range(len(header))]
     first = max(cell_len("variable"), *(cell_len(row[0]) for row in rows)) + max(cell_len(row[1]) for row in rows)
-    margin = INDENT + 3  # what stands left of the cells, besides those two columns
+    margin = INDENT + 3  # the space left of the cells, without those two columns
     for chunk in _chunks(widths, room - first - margin, gap=3):
         table = Table(box=box.SIMPLE, show_edge=False, padding=(0, 1), pad_edge=False, header_style="bold")
         table.add_column("variable", style="cyan", no_wrap=True)
@@ -244,7 +244,7 @@ Row = tuple[str, str, list[Text]]
 
 
 def _step_rows(model: CompiledModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
-    """The rows of the variables that a step changed, or of all."""
+    """The rows of the variables that a step changed, or with `everything` of all variables."""
     groups: dict[str, list[Dimension]] = {}
     for dimension in model.residual:
         groups.setdefault(dimension.variable, []).append(dimension)
@@ -260,7 +260,7 @@ def _step_rows(model: CompiledModel, step: Step, values: Mapping[str, Sequence[V
 
 
 def _fill(table: Table, rows: Sequence[Row], places: Sequence[int]) -> None:
-    """Add the cells at some places, a line between variables."""
+    """Add the cells of some positions to a table, with a line between variables."""
     before = ""
     for variable, label, cells in rows:
         if before and variable and variable != before:
@@ -270,7 +270,7 @@ def _fill(table: Table, rows: Sequence[Row], places: Sequence[int]) -> None:
 
 
 def _gone_rows(title: str, gone: Sequence[Dimension], step: Step, others: int) -> Iterator[Row]:
-    """A row for the directions that are not written yet, one for those that are cleared, marked where by this step."""
+    """One row for the directions not written yet and one for those cleared; a * if this step cleared them."""
     for word, some in (
         ("not written yet", [dimension for dimension in gone if dimension.since > step.time]),
         ("cleared", [dimension for dimension in gone if dimension.since <= step.time]),
@@ -284,7 +284,7 @@ def _gone_rows(title: str, gone: Sequence[Dimension], step: Step, others: int) -
 def _group_rows(
     name: str, group: Sequence[Dimension], step: Step, values: Mapping[str, Sequence[Value]], everything: bool
 ) -> Iterator[Row]:
-    """The interpreter's values of a variable, then a row for each direction."""
+    """A row with the interpreter's values of a variable, then a row for each direction."""
     title = name
     if name in values:
         held = [Text("")] + [Text(short(value), "italic magenta") for value in values[name]]

@@ -1,4 +1,4 @@
-"""What PROGRAM stands for on the command line, and the input it is to run on."""
+"""Finds the program or model named by PROGRAM on the command line, and its input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEFAULT_LENGTH = 8
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """The options of a compilation, `None` where they were not given."""
+    """The compile options given on the command line; `None` if not given."""
 
     vocab: str | None = None
     max_len: int | None = None
@@ -59,7 +59,7 @@ class GivenOptions:
 
 
 def switches(switched_on: Sequence[str] | None, switched_off: Sequence[str] | None) -> dict[str, bool] | None:
-    """The passes of the optimiser named after --with and --without.
+    """The switches of the optimiser set by --with and --without.
 
     >>> switches(["fold"], None), switches(None, None)
     ({'fold': True}, None)
@@ -73,10 +73,10 @@ def switches(switched_on: Sequence[str] | None, switched_off: Sequence[str] | No
 
 @dataclass(frozen=True)
 class Found:
-    """What PROGRAM stands for: something to compile, or a model that is compiled already.
+    """The program or the compiled model that PROGRAM names.
 
-    An `example` is made for the vocabulary and the length that are asked for, and says what inputs it is right on.
-    `shown` is an input to look at.
+    `example` is the library entry, made for the vocabulary and length given; it knows which inputs are valid.
+    `shown` is the default input of figures and pages.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Found:
 
     @staticmethod
     def of(name: str, example: Example, source: str = "") -> Found:
-        """A program with all that is known about it."""
+        """A library entry as `Found`."""
         return Found(
             name,
             example.description,
@@ -111,10 +111,10 @@ NOTHING_CHOSEN = GivenOptions()
 def find(
     program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
 ) -> Found:
-    """A .rasp file, a program of the library, `file.py:name`, or a saved folder, in this order.
+    """Find a .rasp file, a library program, `file.py:name` or a saved folder, tried in this order.
 
-    `name` chooses among the s-ops of a .rasp file. Vocabulary and length are those that are chosen, else its own; a
-    program of the library is made for them.
+    `name` chooses an s-op of a .rasp file. The vocabulary and length are those of `choice`, else the program's own; a
+    library program is made for them.
     """
     return _fitted(_located(program, name, choice, words), choice)
 
@@ -125,7 +125,7 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
     if is_textual(program):
         return _from_text(program, name, choice, words)
     if name is not None:
-        raise typer.BadParameter(f"--name chooses an s-op of a .rasp file, and {program} is none")
+        raise typer.BadParameter(f"--name chooses an s-op of a .rasp file, and {program} is not one")
     if program in EXAMPLES:
         return Found.of(program, EXAMPLES[program])
     path, colon, name = program.rpartition(":")
@@ -141,10 +141,8 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
 
         model = tracr.load(program)
         if not isinstance(model, RunnableModel):
-            raise InputError(
-                f"{program} holds a twin, which is no program", hint=f"take its teacher: {program}/teacher"
-            )
-        # A compressed model refuses by itself what it cannot do.
+            raise InputError(f"{program} holds a twin, not a program", hint=f"use its teacher: {program}/teacher")
+        # A compressed model itself refuses the methods it lacks.
         return Found(Path(program).name or program, "a saved model", model=cast("CompiledModel", model))
     raise InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
@@ -154,12 +152,12 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
 
 
 def _nearby() -> list[str]:
-    """Programs and models in this folder."""
+    """The programs and models in the current folder."""
     return [path.name for path in Path().iterdir() if path.suffix == ".rasp" or path.is_dir()]
 
 
 def _fitted(found: Found, choice: GivenOptions) -> Found:
-    """What was found, for the vocabulary and the length that are chosen."""
+    """`found` with the vocabulary and length of `choice`."""
     if found.model is not None:
         return found
     vocab = found.vocab if choice.vocab is None else read_vocabulary(choice.vocab)
@@ -169,14 +167,14 @@ def _fitted(found: Found, choice: GivenOptions) -> Found:
         return found
     example = found.example.made_for(vocab or (), length or DEFAULT_LENGTH)
     ahead = choice.causal and not example.backward
-    seen = " (with --causal: as far as each position sees, itself and those before)" if ahead else ""
+    seen = " (with --causal: computed from the position itself and those before)" if ahead else ""
     return replace(found, program=example.program, example=example, description=found.description + seen)
 
 
 def compiled(
     found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
 ) -> CompiledModel:
-    """The model of what was found, compiled as chosen, else as is usual for it; `watch` sees every pass."""
+    """The model of `found`, compiled with the options of `choice`, else the defaults; `watch` sees every pass."""
     import tracr
     from tracr.ir.budget import DEFAULT
 
@@ -209,7 +207,7 @@ def compiled(
 
 
 def some_tokens(words: Sequence[str] | None, program: str, found: Found, command: str) -> Sequence[str]:
-    """The words of an input, of which there must be one."""
+    """The words of the input; refuses a missing input."""
     if words:
         return words
     such = f", such as `tracr {command} {program} {as_typed(found.shown, found.textual)}`" if found.shown else ""
@@ -217,9 +215,9 @@ def some_tokens(words: Sequence[str] | None, program: str, found: Found, command
 
 
 def input_of(found: Found, words: Sequence[str], vocab: Sequence[Value], longest: int, one_word: bool = False) -> Any:
-    """The tokens that were typed, for a model of this vocabulary and length; `one_word` if they came after --input.
+    """Read the input for a model of this vocabulary and length; `one_word` if it came from --input.
 
-    Refused where the program does not do what its description says, and where the input is too long.
+    Refuses an input that is too long, or one that the program's description excludes.
     """
     tokens = read_tokens(words, vocab, characters=found.textual or one_word)
     if len(tokens) > longest:
@@ -234,7 +232,7 @@ def input_of(found: Found, words: Sequence[str], vocab: Sequence[Value], longest
 
 
 def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Value] | None:
-    """The input to look at, if it can be one for this vocabulary and length."""
+    """The program's default input, or None if it does not fit this vocabulary and length."""
     fits = len(found.shown) <= longest and all(token in vocab for token in found.shown)
     return list(found.shown) if found.shown and fits else None
 
@@ -243,12 +241,14 @@ def usual_input(found: Found, vocab: Sequence[Value], longest: int) -> list[Valu
 
 
 def _from_text(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
-    """The vocabulary is the one that is chosen, else the tokens of the file's `set example` and of the input."""
+    """An s-op of a .rasp file. Its vocabulary is the one chosen, else the tokens of `set example` and of the input."""
     vocab = None if choice.vocab is None else read_vocabulary(choice.vocab)
     text = read_module(program, name, words, vocab, choice.max_len)
     value = text.module[text.name]
     if not _is_program(value):
-        raise InputError(f"{text.name} is no s-op, and only an s-op can be compiled", hint=f"{text.name} = {value!r}")
+        raise InputError(
+            f"{text.name} is not an s-op, and only an s-op can be compiled", hint=f"{text.name} = {value!r}"
+        )
     example = text.module.example or []
     return Found(
         text.name,
@@ -278,7 +278,7 @@ def _from_file(path: Path, name: str) -> Found:
     if not _is_program(value):
         raise InputError(
             f"{path}:{name} is {value!r}, not a program",
-            hint="name an s-op, a list or dict of them, an Example, or a function without arguments that makes one",
+            hint="name an s-op, a list or dict of s-ops, an Example, or a function without arguments that returns one",
         )
     source = path.read_text(encoding="utf-8", errors="replace")
     if hasattr(value, "parameters"):
@@ -303,7 +303,7 @@ def _execute(path: Path) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         line = _line_of(error, path)
         raise InputError(
-            f"{path}{line} failed: {type(error).__name__}: {error}", hint="mend the file: Python could not run it"
+            f"{path}{line} failed: {type(error).__name__}: {error}", hint="correct the file: Python could not run it"
         ) from error
     finally:
         sys.path.pop(0)

@@ -19,9 +19,10 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILES", help="The .rasp fi
 def repl(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A .rasp file to start with.")] = None,
 ) -> None:
-    """Write RASP interactively: every definition is shown on a running example.
+    """Write RASP interactively.
 
-    Type :help for the commands that compile, verify and draw what was defined.
+    Every definition is shown on an example input. Type :help for the commands that compile, verify and draw
+    definitions.
     """
     from tracr.cli.repl.console import interact
     from tracr.cli.repl.session import Session
@@ -36,9 +37,13 @@ def repl(
 
 def fmt(
     files: Files,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; status 1 if a file would change.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit with status 1 if a file would change.")
+    ] = False,
 ) -> None:
-    """Lay out .rasp files: a statement a line, spaces around operators, comments kept.
+    """Format .rasp files.
+
+    Writes one statement per line, with spaces around operators. Comments are kept.
 
     Example: tracr fmt program.rasp
     """

@@ -1,4 +1,4 @@
-"""What PROGRAM and TOKENS stand for when PROGRAM is a .rasp file."""
+"""Reads PROGRAM and TOKENS when PROGRAM is a .rasp file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Text", "defines", "is_textual", "read_module"]
 
 @dataclass(frozen=True)
 class Text:
-    """A file that was read, which of its names is meant, and the input that was typed."""
+    """A .rasp file, the chosen name in it, and the input."""
 
     module: Module
     name: str
@@ -47,9 +47,9 @@ def defines(program: str, word: str) -> bool:
 def read_module(
     program: str, name: str | None, words: Sequence[str], vocab: Sequence[Value] | None, max_len: int | None
 ) -> Text:
-    """The file, read and checked against the vocabulary, and the name that is meant: the last s-op's if none is given.
+    """Read the file for a vocabulary, and find the name given, else the last s-op.
 
-    Without a vocabulary the input is read against the file's `set example`, to which it may add tokens.
+    Without a vocabulary, the tokens are those of the file's `set example` and of the input.
     """
     from tracr.text import parse_file
 
@@ -65,7 +65,7 @@ def read_module(
     tokens = read_words(words, known) if vocab is None else read_tokens(words, vocab, characters=True)
     if not all(isinstance(token, int | float | str) for token in tokens):
         raise SourceError(
-            f"the input {words[0]} holds something else than numbers, strings and booleans",
+            f"the input {words[0]} contains something other than numbers, strings and booleans",
             hint='write [1, 2] or ["a", "b"]',
         )
     module = parse_file(path, vocab=vocab or tokens or None, max_seq_len=max_len)
@@ -73,7 +73,7 @@ def read_module(
 
 
 def _example(path: Path) -> list[Value]:
-    """The tokens of the file's `set example`; none if it has none, or one that needs the rest of the file."""
+    """The tokens of the file's `set example`; empty if it has no example, or one that needs the rest of the file."""
     from tracr.text.parser import read
     from tracr.text.runner import Runner, read_file
     from tracr.text.syntax import SetExample
@@ -83,7 +83,7 @@ def _example(path: Path) -> list[Value]:
         for statement in read(source):
             if isinstance(statement, SetExample):
                 runner.step(source, statement)
-    except TracrError:  # reading the whole file will tell
+    except TracrError:  # reading the whole file reports the error
         return []
     return list(runner.settings.sop_example) if runner.settings.chosen else []
 

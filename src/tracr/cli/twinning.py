@@ -1,4 +1,4 @@
-"""`tracr twin`: natural models of programs."""
+"""`tracr twin`: trains natural models of programs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["twin"]
 def twin(
     program: Program,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where twins go, a folder for each seed.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write: a subfolder per seed.")
     ],
     width: Annotated[int, typer.Option(min=1, metavar="N", help="The width of the residual stream.")] = 64,
     d_head: Annotated[int, typer.Option(min=1, metavar="N", help="The width of a head.")] = 16,
-    d_mlp: Annotated[int, typer.Option(min=1, metavar="N", help="Neurons of each MLP.")] = 128,
-    seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-7, trained at once.")] = "0",
-    steps: Annotated[int, typer.Option(min=1, metavar="N", help="Training steps at the most.")] = 20_000,
+    d_mlp: Annotated[int, typer.Option(min=1, metavar="N", help="The neurons of each MLP.")] = 128,
+    seeds: Annotated[str, typer.Option(metavar="LIST", help="Seeds: 0,1,2 or 0-7, trained together.")] = "0",
+    steps: Annotated[int, typer.Option(min=1, metavar="N", help="The most training steps.")] = 20_000,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Interventions per step.")] = 512,
     name: Name = None,
     vocab: Vocab = None,
@@ -33,11 +33,12 @@ def twin(
     max_memory: MaxMemory = None,
     causal: Causal = None,
 ) -> None:
-    """Train twins of PROGRAM: stock transformers that compute it by the compiled model's mechanism.
+    """Train twins of PROGRAM.
 
-    They learn to answer as the compiled model does when heads, MLPs and single edges are patched. Training ends when
-    every seed is admitted, that is measured to agree at every node and edge, or after --steps. Run again after it was
-    killed, it goes on. Needs JAX and Optax (extra `jax`).
+    A twin is a standard transformer that computes PROGRAM by the compiled model's mechanism. It learns to answer like
+    the compiled model when heads, MLPs and single edges are patched. Training ends when every seed is admitted
+    (measured to agree at every node and edge), or after --steps. The same command run again continues a stopped
+    training. Needs JAX and Optax (extra `jax`).
 
     Example: tracr twin hist --seeds 0-3 -o hist.twins
     """

@@ -1,4 +1,4 @@
-"""`tracr compile --print-after`, `--print-changed`: the program between passes, as text."""
+"""Prints the program between passes, for `tracr compile --print-after` and `--print-changed`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["PassPrinter", "text_of"]
 
 
 def text_of(value: Any) -> str:
-    """A value between two passes as text; before `trace` it is the outputs themselves."""
+    """A value between two passes as text; before `trace` it is the program's outputs."""
     if isinstance(value, Mapping):
         return "\n".join(f"output {name}: {expression!r}" for name, expression in value.items())
     return str(value.show())
 
 
 class PassPrinter:
-    """Called after every pass; `lines` has what is to be printed, `after` the same by name."""
+    """Called after every pass: keeps the texts of the passes in `after`, and with `changed` what each pass changed."""
 
     def __init__(self, after: Sequence[PassName], changed: bool) -> None:
         self.asked = after
@@ -30,7 +30,7 @@ class PassPrinter:
         self._last: tuple[type, str] = (type(None), "")
 
     def __call__(self, one: Pass, value: Any) -> None:
-        """Keep the text, and how it differs from that of the pass before."""
+        """Record the text of a pass's result, and its difference from the pass before."""
         if not self.changed and not self.asked:
             return
         kind, text = type(value), text_of(value)
@@ -54,7 +54,7 @@ class PassPrinter:
         return found
 
     def _after(self, name: PassName) -> tuple[str, str]:
-        """What there was after a pass: one that was off changed nothing."""
+        """The title and text after a pass; for a pass that did not run, those of the last one before it."""
         if name in self.texts:
             return self.texts[name]
         order = list(PassName)

@@ -38,7 +38,7 @@ here on the values that the model is made of, and by `tracr compile --check-each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +70,7 @@ from tracr.compiler.search import (
     choose_storage,
 )
 from tracr.errors import FunctionError
-from tracr.ir.circuit import Circuit
+from tracr.ir.circuit import Circuit, Component
 from tracr.ir.compilation import Compilation
 from tracr.ir.domains import finite
 from tracr.ir.graph import Graph
@@ -292,6 +292,7 @@ def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | No
     """What there is after each pass; a pass that is off leaves the value as it is."""
     made: dict[PassName, Any] = {}
     verified = None
+    checked: frozenset[Component] = frozenset()
     for one in passes:
         if one.name is P.LOWER:
             search.settle(value)
@@ -300,8 +301,9 @@ def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | No
             if watch is not None:
                 watch(one, value)
         if one.name in VERIFIED and value is not verified:
-            verify(value)
+            verify(value, checked)
             verified = value
+            checked = frozenset(value.components) if isinstance(value, Circuit) else checked
         made[one.name] = value
     return made
 
@@ -322,10 +324,13 @@ def _compilation(
     )
 
 
-def verify(value: Any) -> None:
-    """Raise if an invariant of a value between two passes is broken, or of what it is made of."""
+def verify(value: Any, checked: Collection[Component] = ()) -> None:
+    """Raise if an invariant of a value between two passes is broken, or of what it is made of.
+
+    The matrices of `checked` components are known to fit their variables.
+    """
     if isinstance(value, Layout):
-        verify(value.schedule)
+        value.schedule.verify(checked)
     if not isinstance(value, Mapping | Parameters):  # what the program was written as, and weights, have no invariants
         value.verify()
 

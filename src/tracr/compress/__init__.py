@@ -1,15 +1,15 @@
-"""Compression: compiled models in fewer dimensions, so that features share them (superposition).
+"""Compression: compiled models in fewer dimensions, which features then share (superposition).
 
-network.py       what each sub-layer reads and writes
-task.py          inputs, and what the compiled model computes on them
+network.py       the reads and writes of each sub-layer
+task.py          the inputs, and the activations of the compiled model on them
 projection.py    the projection, and folding it into weights
 objective.py     the loss, in JAX
-sgd.py           the paper's recipe, any number of runs in one program
+sgd.py           the paper's recipe, for any number of runs in one program
 fast.py          our optimiser: exact and random starts, softened attention; polish.py its second-order steps
-closed.py        PCA, and the smallest projection that loses nothing
+closed.py        PCA, and the smallest projection without loss
 compressing.py   `compress`
-model.py         CompressedModel; saving.py its folders
-report.py        what it computes, and how
+model.py         CompressedModel; refusals.py the methods it lacks; saving.py its folders
+report.py        measures a compressed model against the compiled one
 figures.py       the figures of the paper's section 5
 superposing.py   `superpose`: superposition without training
 dictionaries.py  models to score dictionary learning on, and the score
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class _Callable(ModuleType):
-    """`tracr.compress` is this package and, called, its function of the same name."""
+    """Makes the package callable: `tracr.compress(...)` calls its function `compress`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> CompressedModel:
         return compress(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Projections in closed form: the paper's PCA baseline, and the smallest one that loses nothing."""
+"""Projections in closed form: the paper's PCA baseline, and the smallest projection without loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELATIVE = 1e-9  # singular values below this, times the largest, are zero
 
 
 def residual_streams(task: Task) -> list[Array]:
-    """What the residual stream holds at the real positions of all inputs where each part reads it, and at the end."""
+    """The residual stream at the real positions of all inputs, before each sub-layer and at the end."""
     network = task.network
     stream = task.embedded[task.place]
     found = []
@@ -31,7 +31,7 @@ def residual_streams(task: Task) -> list[Array]:
 def pca_projection(task: Task, dim: int) -> Array:
     """The first principal directions of the residual stream over inputs, positions and sub-layers [D, d].
 
-    They are those of the uncentred covariance: W has no bias that could hold the mean.
+    The covariance is uncentred, because W has no bias that could hold the mean.
     """
     streams = np.concatenate(residual_streams(task))
     _, vectors = np.linalg.eigh(streams.T @ streams)
@@ -39,36 +39,36 @@ def pca_projection(task: Task, dim: int) -> Array:
 
 
 def exact_projection(task: Task, outputs: bool = True) -> Array:
-    """The smallest W [D, d] with which everything that is read is read exactly; by sub-layers alone, if so asked.
+    """The smallest W [D, d] without loss: every read is exact; without `outputs`, only the reads of sub-layers.
 
-    Let the rows of A span what the residual stream holds on any input and the columns of B be everything it is read
-    with. A compressed model reads A W Wᵀ B, so it loses nothing if that is A B, and then d ≥ rank(A B). With P the
-    projector onto the row space of A, let the columns of W be an orthonormal basis of the columns of P B. Those lie in
-    the row space of A, so W Wᵀ = W Wᵀ P, hence W Wᵀ B = W Wᵀ P B = P B and A W Wᵀ B = A P B = A B: nothing is lost, and
-    d = rank(P B) = rank(A B) is the least there is.
+    Let the rows of A span the residual streams of all inputs, and let the columns of B be all vectors that read the
+    stream. A compressed model reads A W Wᵀ B. There is no loss if this equals A B, and then d ≥ rank(A B). Let P be the
+    projector onto the row space of A, and let the columns of W be an orthonormal basis of the columns of P B. They lie
+    in the row space of A, so W Wᵀ = W Wᵀ P. Hence W Wᵀ B = W Wᵀ P B = P B and A W Wᵀ B = A P B = A B: there is no loss,
+    and d = rank(P B) = rank(A B) is the smallest possible.
     """
     held, reads = _held(task, outputs), _reads(task, outputs)
     return _basis(held @ (held.T @ reads))
 
 
 def unmet(task: Task) -> Array:
-    """The projector [D, D] onto the directions no sub-layer meets, in what the stream holds before it or in its reads.
+    """The projector [D, D] onto the directions that no sub-layer reads and that no stream before a sub-layer holds.
 
-    With W as in `exact_projection` and N made of such directions, A (W + N)(W + N)ᵀ B = A W Wᵀ B: all sub-layers still
-    read exactly.
+    With W as in `exact_projection` and N made of such directions, A (W + N)(W + N)ᵀ B = A W Wᵀ B: all reads of
+    sub-layers stay exact.
     """
     met = _basis(np.concatenate([_held(task, False), _reads(task, False)], axis=1))
     return np.asarray(np.eye(task.network.width) - met @ met.T)
 
 
 def _held(task: Task, outputs: bool) -> Array:
-    """A basis [D, r] of what the residual stream holds wherever it is read."""
+    """A basis [D, r] of the residual streams at all places where they are read."""
     streams = residual_streams(task)
     return _basis(np.concatenate([np.zeros((0, task.network.width)), *(streams if outputs else streams[:-1])]).T)
 
 
 def _reads(task: Task, outputs: bool) -> Array:
-    """Every column the residual stream is read with, each of length 1."""
+    """All columns that read the residual stream, each of length 1."""
     columns = [task.network.W_U if outputs else np.zeros((task.network.width, 0))]
     for part in task.network.parts:
         if isinstance(part, Attention):
@@ -87,6 +87,6 @@ def _basis(columns: Array) -> Array:
 
 
 def _signed(vectors: Array) -> Array:
-    """The same directions, the largest coordinate of each positive: the same on every machine."""
+    """The same directions with the largest coordinate positive, so that every machine gives the same signs."""
     largest = np.abs(vectors).argmax(axis=0)
     return np.asarray(vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])]))

@@ -1,4 +1,4 @@
-"""`compress`: a compiled model in fewer dimensions."""
+"""`compress`: compresses a compiled model into fewer dimensions."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def compress(
 ) -> CompressedModel:
     """Compress a model's residual stream to `dim` dimensions.
 
-    Every sub-layer reads the stream through Wᵀ and writes to it through W, a matrix [D, dim]; all else is kept. W is
-    trained so that outputs (cross-entropy or squared error) and what each sub-layer writes (squared error) stay.
+    Every sub-layer writes to the stream through a matrix W [D, dim] and reads it through Wᵀ; the other weights stay. W
+    is trained to keep the outputs (cross-entropy or squared error) and the writes of each sub-layer (squared error).
 
     Args:
-        model: what `tracr.compile` returned. The paper's models are those of level 0.
-        dim: the dimensions to keep, from 1 to the model's own; may be left out for `method="exact"`.
+        model: a model returned by `tracr.compile`. The paper's models are those of level 0.
+        dim: the number of dimensions, from 1 to the model's own; may be left out for `method="exact"`.
         method: "fast", our optimiser; "sgd", the paper's recipe (AdamW, 300,000 steps); "pca", the paper's baseline;
-            "exact", the smallest projection that loses nothing, in closed form.
-        seed: another seed, other starts. The same seed gives the same model.
-        inputs: what to train on; every input, or a sample of 20,000 if there are more.
-        sharing: "one" W for all; "layer", one for each layer; "read-write", one to read with and one to write with.
-        train_weights: train the sub-layers' own weights too.
-        output_weight, layer_weight: of the two parts of the loss.
+            "exact", the smallest projection without loss, in closed form.
+        seed: the seed of the random starts. The same seed gives the same model.
+        inputs: the training inputs; by default every input, or a sample of 20,000 if there are more.
+        sharing: "one" W for all; "layer", one W per layer; "read-write", one W for reads and one for writes.
+        train_weights: also train the sub-layers' own weights.
+        output_weight, layer_weight: the weights of the two parts of the loss.
         recipe: a `Recipe` for "sgd" or a `FastRecipe` for "fast", to change steps, batch, learning rate, starts.
-        init_scale: standard deviation of the random start; 1/√D for "sgd" unless given.
-        progress: show a progress bar; or a function that is called with (stage, steps done, loss).
+        init_scale: the standard deviation of the random start; the default for "sgd" is 1/√D.
+        progress: True shows a progress bar; a function is called with (stage, steps done, loss).
 
-    Ctrl-C ends the training early and keeps the best so far.
+    Ctrl-C stops the training and keeps the best result so far.
     """
     _check(model, dim, method, sharing, seed)
     flag("train_weights", train_weights)
@@ -95,7 +95,7 @@ def compress(
 
 
 def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
-    """The smallest dimension in which nothing at all is lost."""
+    """The smallest number of dimensions of a compression without loss."""
     return int(exact_projection(task_of(model, inputs)).shape[1])
 
 
@@ -114,7 +114,7 @@ def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel
     W = exact_projection(task)
     if dim is not None and dim < W.shape[1]:
         raise TracrError(
-            f"no projection to {dim} dimensions loses nothing: the smallest that does has {W.shape[1]}",
+            f"no projection to {dim} dimensions is without loss: the smallest one has {W.shape[1]}",
             hint="use method='fast' to lose as little as possible",
         )
     if dim is not None:
@@ -177,7 +177,7 @@ def measured(
     objective: Objective | None = None,
     params: Params | None = None,
 ) -> CompressedModel:
-    """The model, with its losses on all inputs measured in float64."""
+    """The compressed model, with its losses measured on all inputs in float64."""
     from tracr.compress.report import measured_losses
 
     network = task.network if objective is None or params is None else objective.trained(params)
@@ -193,7 +193,7 @@ def measured(
 
 
 class _reporting:
-    """A progress bar with the loss, a function of the user's, or nothing."""
+    """Reports progress: with a bar, to the user's function, or not at all."""
 
     def __init__(self, progress: bool | Progress, method: str, recipe: Any) -> None:
         self._progress = progress

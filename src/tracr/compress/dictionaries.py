@@ -1,4 +1,4 @@
-"""Dictionary learning on models whose features are known: ready models, their activations, and a score."""
+"""Dictionary learning on models with known features: sample models, their activations, and a score."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A model in superposition as a problem for dictionary learning.
+    """A model in superposition, as a problem for dictionary learning.
 
-    `activations` [rows, d] are residual streams at the end of the model; they equal `codes` [rows, F] @ `directions`
-    [F, d], where `features` are the names of the F features that occur in them.
+    `activations` [rows, d] are residual streams at the end of the model. They equal `codes` [rows, F] @ `directions`
+    [F, d]; `features` are the names of the F features.
     """
 
     program: str
@@ -40,8 +40,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Score:
-    """How many true features a dictionary has: `recovered` with a cosine beyond `threshold`, and the mean over true
-    features of the best cosine."""
+    """The score of a dictionary: the number of true features `recovered`, with a cosine above `threshold`, and the mean
+    over true features of the best cosine."""
 
     features: int
     recovered: int
@@ -53,12 +53,12 @@ class Score:
 
 
 def activations(model: CompressedModel) -> tuple[Array, Array]:
-    """The last residual stream at every position of every input [rows, d], and in the compiled model [rows, D]."""
+    """The last residual stream at every position of every input [rows, d], and that of the compiled model [rows, D]."""
     task = task_of(model.compiled)
     codes = residual_streams(task)[-1]
     if model.projection.sites.count > 2 or len(set(model.projection.sites.writes)) > 1:
         raise TracrError(
-            "the model writes with several projections: its features have several directions",
+            "the model writes through several projections, so its features have several directions",
             hint="compress with sharing='one'",
         )
     return codes @ model.W, codes
@@ -67,9 +67,9 @@ def activations(model: CompressedModel) -> tuple[Array, Array]:
 def samples(
     models: Mapping[str, CompiledModel], dims: Iterable[int] | None = None, seeds: Iterable[int] = range(3)
 ) -> Iterator[Sample]:
-    """Models × dims × seeds in exact superposition; dims too small for a model are left out.
+    """Samples of models × dims × seeds in exact superposition; dims too small for a model are left out.
 
-    Without `dims`: the smallest that is exact, and one more for every two features beyond.
+    Without `dims`: every second number of dimensions, from the smallest exact one up to the model's own.
     """
     chosen = None if dims is None else list(dims)
     numbers = list(seeds)
@@ -82,7 +82,7 @@ def samples(
 
 
 def sample_of(name: str, model: CompressedModel) -> Sample:
-    """A model with its activations, and the features that occur in them and have a direction."""
+    """A model with its activations, and the features that occur in the activations and have a direction."""
     rows, codes = activations(model)
     used = (np.abs(codes).max(axis=0) > 1e-9) & (np.linalg.norm(model.W, axis=1) > 1e-9)
     labels = tuple(label for label, there in zip(model.labels, used, strict=True) if there)
@@ -90,7 +90,7 @@ def sample_of(name: str, model: CompressedModel) -> Sample:
 
 
 def score(dictionary: Array, directions: Array, threshold: float = 0.9) -> Score:
-    """Compare a dictionary [atoms, d] with the true directions [F, d]; signs and lengths do not count."""
+    """Compare a dictionary [atoms, d] with the true directions [F, d], ignoring signs and lengths."""
     found, true = _unit(np.asarray(dictionary)), _unit(np.asarray(directions))
     if found.shape[1] != true.shape[1]:
         raise TracrError(

@@ -1,11 +1,11 @@
-"""Our optimiser of the same objective: starts that lose little, many random ones, second-order steps.
+"""Our optimiser of the same objective: exact starts, random starts, second-order steps.
 
-Four things make it fast. Sub-layers can be made to read exactly in closed form: from such a start only the outputs are
-left to be found, and where it has too many dimensions, the surplus ones are pulled to zero while the loss stays low.
-Targets and inputs are fixed, so a few inputs in full batch say as much as an endless stream of batches. Sharp attention
-makes plateaus: half of the random starts begin with scores multiplied by a small number (and the targets of the
-compiled model softened alike), which then grows to 1. And near a minimum Levenberg-Marquardt steps converge in tens of
-iterations where first-order steps take 10⁵.
+Four things make it fast. (1) A closed form makes all reads of sub-layers exact. From such a start only the outputs
+have to be found; if it has too many dimensions, the surplus ones are pulled to zero while the loss stays low. (2)
+Targets and inputs are fixed, so a few inputs in full batch replace an endless stream of batches. (3) Sharp attention
+makes plateaus. Half of the random starts therefore begin with attention scores multiplied by a small number, which
+grows to 1; the targets of the compiled model are softened in the same way. (4) Near a minimum, Levenberg-Marquardt
+steps converge in tens of iterations, where first-order steps take 10⁵.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from tracr.extras import need
 __all__ = ["FastRecipe", "fast"]
 
 Array = NDArray[Any]
-PIECES = 5  # of a descent, between which the user hears of it
-LARGEST_CURVATURE = 1500  # trained numbers beyond which the curvature matrix is not worth its time
-WORK, FEWEST = 2e9, 32  # multiplications of a curvature matrix, which limit its inputs, but to no fewer than this
-PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, at first and at last
+PIECES = 5  # pieces of a descent; progress is reported after each
+LARGEST_CURVATURE = 1500  # with more trained numbers than this, the curvature matrix takes too long
+WORK, FEWEST = 2e9, 32  # most multiplications of a curvature matrix; they limit its inputs, but not below FEWEST
+PULLS = (1e-4, 30.0)  # the weight of surplus columns in the loss, first and last
 
 
 @dataclass(frozen=True)
 class FastRecipe:
-    """How to search: `starts` random ones, `steps` of Adam each, `polish` second-order iterations of the `kept` best.
+    """The settings of the search: `starts` random starts, `steps` of Adam each, `polish` second-order iterations of the
+    `kept` best.
 
-    As many start from exact reads; if these are too wide, `shrink` iterations make them narrower. A loss of `enough`
-    ends the search.
+    The same number of runs starts from exact reads; if these are too wide, `shrink` iterations make them narrower. A
+    loss of `enough` ends the search.
     """
 
     starts: int = 48
     steps: int = 3000
     learning_rate: float = 1e-2
-    softest: float = 4.0  # the logit gap (of `gap`) the soft starts begin with
+    softest: float = 4.0  # the logit gap (of `gap`) at the beginning of soft starts
     scale: float = 0.1
     inputs: int = 128
     kept: int = 4
@@ -57,7 +58,7 @@ class FastRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """The best runs, best first, the losses of every start when it ended, and losses over time."""
+    """The result of a search: the best runs, best first, the final loss of every start, and losses over time."""
 
     params: Params
     losses: Array
@@ -76,7 +77,7 @@ def fast(
     train_weights: bool = False,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> Searched:
-    """Search for the projection with the lowest loss. Stops early at a loss of `recipe.enough`, and at Ctrl-C."""
+    """Search for the projection with the lowest loss. Stops early at a loss of `recipe.enough` and on Ctrl-C."""
     search = _Search(objective, dim, seed, recipe, gap, train_weights, progress)
     search.run()
     return search.result()
@@ -109,7 +110,7 @@ class _Search:
         self.interrupted = False
 
     def _inputs(self) -> int:
-        """How many inputs second-order steps look at: the curvature takes their residuals times numbers squared."""
+        """The number of inputs for second-order steps: the curvature costs their residuals times numbers squared."""
         task = self.objective.task
         width = task.network.width
         residuals = task.ids.shape[1] * width * (len(task.network.parts) + 1)
@@ -117,7 +118,7 @@ class _Search:
         return int(min(2 * self.recipe.inputs, max(FEWEST, WORK / (residuals * numbers**2))))
 
     def run(self) -> None:
-        """From exact starts and from random ones. A few of these go before all; before them exact ones that fit."""
+        """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit)."""
         recipe, exact = self.recipe, exact_projection(self.fine.task, outputs=False)
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
         searches = [partial(self.exact, exact), partial(self.random, recipe)]
@@ -138,7 +139,7 @@ class _Search:
         return self.best() <= self.recipe.enough
 
     def keep(self, params: Params, stage: str, step: int) -> list[float]:
-        """Note runs with their losses on all inputs."""
+        """Record runs with their losses on all inputs."""
         losses = []
         for number in range(len(params["W"])):
             one = self.jax.tree.map(lambda array, n=number: np.asarray(array[n]), params)
@@ -162,7 +163,7 @@ class _Search:
     # Starts that read exactly
 
     def exact(self, exact: Array) -> None:
-        """Starts with which sub-layers read exactly and outputs at random, made narrower if they are too wide."""
+        """Run from starts with exact reads of sub-layers and random outputs, made narrower if they are too wide."""
         width, count = exact.shape[0], self.recipe.kept
         columns = max(self.dim, exact.shape[1])
         rng, free = np.random.default_rng(self.seed), unmet(self.fine.task)
@@ -182,7 +183,7 @@ class _Search:
         self.started += [loss for loss, _ in self.ended[-count:]]
 
     def shrink(self, params: Params, surplus: int) -> None:
-        """Pull the smallest columns to zero, ever harder."""
+        """Pull the smallest columns to zero, with growing weight."""
         pulls = np.geomspace(*PULLS, max(1, self.recipe.shrink // BLOCK))
         self.keep(self.cut(self.improve(params, surplus, pulls)), "shrink", self.recipe.shrink)
 
@@ -192,7 +193,7 @@ class _Search:
     # Random starts: first order
 
     def random(self, recipe: FastRecipe) -> None:
-        """Descents from random starts, half of them soft, and second order from the best."""
+        """Descend from random starts, half of them soft, and take second-order steps from the best."""
         count = max(1, recipe.starts // 2)
         drawn = np.random.SeedSequence(self.seed).generate_state(2 * count).tolist()
         advance = self.descent(recipe)
@@ -204,7 +205,7 @@ class _Search:
         self.second_order(self.ended)
 
     def descent(self, recipe: FastRecipe) -> Any:
-        """Adam, and a jitted function: some of its steps for runs, from step `start` on."""
+        """Adam, and a jitted function that takes some of its steps for all runs, from step `start` on."""
         jax, jnp = self.jax, self.jnp
         optax = need("optax", "jax")
         update = optax.adam(optax.cosine_decay_schedule(recipe.learning_rate, recipe.steps, 1e-2), b1=0.9, b2=0.99)
@@ -225,7 +226,7 @@ class _Search:
         return update, jax.jit(advance, static_argnums=4)
 
     def descend(self, advance: Any, steps: int, params: Params, softest: float) -> None:
-        """Adam; what is sharp already is looked at on the way."""
+        """Run Adam; the runs that are already sharp are recorded after each piece."""
         update, run = advance
         stage = "descent" if softest == 1.0 else "soft descent"
         state, size = update.init(params), -(-steps // PIECES)
@@ -253,7 +254,7 @@ class _Search:
         self.keep(self.improve(params, 0, [0.0] * -(-self.recipe.polish // BLOCK)), "polish", self.recipe.polish)
 
     def improve(self, params: Params, surplus: int, pulls: Sequence[float] | Array) -> Params:
-        """Second-order steps, the surplus columns pulled so hard, until nothing moves or the loss is small enough."""
+        """Second-order steps with surplus columns pulled to zero, until they converge or the loss is small enough."""
         jax, jnp = self.jax, self.jnp
         stage, enough, still = "shrink" if surplus else "polish", self.recipe.enough, 0
         with jax.enable_x64(True):
@@ -297,12 +298,12 @@ def _on(objective: Objective, task: Task, dtype: Any = None) -> Objective:
 
 
 def _size(params: Params) -> int:
-    """How many numbers there are."""
+    """The number of trained numbers."""
     return sum(np.size(array) for array in need("jax", "jax").tree.leaves(params))
 
 
 def _different(found: list[tuple[float, Params]], count: int) -> list[Params]:
-    """The best few, no two with nearly the same loss (one run may be there twice, earlier and later)."""
+    """The `count` best, no two with nearly the same loss (a run can be in the list at several times)."""
     chosen: list[tuple[float, Params]] = []
     for loss, params in found:
         if len(chosen) < count and all(abs(loss - other) > 1e-3 * max(loss, 1e-12) for other, _ in chosen):

@@ -30,7 +30,7 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def training_curves(curves: Mapping[str, tuple[Sequence[float], Any]], *, title: str = "") -> Figure:
-    """Loss during training, one line per name: (steps, losses); several runs [step, run] as median and quartiles."""
+    """Draw the loss during training, one line per name: (steps, losses); several runs as median and quartiles."""
     figure = _figure(5.5, 3.6)
     axes = figure.subplots()
     colours = need("matplotlib", "viz").colormaps["viridis"](np.linspace(0, 0.9, max(1, len(curves))))
@@ -46,7 +46,7 @@ def training_curves(curves: Mapping[str, tuple[Sequence[float], Any]], *, title:
 
 
 def loss_by_dim(losses: Mapping[int, Sequence[float]], *, floor: float | None = None, title: str = "") -> Figure:
-    """Final losses against d: every run as a dot, the median as a line; `floor` is the compiled model's loss."""
+    """Draw final losses against d: every run as a dot, the median as a line; `floor` is the compiled model's loss."""
     figure = _figure(5.5, 3.6)
     axes = figure.subplots()
     dims = sorted(losses)
@@ -64,8 +64,8 @@ def loss_by_dim(losses: Mapping[int, Sequence[float]], *, floor: float | None = 
 
 
 def gram_heatmaps(models: Mapping[str, CompressedModel], *, title: str = "") -> Figure:
-    """W Wᵀ with the features' labels, one panel per model: 1 on the diagonal is a feature kept, 0 one that is dropped;
-    off the diagonal is what features share. (The paper, whose W is d × D, writes WᵀW.)"""
+    """Draw W Wᵀ with the features' labels, one panel per model. 1 on the diagonal is a kept feature, 0 a dropped one;
+    entries off the diagonal are shared dimensions. (The paper's W is d × D, so it writes WᵀW.)"""
     size = 1.5 + 0.21 * max(len(model.labels) for model in models.values())
     figure = _figure(size * len(models) + 0.6, size)
     panels = figure.subplots(1, len(models), squeeze=False)[0]
@@ -83,7 +83,7 @@ def gram_heatmaps(models: Mapping[str, CompressedModel], *, title: str = "") -> 
 
 
 def layer_output_maps(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> Figure:
-    """What the sub-layers write, averaged over inputs: compiled, compressed, and the squared difference."""
+    """Draw the writes of each sub-layer, averaged over inputs: compiled, compressed, and the squared difference."""
     found = layer_outputs(model, inputs)
     labels = model.labels
     titles = ("compiled", "compressed", "squared difference")
@@ -109,7 +109,7 @@ def layer_output_maps(model: CompressedModel, inputs: Sequence[Sequence[Value]] 
 
 
 def overview(model: CompressedModel) -> Figure:
-    """One page about a model: W Wᵀ, the loss during training, and the features' sizes."""
+    """Draw one page about a model: W Wᵀ, the loss during training, and the sizes of the features."""
     size = 1.5 + 0.21 * len(model.labels)
     figure = _figure(size + 4.5, size)
     left, right = figure.subplots(1, 2, width_ratios=[size, 4])

@@ -1,4 +1,4 @@
-"""A compressed model: a real transformer with d dimensions that runs like the compiled one it comes from."""
+"""A compressed model: a transformer with d dimensions, made from a compiled model."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 __all__ = ["CompressedModel", "Training", "compressed_model"]
 
 Array = NDArray[Any]
-KEPT = 0.1  # a feature that is read back with less than this is dropped
-SHARED = 0.25  # features whose directions' cosine is above this share dimensions
+KEPT = 0.1  # a feature read back with less than this size is dropped
+SHARED = 0.25  # features share dimensions if the cosine of their directions is above this
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a projection came about: method, seed, the loss on all inputs and its parts, and every start's loss.
+    """How a projection was trained: method, seed, the loss on all inputs and its parts, and the loss of every start.
 
-    `curve` are losses over `steps` (for `sgd`: batch losses; for `fast`: the best so far, over seconds).
+    `curve` holds losses over `steps` (for `sgd`: batch losses; for `fast`: the best so far, over seconds).
     """
 
     method: str
@@ -61,9 +61,9 @@ class Training:
 class CompressedModel(RunnableModel):
     """A transformer with d dimensions: the weights of `compiled` with the projection folded in.
 
-    It has a compiled model and is none: its dimensions are not labelled, and it may be wrong (`verify`, `report`). It
-    runs each input at its own length: PAD need not have survived, so padded inputs are cut. A method of compiled models
-    that it cannot offer raises an error which says what to use instead.
+    It has a compiled model but is not one: its dimensions have no labels, and its outputs can be wrong (`verify`,
+    `report`). It runs each input at its own length: compression can drop PAD, so padded inputs are cut. A method of
+    compiled models that it lacks raises an error that says what to use instead.
     """
 
     compiled: CompiledModel
@@ -78,7 +78,7 @@ class CompressedModel(RunnableModel):
 
     @property
     def options(self) -> Options:
-        """What the program was compiled with."""
+        """The options of the compilation."""
         return self.compiled.options
 
     @property
@@ -93,22 +93,22 @@ class CompressedModel(RunnableModel):
 
     @property
     def program(self) -> Program:
-        """The tabulated program, which the compiled model computes; the compressed one as far as `verify` says."""
+        """The tabulated program of the compiled model; `verify` compares the compressed model with it."""
         return self.compiled.program
 
     @property
     def source(self) -> str:
-        """The text the program was written as, where that is known."""
+        """The source text of the program, if known."""
         return self.compiled.source
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What had to be assumed for the program to be compiled."""
+        """The assumptions of the compilation."""
         return self.compiled.assumptions
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """The program's outputs and how the logits hold them."""
+        """The program's outputs and their logits."""
         return tuple(replace(output, error=OUTPUT_TOLERANCE) for output in self.compiled.outputs)
 
     @property
@@ -128,14 +128,14 @@ class CompressedModel(RunnableModel):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is pickled: the compiled model, the projection, and the weights."""
+        """The pickled form: the compiled model, the projection, and the weights."""
         return CompressedModel, (self.compiled, self.projection, self.training, self.folded)
 
     # Features
 
     @property
     def labels(self) -> list[str]:
-        """The features: what each dimension of the compiled model holds."""
+        """The names of the features, one for each dimension of the compiled model."""
         return self.compiled.residual.labels
 
     @property
@@ -145,29 +145,29 @@ class CompressedModel(RunnableModel):
 
     @cached_property
     def features(self) -> dict[str, Array]:
-        """The direction [d] every feature got."""
+        """The direction [d] of every feature."""
         return dict(zip(self.labels, self.W, strict=True))
 
     @cached_property
     def gram(self) -> Array:
-        """W Wᵀ [D, D]: how strongly each feature (row) is read back as each other (column)."""
+        """W Wᵀ [D, D]: the size at which each feature (row) is read back as each feature (column)."""
         return np.asarray(self.W @ self.projection.read(0).T)
 
     @cached_property
     def interference(self) -> Array:
-        """Cosines between the features' directions [D, D]; 0 for a feature that has none."""
+        """Cosines between the features' directions [D, D]; 0 for a feature without a direction."""
         size = np.linalg.norm(self.W, axis=1)
         unit = self.W / np.where(size > 0, size, 1.0)[:, None]
         return np.asarray(unit @ unit.T)
 
     @property
     def dropped(self) -> list[str]:
-        """Features that are not represented: they are read back with less than a tenth of their size."""
+        """The features that are not represented: they are read back with less than a tenth of their size."""
         return [label for label, size in zip(self.labels, np.diag(self.gram), strict=True) if size < KEPT]
 
     @property
     def kept(self) -> list[str]:
-        """Features that are represented."""
+        """The features that are represented."""
         gone = set(self.dropped)
         return [label for label in self.labels if label not in gone]
 
@@ -190,14 +190,16 @@ class CompressedModel(RunnableModel):
 
     @property
     def read_directions(self) -> Array:
-        """What reads each label off the residual stream, a column [d] each; refused if readers use several.
+        """The vector [d] that reads each label from the residual stream, a column each; refused if readers use several.
 
-        Labels share dimensions, so `directions @ read_directions` is no identity: it is `gram`.
+        Labels share dimensions, so `directions @ read_directions` is not the identity: it is `gram`.
         """
         return self._shared(self.projection.sites.reads, "read along").T
 
     def coordinates(self, stream: Any) -> Any:
-        """What the model reads under each label, off a residual stream [..., d]: `stream @ read_directions`.
+        """The coordinates of a residual stream [..., d] along the labels, as the model reads them.
+
+        They are `stream @ read_directions`.
 
         The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
         """
@@ -205,7 +207,7 @@ class CompressedModel(RunnableModel):
         return given @ like(given, self.read_directions)
 
     def _shared(self, sites: tuple[int, ...], used: str) -> Array:
-        """The one matrix of some sites."""
+        """The common matrix of some sites; refused if they have several."""
         if len(set(sites)) > 1:
             raise TracrError(
                 f"the model has several projections, so its labels are {used} several directions",
@@ -213,10 +215,10 @@ class CompressedModel(RunnableModel):
             )
         return np.asarray(self.projection.matrices[sites[0]])
 
-    if not TYPE_CHECKING:  # a type checker knows that it is not there
+    if not TYPE_CHECKING:  # a type checker must report missing attributes
 
         def __getattr__(self, name: str) -> Any:
-            """Called for what is not there: an error that says what to use instead."""
+            """Called for a missing attribute: raises an error that says what to use instead."""
             raise refusal(name)
 
     # Running
@@ -231,7 +233,7 @@ class CompressedModel(RunnableModel):
             return np.pad(found, [(0, 0), (0, ids.shape[1] - size), (0, 0)])
         if hook is not None:
             raise InputError(
-                "a compressed model runs inputs of one length at a time if you want its activations",
+                "a compressed model can only record activations of inputs of one length",
                 hint="pass inputs of one length",
             )
         logits = np.zeros((*ids.shape, self.parameters.W_U.shape[1]), dtype=dtype)
@@ -241,28 +243,28 @@ class CompressedModel(RunnableModel):
         return logits
 
     def _kernel(self, dtype: DTypeLike) -> None:
-        """None: what is done about padding and lengths is done to logits."""
+        """None: the kernel does not cut padding, as `logits` does."""
 
     def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
         if changes:
             raise TracrError(
-                "a compressed model's variables have no dimensions of their own to set",
+                "a compressed model's variables share dimensions and cannot be set",
                 hint="set them in model.compiled, or see model.report() for interventions along feature directions",
             )
 
     @cached_property
     def network(self) -> Network:
-        """The compiled model's sub-layers (without what was trained besides the projection)."""
+        """The compiled model's sub-layers, with their original weights."""
         return network_of(self.compiled.parameters, self.options.causal)
 
     def report(self, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
-        """What the compressed model computes and how, against the compiled one."""
+        """Measure the compressed model against the compiled one."""
         from tracr.compress.report import report
 
         return report(self, inputs)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back."""
+        """Write the model as a folder of safetensors and JSON, completely or not at all; `tracr.load` reads it."""
         from tracr.compress.saving import save
 
         save(self, folder, overwrite=overwrite)

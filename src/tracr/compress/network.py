@@ -1,9 +1,9 @@
-"""A compiled model as the compressed one sees it: what each sub-layer reads, and what it writes.
+"""A compiled model as the reads and writes of its sub-layers.
 
-With a projection W every read of the residual stream is x Wᵀ and every write is y W, so between a writer that adds y on
-the dimensions S and a reader with the matrix B stands only W[S] (Wᵀ B): a small matrix. The residual stream itself need
-not be computed, and what depends on the token and its position alone is computed once for each such pair, not for every
-input. That is the whole forward pass, in the form G = W Wᵀ.
+With a projection W, every write y to the residual stream becomes y W, and every read with a matrix B becomes Wᵀ B. A
+writer that adds y on the dimensions S therefore reaches a reader B only through the small matrix W[S] (Wᵀ B). The
+forward pass needs no residual stream: it is written with G = W Wᵀ. Activations that depend only on the token and its
+position are computed once for each such pair, not for every input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """The heads of a layer, without what is zero: queries and keys [head, D, k], values [head, D, v], writes
+    """The heads of a layer, without zero rows and columns: queries and keys [head, D, k], values [head, D, v], writes
     [head, v, S]."""
 
     name: str
@@ -57,7 +57,7 @@ Part = Attention | Mlp
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The sub-layers that do something, in order, and how logits are read."""
+    """The sub-layers that are not no-ops, in order, and the unembedding."""
 
     width: int
     parts: tuple[Part, ...]
@@ -67,7 +67,7 @@ class Network:
 
 
 def network_of(parameters: Parameters, causal: bool) -> Network:
-    """What a model's sub-layers read and write."""
+    """The reads and writes of a model's sub-layers."""
     parts: list[Part] = []
     for number, layer in enumerate(parameters.layers):
         for part in (_attention(number, layer), _mlp(number, layer)):

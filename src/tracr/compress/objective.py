@@ -1,4 +1,4 @@
-"""The loss of a projection, in JAX: output loss plus squared differences of what the sub-layers write."""
+"""The loss of a projection, in JAX: output loss plus squared differences of the sub-layers' writes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Losses", "Objective", "Params"]
 
 Tensor = Any
 Params = dict[str, Any]
-"""What is trained: "W" [matrices, D, d], and with `train_weights` also "parts", the sub-layers' own weights."""
-FAR = -1e30  # the score of a key that is masked
+"""The trained arrays: "W" [matrices, D, d], and with `train_weights` also "parts", the sub-layers' own weights."""
+FAR = -1e30  # the score of a masked key
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The parts of the loss: of the output, and of each sub-layer."""
+    """The loss of the output and the loss of each sub-layer."""
 
     output: Tensor
     layers: Tensor
@@ -31,8 +31,8 @@ class Losses:
 class Objective:
     """The forward pass of compressed models on a task, and its losses, for `jax.jit`, `vmap` and `grad`.
 
-    Everything that depends on (token, position) alone is computed per such pair (a table [pair, ...]) until a head
-    mixes positions; from there on per input [input, position, ...].
+    Activations that depend only on (token, position) are computed per pair (a table [pair, ...]). After a head has
+    mixed positions, they are computed per input [input, position, ...].
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class Objective:
         self.dtype = dtype
 
     def array(self, array: Any) -> Tensor:
-        """A constant of the compiled program, or an array under training."""
+        """An array of the objective's type: a constant, or one that is trained."""
         return self.jnp.asarray(array, dtype=self.dtype)
 
     def weights(self) -> list[dict[str, Any]]:
-        """The sub-layers' own weights, to be trained too."""
+        """The sub-layers' own weights, for `train_weights`."""
         return [
             {field.name: self.array(getattr(part, field.name)) for field in fields(part) if _is_weight(field.name)}
             for part in self.task.network.parts
         ]
 
     def trained(self, params: Params) -> Network:
-        """The network with the weights that were trained, if they were."""
+        """The network with its trained weights, if they were trained."""
         network = self.task.network
         if "parts" not in params:
             return network
@@ -74,14 +74,14 @@ class Objective:
     # The forward pass
 
     def forward(self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0) -> tuple[list[Tensor], Tensor]:
-        """What every part adds on its dimensions, and the logits: [input, position, ...].
+        """The writes of every sub-layer on its dimensions, and the logits: [input, position, ...].
 
-        `batch` are numbers of inputs (all without it); `sharpness` multiplies attention scores.
+        `batch` holds the numbers of the inputs (default: all); `sharpness` multiplies attention scores.
         """
         return _Pass(self, params, batch, sharpness).run()
 
     def exact(self, sharpness: Any = 1.0) -> list[Tensor]:
-        """What the parts of the uncompressed model add, with attention scores multiplied."""
+        """The writes of the uncompressed model's sub-layers, with attention scores multiplied by `sharpness`."""
         whole = self.jnp.broadcast_to(
             self.jnp.eye(self.task.network.width, dtype=self.dtype), (self.sites.count, *[self.task.network.width] * 2)
         )
@@ -92,9 +92,9 @@ class Objective:
     def losses(
         self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0, targets: list[Tensor] | None = None
     ) -> Losses:
-        """Output loss, and per part the mean over real positions of its squared difference.
+        """The output loss, and for each sub-layer the mean squared difference over real positions.
 
-        `targets` are what the parts should add, if not what the compiled model's do.
+        `targets` are the wanted writes of the sub-layers, by default those of the compiled model.
         """
         jnp, task = self.jnp, self.task
         outs, logits = self.forward(params, batch, sharpness)
@@ -108,7 +108,7 @@ class Objective:
             (((out - pick(target)) ** 2).sum(axis=-1) * real).sum() / real.sum()
             for out, target in zip(outs, wanted, strict=True)
         ]
-        tokens = real.at[:, 0].set(0.0)  # what is at BOS is nobody's output
+        tokens = real.at[:, 0].set(0.0)  # BOS has no output
         loss: Any = 0.0
         for output in task.outputs:
             mine = logits[..., output.start : output.stop]
@@ -123,7 +123,7 @@ class Objective:
     def loss(
         self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0, targets: list[Tensor] | None = None
     ) -> Tensor:
-        """What is minimised."""
+        """The loss to minimise."""
         found = self.losses(params, batch, sharpness, targets)
         return self.output_weight * found.output + self.layer_weight * found.layers.sum()
 
@@ -138,8 +138,8 @@ class _Pass:
         self.place = place if batch is None else place[batch]
         self.real = (real if batch is None else real[batch]) if task.masked else None
         self.embedded = self.array(task.embedded) @ self.write(0)
-        self.tables: list[tuple[Tensor, Tensor]] = []  # what parts added per pair, and their rows of W
-        self.mixed: list[tuple[Tensor, Tensor]] = []  # and per input and position
+        self.tables: list[tuple[Tensor, Tensor]] = []  # writes of sub-layers per pair, and their rows of W
+        self.mixed: list[tuple[Tensor, Tensor]] = []  # the same per input and position
 
     def write(self, number: int) -> Tensor:
         return self.params["W"][self.objective.sites.writes[number]]
@@ -174,18 +174,18 @@ class _Pass:
         return table, rest
 
     def spread(self, table: Tensor, rest: Tensor | None) -> Tensor:
-        """[input, position, ...] from both parts."""
+        """The sum of the part per pair and the part per input: [input, position, ...]."""
         return table[self.place] if rest is None else table[self.place] + rest
 
     def neurons(self, own: Any, read: Tensor) -> tuple[Tensor, bool]:
-        """What an MLP adds: per pair, if nothing before it mixed positions."""
+        """The writes of an MLP: per pair, if no head before it mixed positions."""
         table, rest = self.reads(read @ self.array(own["W_in"]))
         pre = table if rest is None else self.spread(table, rest)
         hidden = self.jnp.maximum(pre + self.array(own["b_in"]), 0)
         return hidden @ self.array(own["W_out"]) + self.array(own["b_out"]), rest is None
 
     def attend(self, part: Attention, own: Any, read: Tensor) -> Tensor:
-        """What the heads of a layer add."""
+        """The writes of the heads of a layer."""
         jnp, place = self.jnp, self.place
         heads, width, size = part.W_Q.shape
         moved = part.W_V.shape[2]

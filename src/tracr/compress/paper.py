@@ -17,10 +17,10 @@ STUDIES = ("frac_prevs", "sort_unique")
 
 
 def study(name: str, gap: float = GAP) -> tuple[CompiledModel, list[list[Value]]]:
-    """A model of the paper, compiled at level 0, and the inputs it is compressed on.
+    """A model of the paper, compiled at level 0, and the inputs for its compression.
 
     `frac_prevs` over a, b, c, x on all 1,024 inputs of length 5; `sort_unique` over 1 to 4 on the 24 inputs of
-    length 3 without repetition (of length 4 all would have the same output).
+    length 3 without repetition (all inputs of length 4 would have the same output).
     """
     if name == "frac_prevs":
         program = programs.make_frac_prevs((rasp.tokens == "x").named("is_x")).named("frac_prevs")

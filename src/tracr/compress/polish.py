@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt steps for runs side by side, which may pull columns of the projection to zero on the way."""
+"""Levenberg-Marquardt steps for several runs together; they can also pull columns of the projection to zero."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ BLOCK = 5  # iterations in one call
 class Polish:
     """Second-order steps; the loss is that of `objective` plus `pull` times the squares of the last `surplus` columns.
 
-    The loss is a sum of squares c r² (of sub-layers and numbers) and of cross-entropies of logits z with p = softmax z,
-    weighted by c. Let J be the Jacobian of r or z. For the squares slope and curvature are Aᵀb and AᵀA, where
-    A = √(2c) J and b = √(2c) r. For cross-entropy with the one-hot target y they are c Jᵀ(p − y) and (Gauss-Newton)
-    c Jᵀ(diag p − p pᵀ)J: again Aᵀb and AᵀA, with A = √c diag(√p) (J − 1 pᵀJ) and b = √c (√p − y/√p), as Σp = Σy.
+    The loss is a sum of squares c r² (of sub-layers and numerical outputs) and of cross-entropies of logits z, with
+    p = softmax z, weighted by c. Let J be the Jacobian of r or z. For the squares, slope and curvature are Aᵀb and AᵀA,
+    where A = √(2c) J and b = √(2c) r. For the cross-entropy with one-hot target y they are c Jᵀ(p − y) and
+    (Gauss-Newton) c Jᵀ(diag p − p pᵀ)J. These are again Aᵀb and AᵀA, with A = √c diag(√p) (J − 1 pᵀJ) and
+    b = √c (√p − y/√p), because Σp = Σy.
 
-    The model sees W Wᵀ alone, so any rotation of the columns may be taken: after each step it is the one that makes
-    the last columns as small as they can be.
+    The model depends only on W Wᵀ, so the columns may be rotated. After each step they are rotated to make the last
+    columns as small as possible.
     """
 
     def __init__(self, objective: Objective, example: Params, surplus: int = 0) -> None:
@@ -37,16 +38,16 @@ class Polish:
         self._iterate = self.jax.jit(self.jax.vmap(self._iterations, (0, 0, None)))
 
     def rows(self, params: Params) -> Any:
-        """Runs as rows of numbers."""
+        """The parameters of runs as rows of numbers."""
         return self.jax.vmap(self._flat)(params)
 
     def params(self, row: Any) -> Params:
-        """The way back, of one run."""
+        """The parameters of one run from its row of numbers."""
         found: Params = self._params(row)
         return found
 
     def iterate(self, rows: Any, damping: Any, pull: float) -> tuple[Any, Any, Any]:
-        """Some iterations of every run: rows, damping and losses, the pull's part included."""
+        """Do some iterations of every run; returns rows, damping and losses (with the part of the pull)."""
         found: tuple[Any, Any, Any] = self._iterate(rows, damping, pull)
         return found
 
@@ -79,7 +80,7 @@ class Polish:
         return self._flat(params | {"W": (left * sizes).reshape(W.shape)})
 
     def _system(self, row: Any) -> tuple[Any, Any]:
-        """The rows A and b of the class's docstring, one under the other."""
+        """A and b of the class docstring, stacked over all terms."""
         jax, jnp, objective, task = self.jax, self.jnp, self.objective, self.objective.task
 
         def run(row: Any) -> Any:

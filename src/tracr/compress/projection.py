@@ -1,4 +1,4 @@
-"""The projection W [D, d]: what is written to the residual stream is multiplied by W, what is read by Wᵀ."""
+"""The projection W [D, d]: writes to the residual stream are multiplied by W, reads by Wᵀ."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SHARING = ("one", "layer", "read-write")
 
 @dataclass(frozen=True)
 class ProjectionSites:
-    """Which of `count` matrices each writer (the embedding, then every part) and each reader (every part, then the
-    unembedding) uses."""
+    """The number of the matrix, of `count`, that each writer (the embedding, then every sub-layer) and each reader
+    (every sub-layer, then the unembedding) uses."""
 
     count: int
     writes: tuple[int, ...]
@@ -29,8 +29,8 @@ class ProjectionSites:
 
 
 def sites_of(network: Network, sharing: str) -> ProjectionSites:
-    """The matrices of the paper's single projection ("one"), of one per layer besides those of the embedding and the
-    unembedding ("layer"), or of one for all reads and one for all writes ("read-write")."""
+    """The sites of the paper's single projection ("one"), of one projection per layer and one each for the embedding
+    and the unembedding ("layer"), or of one for all reads and one for all writes ("read-write")."""
     size = len(network.parts) + 1
     match sharing:
         case "one":
@@ -45,7 +45,7 @@ def sites_of(network: Network, sharing: str) -> ProjectionSites:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The matrices [count, D, d] and who uses which."""
+    """The matrices [count, D, d], and which of them each writer and reader uses."""
 
     matrices: Array
     sites: ProjectionSites
@@ -57,22 +57,22 @@ class Projection:
 
     @property
     def W(self) -> Array:
-        """The projection [D, d]; the one features are written with, if there are several."""
+        """The projection [D, d]; if there are several, the one that writes the features."""
         return np.asarray(self.matrices[0])
 
     def write(self, number: int) -> Array:
-        """The matrix of a writer: 0 is the embedding, then the parts."""
+        """The matrix of a writer: 0 is the embedding, then come the sub-layers."""
         return np.asarray(self.matrices[self.sites.writes[number]])
 
     def read(self, number: int) -> Array:
-        """The matrix of a reader: the parts, then the unembedding."""
+        """The matrix of a reader: the sub-layers, then the unembedding."""
         return np.asarray(self.matrices[self.sites.reads[number]])
 
 
 def fold(parameters: Parameters, network: Network, projection: Projection) -> Parameters:
     """The weights of a d-dimensional transformer: W_E W, Wᵀ W_Q, W_O W and so on.
 
-    `parameters` has the embedding; the sub-layers are the network's, whose weights may have been trained.
+    The embedding is that of `parameters`; the sub-layers are those of `network`, which may have been trained.
     """
     layers = [_nothing(projection.dim) for _ in range(network.n_layers)]
     for number, part in enumerate(network.parts):
@@ -101,5 +101,5 @@ def _nothing(d: int) -> dict[str, Array]:
 
 
 def _widen(array: Array, axis: int, size: int) -> Array:
-    """Zeros added at the end of an axis."""
+    """The array with zeros added at the end of an axis."""
     return np.pad(array, [(0, size - array.shape[axis] if place == axis else 0) for place in range(array.ndim)])

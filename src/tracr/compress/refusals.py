@@ -1,4 +1,4 @@
-"""What compiled models have and compressed ones do not, and what to use instead."""
+"""The attributes that compiled models have and compressed ones lack, and what to use instead."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tracr.model.compiled import CompiledModel
 __all__ = ["refusal"]
 
 UNLABELLED = "its dimensions have no labels"
-LENGTHS = "PAD need not survive compression, so it runs each input at its own length, which an export does not"
-WEIGHTS = "its weights are model.parameters, under their TransformerLens names; model.compiled can be exported"
+LENGTHS = "compression can drop PAD, so it runs each input at its own length, which an export cannot do"
+WEIGHTS = "its weights are model.parameters, with their TransformerLens names; model.compiled can be exported"
 
 REASONS = {
     "residual": (UNLABELLED, "model.features has the direction of every label"),
     "basis": (UNLABELLED, "model.features has the direction of every label"),
-    "variables": ("variables have no dimensions of their own", "see model.compiled.variables, and model.report()"),
+    "variables": ("its variables share dimensions", "see model.compiled.variables, and model.report()"),
     "ground_truth": ("its mechanism is not known", "see model.compiled.ground_truth, and model.report()"),
     "figure": (UNLABELLED, "draw model.compiled, or see tracr.compress.figures"),
     "labelled": (UNLABELLED, "model.compiled has a dimension per label"),
@@ -23,15 +23,15 @@ REASONS = {
     **dict.fromkeys(("to_jax", "to_torch", "to_transformer_lens", "to_onnx", "save_pretrained"), (LENGTHS, WEIGHTS)),
     **dict.fromkeys(
         ("rotated", "with_noise", "with_layer_norm", "variant", "changed"),
-        ("variants are made of compiled models", "make the variant of model.compiled, and compress its `labelled`"),
+        ("variants are made from compiled models", "make the variant of model.compiled, and compress its `labelled`"),
     ),
 }
-"""Attribute of compiled models → why compressed ones lack it, and what to use instead."""
+"""For each attribute of compiled models: why compressed ones lack it, and what to use instead."""
 
 
 def refusal(name: str) -> AttributeError:
     """The error for an attribute that a compressed model does not have."""
     if name.startswith("_") or not (hasattr(CompiledModel, name) or name in CompiledModel.__dataclass_fields__):
         return AttributeError(f"'CompressedModel' object has no attribute {name!r}")
-    why, hint = REASONS.get(name, ("that describes the compiled model", f"use model.compiled.{name}"))
+    why, hint = REASONS.get(name, ("it describes the compiled model", f"use model.compiled.{name}"))
     return Unavailable(f"a compressed model has no {name}: {why}", hint=hint)

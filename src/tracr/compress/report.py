@@ -1,4 +1,4 @@
-"""What a compressed model computes, and whether it still does so the way the program says."""
+"""Measures a compressed model: its outputs, and whether it still computes them by the program's variables."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["Readout", "Report", "Swap", "layer_outputs", "measure", "measured_losses", "report"]
 
 Array = NDArray[Any]
-PAIRS = 256  # inputs whose variables are exchanged
-SAMPLE = 4096  # inputs a report looks at
+PAIRS = 256  # most inputs whose variables are swapped
+SAMPLE = 4096  # most inputs of a report
 
 
 @dataclass(frozen=True)
 class Readout:
-    """How well a linear map of the residual stream tells a variable, on inputs the map was not fitted to.
+    """How well a linear map of the residual stream predicts a variable, on inputs the map was not fitted to.
 
-    `r2` is the explained variance, `accuracy` how often the nearest value is the right one.
+    `r2` is the explained variance, `accuracy` the share of positions at which the nearest value is right.
     """
 
     variable: str
@@ -45,8 +45,8 @@ class Readout:
 class Swap:
     """Interchange interventions: a variable gets its value on another input, along the directions of its features.
 
-    `agreement` is how often the output is then what the program gives with the variable replaced, over all positions;
-    `effective` the same where replacing changes the program's output at all (NaN if it never does).
+    `agreement` is the share of positions at which the output equals the program's with the variable replaced;
+    `effective` is the same share over the positions where the replacement changes the program's output (NaN if none).
     """
 
     variable: str
@@ -56,10 +56,10 @@ class Swap:
 
 @dataclass(frozen=True)
 class Report:
-    """A compressed model against the compiled one.
+    """The measurements of a compressed model against the compiled one.
 
-    `cosine` has, for every sub-layer, the mean cosine similarity of what it writes, before it is projected; `accuracy`
-    counts positions, `exact_inputs` whole inputs.
+    `cosine` has, for every sub-layer, the mean cosine similarity of its writes before projection. `accuracy` is a share
+    of positions, `exact_inputs` a share of inputs.
     """
 
     dim: int
@@ -90,17 +90,17 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"{self.method}, {self.dim} dimensions, {self.inputs:,} inputs",
-            f"accuracy {self.accuracy:.2%} of positions, {self.exact_inputs:.2%} of inputs wholly right",
+            f"accuracy {self.accuracy:.2%} of positions, {self.exact_inputs:.2%} of inputs completely right",
             f"output loss {self.output_loss:.3g} (compiled model: {self.compiled_output_loss:.3g}), "
             f"layer loss {self.layer_loss:.3g}",
-            "cosine of what sub-layers write: "
+            "cosine of the writes of sub-layers: "
             + ", ".join(f"{name} {value:.3f}" for name, value in self.cosine.items()),
             f"kept: {', '.join(self.kept) or '-'}",
             f"dropped: {', '.join(self.dropped) or '-'}",
             "sharing dimensions (cosine): "
             + (", ".join(f"{a} ~ {b} {value:+.2f}" for a, b, value in self.sharing[:12]) or "-")
             + (f" and {len(self.sharing) - 12} more" if len(self.sharing) > 12 else ""),
-            "variables, read linearly from the last residual stream they are needed in, and swapped between inputs:",
+            "variables, read linearly from the last residual stream that needs them, and swapped between inputs:",
         ]
         swaps = {swap.variable: swap for swap in self.swaps}
         last = {readout.variable: readout for readout in self.readouts}
@@ -116,7 +116,7 @@ class Report:
 
 
 def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
-    """Measure a compressed model; on every input (or a sample), unless some are given."""
+    """Measure a compressed model on the inputs given, by default on every input or a sample."""
     task = task_of(model.compiled, inputs).sample(SAMPLE)
     outs, logits = observe(model, task, model.network)
     right = _right(model.compiled, task, logits)
@@ -142,7 +142,7 @@ def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = No
 
 
 def measure(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> tuple[float, float]:
-    """Accuracy over positions and the mean cosine of what sub-layers write, in short."""
+    """The accuracy over positions and the mean cosine of the sub-layers' writes."""
     task = task_of(model.compiled, inputs).sample(SAMPLE)
     outs, logits = observe(model, task, model.network)
     cosines = [_cosine(task, out, target) for out, target in zip(outs, task.targets, strict=True)]
@@ -155,7 +155,7 @@ def measure(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = N
 def observe(
     model: CompressedModel, task: Task, network: Network, hook: Hook | None = None
 ) -> tuple[list[Array], Array]:
-    """What every part writes on its dimensions of the compiled model, before projection, and the logits."""
+    """The writes of every sub-layer before projection, on its dimensions of the compiled model, and the logits."""
     outs = [np.zeros((*task.place.shape, part.dims.size)) for part in network.parts]
     logits = np.zeros((*task.place.shape, model.parameters.W_U.shape[1]))
     for size, rows in _by_length(task):
@@ -180,8 +180,8 @@ def observe(
 def layer_outputs(
     model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None
 ) -> dict[str, tuple[Array, Array, Array]]:
-    """For every sub-layer what it writes, before projection, as means over inputs [position, D]: in the compiled model,
-    in the compressed one, and the squared difference."""
+    """The writes of every sub-layer before projection, as means over inputs [position, D]: in the compiled model, in
+    the compressed one, and the squared difference."""
     task = task_of(model.compiled, inputs).sample(SAMPLE)
     outs, _ = observe(model, task, model.network)
     count = np.maximum(1, task.real.sum(axis=0))[:, None]
@@ -198,7 +198,7 @@ def layer_outputs(
 
 
 def measured_losses(model: CompressedModel, task: Task, network: Network) -> tuple[float, float, float]:
-    """Output loss, layer loss, and the output loss of the compiled model."""
+    """The output loss, the layer loss, and the output loss of the compiled model."""
     outs, logits = observe(model, task, network)
     floor = _output_loss(task, _compiled_logits(model.compiled, task))
     return _output_loss(task, logits), float(sum(_layer_losses(task, outs))), floor
@@ -214,7 +214,7 @@ def _by_length(task: Task) -> list[tuple[int, Array]]:
 
 
 def _tokens(task: Task) -> NDArray[np.bool_]:
-    """Real positions, BOS left out."""
+    """The real positions, without BOS."""
     tokens = task.real.copy()
     tokens[:, 0] = False
     return tokens
@@ -241,7 +241,7 @@ def _output_loss(task: Task, logits: Array) -> float:
 
 
 def _cosine(task: Task, out: Array, target: Array) -> float:
-    """Mean cosine over real positions at which the compiled model writes something."""
+    """The mean cosine over the real positions at which the compiled model writes something."""
     a, b = out[task.real], target[task.real]
     there = np.linalg.norm(b, axis=1) > 1e-9
     size = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
@@ -250,13 +250,13 @@ def _cosine(task: Task, out: Array, target: Array) -> float:
 
 
 def _right(model: CompiledModel, task: Task, logits: Array) -> NDArray[np.bool_]:
-    """Where all outputs decode to the compiled model's."""
+    """The positions at which all outputs decode to the compiled model's."""
     return _same(model, logits, _compiled_logits(model, task))
 
 
 def _same(model: CompiledModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
-    """Where logits decode to the same values. An intervention may leave a one-hot output between two values: both are
-    right then."""
+    """The positions at which logits decode to the same values. An intervention can leave a one-hot output between two
+    values: then both count as right."""
     right = np.ones(logits.shape[:2], dtype=bool)
     for output in model.outputs:
         same = ~differs(output.domain, output.codes(wanted), output.codes(logits))
@@ -272,7 +272,8 @@ def _same(model: CompiledModel, logits: Array, wanted: Array) -> NDArray[np.bool
 
 
 def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
-    """Every variable, from the residual stream after each sub-layer that has it, fitted on half of the inputs."""
+    """The readouts of every variable from the residual stream after each sub-layer that has it, fitted on half of the
+    inputs."""
     compiled: dict[str, Array] = {}
     squeezed: dict[str, Array] = {}
     _run(model.compiled, model.compiled.parameters, task, compiled)
@@ -306,7 +307,7 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
 
 
 def _needed(model: CompiledModel, location: Location, place: str) -> bool:
-    """Whether something after `place` still reads the variable."""
+    """Whether a component after `place` still reads the variable."""
     layer, after_mlp = int(place.split(".")[1]), place.endswith("post")
     for slot in location.slots[location.slots >= 0]:
         for reader in model.residual[int(slot)].readers:
@@ -327,7 +328,7 @@ def _stream(seen: dict[str, Array], hook: str) -> Array:
 
 
 def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
-    """Every activation at the inputs' own lengths (zeros behind), and the logits."""
+    """Record every activation at the inputs' own lengths (zeros after them) in `seen`; returns the logits."""
     whole = np.zeros((*task.place.shape, parameters.W_U.shape[1]))
     for size, rows in _by_length(task):
 
@@ -344,7 +345,7 @@ def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Arra
 
 
 def _swaps(model: CompressedModel, task: Task) -> tuple[Swap, ...]:
-    """Give every variable its values on another input of the same length, in both models."""
+    """Give every variable its values on another input of the same length, in both models, and compare the outputs."""
     longest = task.real.sum(axis=1) == task.real.sum(axis=1).max()
     rows = np.flatnonzero(longest)[:: max(1, int(longest.sum()) // PAIRS)][:PAIRS]
     task = task.take(rows)

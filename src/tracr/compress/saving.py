@@ -1,6 +1,6 @@
-"""Saving a compressed model: the folder of the compiled model it comes from, and two files more.
+"""Saves a compressed model: the folder of its compiled model, with two more files.
 
-compression.json            format, version, how W is shared, how it was trained, the digest of the other file
+compression.json            format, version, sharing of W, training, the digest of the other file
 compressed.safetensors      `projection` [matrices, D, d], and the d-dimensional weights under their usual names
 """
 
@@ -40,7 +40,7 @@ def is_compressed(folder: str | Path) -> bool:
 
 
 def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model into `folder`, all or nothing."""
+    """Write the model into `folder`, completely or not at all."""
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
     with written_to(path):
@@ -62,7 +62,7 @@ def save(model: CompressedModel, folder: str | Path, *, overwrite: bool = False)
 
 
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> CompressedModel:
-    """The model `save` wrote; anything else is refused with a `FormatError`."""
+    """Load a model written by `save`; anything else is refused with a `FormatError`."""
     path = Path(folder)
     compiled = models.load(path, max_parameters=max_parameters)
     try:
@@ -74,7 +74,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
         packed = read_file(path / ARRAYS, 8 * max_parameters + LARGE)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
-            raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model anew")
+            raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model again")
         arrays = models.tensors(packed, ARRAYS)
         network = network_of(compiled.parameters, compiled.options.causal)
         projection = _projection(arrays.pop("projection", None), given, len(network.parts), compiled.d_model)
@@ -82,12 +82,12 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
         return _with_weights(expected, arrays)
     except FormatError as error:
         raise FormatError(
-            f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint="save the model anew"
+            f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint="save the model again"
         ) from None
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """A value for JSON, which has no NaN and no infinity."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
@@ -118,9 +118,9 @@ def _number(reader: Reader) -> float:
 
 def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int) -> Projection:
     if matrices is None or matrices.ndim != 3 or matrices.shape[1] != width or matrices.dtype != np.float64:
-        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions", hint="save the model anew")
+        raise FormatError(f"{ARRAYS} has no projection from {width} dimensions", hint="save the model again")
     if not np.isfinite(matrices).all():
-        raise FormatError(f"{ARRAYS} has numbers that are not finite", hint="save the model anew")
+        raise FormatError(f"{ARRAYS} has numbers that are not finite", hint="save the model again")
     writes, reads = (
         tuple(item.integer(0, len(matrices) - 1) for item in given[name].items(count=parts + 1))
         for name in ("writes", "reads")
@@ -129,17 +129,17 @@ def _projection(matrices: Any, given: dict[str, Reader], parts: int, width: int)
 
 
 def _with_weights(model: CompressedModel, arrays: dict[str, Any]) -> CompressedModel:
-    """The model with the saved weights, which have the shapes that the projection gives, but may be trained."""
+    """The model with the saved weights, which may be trained; their shapes must be those of the projection."""
     expected = dict(model.parameters.named())
     if set(arrays) != set(expected):
         raise FormatError(
             f"{ARRAYS} lacks or should not have {', '.join(sorted(set(arrays) ^ set(expected))[:5])}",
-            hint="save the model anew",
+            hint="save the model again",
         )
     for name, array in expected.items():
         if arrays[name].shape != array.shape or arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
             raise FormatError(
-                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model anew"
+                f"{name} is not a finite float64 array of shape {array.shape}", hint="save the model again"
             )
     w_e, w_pos, *blocks, w_u = (arrays[name] for name in expected)
     size = len(fields(LayerParameters))

@@ -1,6 +1,6 @@
-"""The paper's recipe: AdamW on random batches, any number of runs in one compiled program.
+"""The paper's recipe: AdamW on random batches, for any number of runs in one compiled program.
 
-Runs differ in their starts; step t draws the same batch for all of them, so a run is the same alone or among others.
+Runs differ only in their starts. Step t draws the same batch for all runs, so a run does not depend on the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Progress = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train; the defaults are the paper's. The learning rate falls linearly over the first half."""
+    """The training settings, by default the paper's. The learning rate falls linearly over the first half."""
 
     steps: int = 300_000
     batch: int = 256
@@ -40,8 +40,8 @@ class Recipe:
 class Trained:
     """The runs after training: parameters with a leading axis of runs, their losses over time and at the end.
 
-    `curve` [points, runs] are batch losses, averaged over the steps up to `steps[point]`; `losses` [runs] are on all
-    inputs. `interrupted` if it was stopped from the keyboard.
+    `curve` [points, runs] holds batch losses, averaged over the steps up to `steps[point]`; `losses` [runs] are those
+    on all inputs. `interrupted`: the training was stopped with Ctrl-C.
     """
 
     params: Params
@@ -63,7 +63,7 @@ class Trained:
 
 
 def starts(objective: Objective, dim: int, seeds: list[int], scale: float | None, train_weights: bool) -> Params:
-    """Random projections, one per seed: normal, with standard deviation 1/√D unless given."""
+    """Random projections, one per seed: normal, with standard deviation `scale`, by default 1/√D."""
     jax, jnp = objective.jax, objective.jnp
     width = objective.task.network.width
     shape = (objective.sites.count, width, dim)
@@ -85,7 +85,7 @@ def optimiser(recipe: Recipe) -> Any:
 def train(
     objective: Objective, params: Params, recipe: Recipe, seed: int = 0, progress: Progress | None = None
 ) -> Trained:
-    """Train all runs for `recipe.steps` steps, or until Ctrl-C, which keeps what there is."""
+    """Train all runs for `recipe.steps` steps, or until Ctrl-C, which keeps the result so far."""
     jax, jnp = objective.jax, objective.jnp
     optax = need("optax", "jax")
     update = optimiser(recipe)

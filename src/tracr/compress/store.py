@@ -1,4 +1,7 @@
-"""The results of a sweep: one Parquet file per finished group of runs, written all or nothing, and one of all."""
+"""The results of a sweep: one Parquet file per finished group of runs, and one file of all results.
+
+A file is written completely or not at all.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ SETTINGS, PARTS, RESULTS = "settings.json", "parts", "results.parquet"
 
 
 class Store:
-    """A folder of results. What is in it is never done again.
+    """A folder of results. A run whose result is in the folder is not repeated.
 
-    `settings`, and for each model's name its digest, guard against mixing two sweeps; models may be added.
+    `settings`, and the digest of each model by its name, prevent mixing two sweeps; models may be added.
     """
 
     def __init__(self, folder: str | Path, settings: dict[str, Any], models: dict[str, str]) -> None:
@@ -73,7 +76,7 @@ class Store:
         )
 
     def done(self, *, retry: bool = False) -> set[Key]:
-        """The runs that have a result; failed ones do not count with `retry`, which forgets them."""
+        """The runs with a result; `retry` deletes the failed ones first."""
         found: set[Key] = set()
         for path in self._files():
             table = self._parquet.read_table(path, columns=["program", "dim", "seed", "status"])
@@ -86,17 +89,17 @@ class Store:
         return found
 
     def add(self, rows: list[Row]) -> None:
-        """Keep a group of results."""
+        """Write the results of a group."""
         path = self.parts / f"{secrets.token_hex(8)}.parquet"
         self._write(path, lambda place: self._table(rows, place))
 
     def rows(self) -> Iterator[Row]:
-        """Every result, a file at a time."""
+        """Every result, read one file at a time."""
         for path in self._files():
             yield from self._parquet.read_table(path).to_pylist()
 
     def finish(self) -> Path:
-        """All results in one Parquet file, without holding them all."""
+        """Write all results into one Parquet file, without holding them all in memory."""
 
         def write(path: Path) -> None:
             with self._parquet.ParquetWriter(path, self.schema) as writer:

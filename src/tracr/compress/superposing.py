@@ -1,4 +1,4 @@
-"""Superposition without training: every feature gets a known direction, and the model still computes its program."""
+"""Superposition without training: every feature gets a known direction, and the model still computes the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracr.values import Value
 
 __all__ = ["superpose"]
 
-MOST = 20_000  # dimensions: a rotation of them takes gigabytes
+MOST = 20_000  # most dimensions: a rotation of more takes gigabytes
 
 
 def superpose(
@@ -29,15 +29,15 @@ def superpose(
     exact: bool = True,
     inputs: Sequence[Sequence[Value]] | None = None,
 ) -> CompressedModel:
-    """The model with its D features in random directions of `dim` dimensions; `model.features` says which.
+    """The model with its D features in random directions of `dim` dimensions, listed in `model.features`.
 
-    Let U [D, r] be the smallest projection that loses nothing (`closed.exact_projection`). The stream is written
-    through [U, N] Q and read through [U, 0] Q, with N a random matrix [D, dim − r] and Q a random rotation: what is
-    read is x [U, N] Q Qᵀ [U, 0]ᵀ B = x U Uᵀ B, as before, so outputs stay exactly what they were, for any N. N gives
-    features that nothing reads a direction too.
+    Let U [D, r] be the smallest projection without loss (`closed.exact_projection`). Writes go through [U, N] Q and
+    reads through [U, 0] Q, with a random matrix N [D, dim − r] and a random rotation Q. A read is then
+    x [U, N] Q Qᵀ [U, 0]ᵀ B = x U Uᵀ B as before, so the outputs stay the same for any N. N also gives a direction to
+    features without readers.
 
-    That needs dim ≥ r = `exact_dim(model)`. With `exact=False` fewer will do: directions are then random unit vectors,
-    read back as they are written, and the model does not compute its program any more (`model.report()` says how well).
+    This needs dim ≥ r = `exact_dim(model)`. With `exact=False` fewer dimensions are allowed: directions are then random
+    unit vectors for reads and writes, and the model no longer computes its program (`model.report()` measures it).
     """
     require_labelled(model, "put in superposition")
     dim, seed, exact = whole("dim", dim, 1), whole("seed", seed), flag("exact", exact)
@@ -50,7 +50,7 @@ def superpose(
     if extra < 0 and exact:
         raise TracrError(
             f"in {dim} dimensions the model cannot compute its program exactly: that takes {U.shape[1]}",
-            hint="use more; or compress(model, dim), which loses little; or exact=False for random directions alone",
+            hint="use more dimensions, compress(model, dim) for a small loss, or exact=False for random directions",
         )
     if extra < 0:
         rows = rng.normal(size=(width, dim))

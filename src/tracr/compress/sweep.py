@@ -1,4 +1,4 @@
-"""Many runs: programs × dims × seeds, in groups that train in one compiled program each, over any number of workers."""
+"""Many runs: programs × dims × seeds, in groups that train together, over any number of workers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METHODS = ("sgd", "fast")
 
 @dataclass(frozen=True)
 class ModelRuns:
-    """Runs of one model, as data: its saved files, so that workers need nothing in common with us."""
+    """Runs of one model, as data with the model's saved files, so that workers need no shared disk."""
 
     program: str
     files: Mapping[str, bytes]
@@ -41,7 +41,7 @@ class ModelRuns:
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep did: runs made now, runs that were there already, how many of all failed; `results` is the file."""
+    """The result of a sweep: runs made now, runs found, runs failed in all; `results` is the file."""
 
     made: int
     found: int
@@ -62,20 +62,20 @@ def sweep(
     retry: bool = False,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> Swept:
-    """Compress every model to every dim with every seed; results go into `folder` as Parquet.
+    """Compress every model to every dim with every seed and write the results into `folder` as Parquet.
 
-    Killed at any moment and called again, it goes on: finished groups are kept, and nothing finished is done again.
+    A sweep that was stopped can be called again: it repeats only unfinished groups.
 
     Args:
-        models: by name.
-        dims: dimensions; those beyond a model's own are left out. All of them, from 1 on, if `None`.
-        seeds: each run is the same alone or among others.
-        folder: the store. It refuses a sweep with other settings.
+        models: the models by name.
+        dims: the numbers of dimensions; those beyond a model's own are left out. `None`: all, from 1 on.
+        seeds: the seeds; a run does not depend on the others.
+        folder: the folder of the results. A sweep with other settings is refused.
         method: "sgd" or "fast".
         recipe: as for `compress`.
-        group: runs per group: with "sgd" they train in one compiled program, whatever their dims.
+        group: runs per group; with "sgd" they train in one compiled program, also with different dims.
         workers: `tracr.workers.over_processes(jobs)` or `over_ray()`.
-        retry: do failed runs again.
+        retry: repeat failed runs.
         progress: called with runs done, runs in all and the best loss, once at the start and after every group.
     """
     _check(method, group)
@@ -108,7 +108,7 @@ def _check(method: str, group: int) -> None:
 
 
 def _digest(model: CompiledModel) -> str:
-    """What tells two models apart."""
+    """The digest of a model's options and weights."""
     found = hashlib.sha256(repr(model.options).encode())
     for name, array in model.parameters.named():
         found.update(name.encode() + np.ascontiguousarray(array).tobytes())
@@ -144,7 +144,7 @@ def _groups(
 
 
 def run_group(group: ModelRuns) -> list[Row]:
-    """The results of a group; a failure is a result too."""
+    """The results of a group; a failed run is also a result."""
     try:
         with tempfile.TemporaryDirectory() as aside:
             for name, content in group.files.items():
@@ -159,7 +159,7 @@ def run_group(group: ModelRuns) -> list[Row]:
 
 
 def _by_sgd(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
-    """All runs at once. One of d dimensions is one of more whose other columns are 0: they have no slope, and stay."""
+    """All runs together. A run of d dimensions is padded with zero columns, whose gradient is 0, so they stay zero."""
     task = task_of(model)
     objective = Objective(task, sites_of(task.network, "one"))
     widest = max(dim for dim, _ in group.runs)

@@ -1,4 +1,4 @@
-"""What a compressed model is trained on: inputs, and what the compiled model computes on them, once."""
+"""The training task of a compressed model: inputs, and the compiled model's activations on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUDGET = 20_000
 
 @dataclass(frozen=True, eq=False)
 class OutputTarget:
-    """An output's logits, and what they should be: codes of a one-hot output, else numbers [input, position, logit]."""
+    """The logits of an output and their targets: codes of a one-hot output, else numbers [input, position, logit]."""
 
     start: int
     stop: int
@@ -39,9 +39,9 @@ class OutputTarget:
 class Task:
     """Inputs as numbers of distinct (token, position) pairs, and the compiled model's sub-layer outputs.
 
-    `place` [input, position] says which row of `embedded` [pair, D] each position starts from; `real` is true where
-    there is a token or BOS (keys elsewhere are masked); `targets` has, for every part of the network, what it adds on
-    its dimensions [input, position, S].
+    `place` [input, position] is the row of `embedded` [pair, D] from which each position starts. `real` is true at
+    tokens and BOS (other keys are masked). `targets` has the writes of every sub-layer on its dimensions
+    [input, position, S].
     """
 
     network: Network
@@ -67,21 +67,21 @@ class Task:
         )
 
     def sample(self, count: int) -> Task:
-        """The task with `count` of the inputs, the same every time; with all of them if there are no more."""
+        """The task with `count` of the inputs, always the same ones, or with all of them if there are fewer."""
         if len(self) <= count:
             return self
         return self.take(np.sort(np.random.default_rng(0).permutation(len(self))[:count]))
 
     @property
     def masked(self) -> bool:
-        """Whether inputs are of different lengths."""
+        """Whether inputs have different lengths."""
         return not bool(self.real.all())
 
 
 def all_inputs(
     model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
 ) -> list[list[Value]]:
-    """Every input the model takes; of some lengths only, or only those without repeated tokens."""
+    """Every input of the model; optionally only some lengths, or only inputs without repeated tokens."""
     shortest, longest = model.program.lengths
     tokens = model.options.vocab
     choose: Any = itertools.permutations if distinct else lambda pool, n: itertools.product(pool, repeat=n)
@@ -90,7 +90,7 @@ def all_inputs(
 
 
 def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Value]]:
-    """Every input, or a random sample of the lengths and tokens where there are more than `budget`."""
+    """Every input, or a random sample of lengths and tokens if there are more than `budget`."""
     shortest, longest = model.program.lengths
     size = len(model.options.vocab)
     lengths = range(max(1, shortest), longest + 1)
@@ -102,21 +102,22 @@ def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Valu
 
 
 def require_labelled(model: object, what: str) -> None:
-    """Refuse what is no compiled model, or one whose labels are not its dimensions: these would name the wrong ones."""
+    """Refuse anything but a compiled model with one dimension per label: labels would name the wrong dimensions."""
     if not isinstance(model, CompiledModel):
         raise TracrError(
-            f"only a compiled model can be {what}, not {short_repr(model)}", hint="pass what tracr.compile returned"
+            f"only a compiled model can be {what}, not {short_repr(model)}",
+            hint="pass a model returned by tracr.compile",
         )
     if model.norm is not None or not np.array_equal(model.directions, np.eye(model.d_model)):
         steps = ", ".join(model.variant.steps) if model.variant else ""
         raise TracrError(
-            f"only a model with a dimension per label can be {what}, which {steps} took away",
+            f"only a model with one dimension per label can be {what}, and this one was changed by {steps}",
             hint="pass model.labelled, which has the variant's weights along the labels, or model.plain",
         )
 
 
 def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
-    """The task of computing what the model computes, on these inputs (every input, unless given)."""
+    """The task of reproducing the model on these inputs, by default on every input."""
     require_labelled(model, "compressed")
     given = default_inputs(model) if inputs is None else as_list("inputs", inputs, error=InputError)
     if not given:
@@ -145,8 +146,8 @@ def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = Non
         wanted = mine.argmax(axis=-1) if categorical else mine
         if not np.isfinite(wanted).all():
             raise InputError(
-                f"{output.name} has values that are not finite: there is nothing to compare with",
-                hint="is the model certified? its weights may have been changed",
+                f"{output.name} has values that are not finite, so nothing can be compared",
+                hint="check that the model is certified; its weights may have been changed",
             )
         outputs.append(OutputTarget(output.start, output.stop, categorical, wanted))
     return Task(network, ids, real, place.astype(np.int32), embedded, targets, tuple(outputs))
@@ -159,7 +160,7 @@ def _clear(array: Array, real: NDArray[np.bool_]) -> Array:
 def _without_errors(
     model: CompiledModel, ids: NDArray[np.int64], lengths: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The inputs on which the program has a value everywhere, and which of their positions are real."""
+    """The inputs on which the program has a value at every position, and their real positions."""
     keep = np.zeros(len(ids), dtype=bool)
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)

@@ -1,11 +1,11 @@
-"""The model with edges ablated.
+"""Runs the model with edges ablated.
 
-An ablated edge is invisible to one input of one reader only: it sees, in the slots of the edge, the ablated values in
-place of what the writer wrote; all other readers see the truth. Hooks on the one forward pass do that, by computing
-those queries, keys, values, neurons or logits again from the changed residual stream.
+Ablating an edge changes one input of one reader: in the slots of the edge, this input sees the ablated values instead
+of the writer's. All other readers see the true values. Hooks on the forward pass do this: they compute the queries,
+keys, values, neurons or logits again from the changed residual stream.
 
-Where slots are cleared and used again (level 2), several writers add up in them. Then the reader sees what they hold
-plus the difference between the ablated values and what the edge's own source wrote.
+If slots are cleared and used again (level 2), several writers add up in them. The input then sees the content of the
+slots plus the difference between the ablated values and those that the edge's source wrote.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["Ablation", "Ablations", "RecordedPass"]
 
 Ablation = Literal["zero", "mean", "resample"]
-HELD = 2**28  # numbers of the residual stream held at once
+HELD = 2**28  # most numbers of the residual stream in memory
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedPass:
-    """A forward pass: the residual stream before each layer and after the last, the logits, and what parts computed.
+    """A forward pass: the residual stream before each layer and after the last, the logits, and `hidden`.
 
-    `hidden` are the results of all heads and neurons of a layer, under the names of their hooks, before they are
-    written.
+    `hidden` holds the results of all heads and neurons of a layer, by the names of their hooks, before their output
+    matrices.
     """
 
     before: tuple[Array, ...]
@@ -52,7 +52,7 @@ class RecordedPass:
 class Ablations:
     """The model on one batch of data, with any edges ablated.
 
-    Inputs on which the program raises are left out; `kept` says which stay. `clean` is the whole model's pass.
+    Inputs on which the program raises are left out; `kept` lists the others. `clean` is the pass without ablations.
     """
 
     def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
@@ -60,7 +60,7 @@ class Ablations:
             raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
         if not truth.model.certified:
             raise TracrError(
-                "the weights are not the compiler's own, so other parts may write the dimensions of an edge as well",
+                "the weights are not the compiler's own, so other components may also write the dimensions of an edge",
                 hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",
             )
         self.model = truth.model
@@ -70,7 +70,7 @@ class Ablations:
         self.kept, self.ids, self.given, self.real = self._encode(data)
         places = np.arange(self.ids.shape[1])
         self.token = (places >= 1) & (places <= np.array(self.real)[:, None])
-        """Which positions hold a token, BOS and PAD left out."""
+        """The positions with a token, without BOS and PAD."""
         self.clean = self._clean()
         self.ablation, self.partner = ablation, self._partners(seed) if ablation == "resample" else None
         self.turns = any(edge.cancelled for edge in self.edges)
@@ -78,7 +78,7 @@ class Ablations:
         self.expected = self._codes(self.clean)
 
     def _encode(self, data: Sequence[Sequence[Value]]) -> tuple[list[int], NDArray[np.int64], list[int], list[int]]:
-        """Which inputs the program does not raise on, their ids, and their lengths with and without padding."""
+        """The inputs on which the program does not raise, their ids, and their lengths with and without padding."""
         if isinstance(data, str) or not len(data):
             raise InputError("the data must be a list of inputs", hint='such as ["ab", "ba"], or lists of tokens')
         ids, given, real = self.model.vocabulary.encode(data)
@@ -91,7 +91,7 @@ class Ablations:
         held = len(kept) * ids.shape[1] * self.model.d_model * (4 * self.model.n_layers + 3)
         if held > HELD:
             raise InputError(
-                f"{len(kept):,} inputs are too many to hold the residual stream of",
+                f"the residual streams of {len(kept):,} inputs do not fit in memory",
                 hint=f"a sample of {len(kept) * HELD // held:,} fits",
             )
         return kept, ids[kept], [given[row] for row in kept], [real[row] for row in kept]
@@ -101,7 +101,7 @@ class Ablations:
         return self.run(frozenset(), RecordedPass((embedding,), {}, embedding))
 
     def _partners(self, seed: int) -> NDArray[np.intp]:
-        """For each input another one of its length."""
+        """For each input another input of the same length."""
         rng = np.random.default_rng(seed)
         partner = np.arange(len(self.ids))
         lengths = np.array(self.real)
@@ -116,7 +116,7 @@ class Ablations:
         return partner
 
     def instead(self, number: int) -> Array:
-        """What takes the place of what an edge carries, [input, position, slot], when it is ablated."""
+        """The values that replace those of an ablated edge: [input, position, slot]."""
         if number not in self._replaced:
             held = self.carried(self.clean, number)
             if self.ablation == "zero":
@@ -125,7 +125,7 @@ class Ablations:
                 held = held[self.partner]
             else:
                 counted = self.token.copy()
-                counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that only hold PAD
+                counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that are PAD in every input
                 means = np.where(counted[..., None], held, 0).sum(axis=0, dtype=np.float64)
                 means /= counted.sum(axis=0)[:, None]
                 held = np.broadcast_to(means.astype(held.dtype), held.shape)
@@ -133,17 +133,17 @@ class Ablations:
         return self._replaced[number]
 
     def carried(self, stream: RecordedPass, number: int) -> Array:
-        """What the source of an edge wrote into its slots."""
+        """The values that the source of an edge wrote into its slots."""
         edge = self.edges[number]
         return np.asarray(self.model.basis.get(self._output(stream, self.nodes[edge.source]), edge.slots))
 
     def written(self, stream: RecordedPass, node: ModelNode) -> Array:
-        """What a node writes."""
+        """The values that a node writes."""
         slots = [slot for one in node.writes for slot in one.slots]
         return np.asarray(self.model.basis.get(self._output(stream, node), slots))
 
     def _output(self, stream: RecordedPass, node: ModelNode) -> Array:
-        """What a node added to the residual stream."""
+        """The values that a node adds to the residual stream."""
         if node.layer is None:
             return stream.before[0]
         weights = self.parameters.layers[node.layer]
@@ -162,7 +162,7 @@ class Ablations:
 
     @cached_property
     def _readers(self) -> list[tuple[str, int, slice | int | None]]:
-        """For each edge the activation its reader computes with it: name, layer, and which head or neurons."""
+        """For each edge the activation that its reader computes from it: name, layer, and the head or neurons."""
         found: list[tuple[str, int, slice | int | None]] = []
         for edge in self.edges:
             node = self.nodes[edge.target]
@@ -175,7 +175,7 @@ class Ablations:
         return found
 
     def run(self, ablated: frozenset[int], known: RecordedPass, start: int = 0) -> RecordedPass:
-        """A forward pass with edges ablated, from layer `start` on; what comes before is as in `known`."""
+        """A forward pass with edges ablated, from layer `start` on; earlier activations are those of `known`."""
         changes: dict[tuple[str, int], dict[Any, list[int]]] = {}
         for number in sorted(ablated):
             name, layer, part = self._readers[number]
@@ -207,7 +207,7 @@ class Ablations:
         return RecordedPass((*known.before[:start], *streams[::2]), hidden, logits)
 
     def _again(self, name: str, layer: int, tensor: Array, stream: RecordedPass, parts: dict[Any, list[int]]) -> Array:
-        """An activation with some heads or neurons computed from a residual stream in which edges are ablated."""
+        """An activation in which some heads or neurons are computed from a residual stream with ablated edges."""
         changed = tensor.copy()
         for part, numbers in parts.items():
             seen = self.model.normalised(self._without(stream, numbers))
@@ -224,7 +224,7 @@ class Ablations:
         return changed
 
     def logits(self, stream: RecordedPass) -> Array:
-        """The logits; those of one-hot outputs rounded, so that a tie goes to the first value and not to chance."""
+        """The logits; those of one-hot outputs are rounded, so that the first value wins a tie."""
         logits = stream.logits.copy()
         for output in self.model.outputs:
             if output.encoding is Encoding.CATEGORICAL:
@@ -236,7 +236,7 @@ class Ablations:
         return [output.codes(logits) for output in self.model.outputs]
 
     def changed(self, stream: RecordedPass) -> bool:
-        """Whether some output at some token is not what the whole model gives."""
+        """Whether an output at some token differs from that of the whole model."""
         return any(
             bool((differs(output.domain, expected, got) & self.token).any())
             for output, expected, got in zip(self.model.outputs, self.expected, self._codes(stream), strict=True)

@@ -1,4 +1,4 @@
-"""The smallest circuit that an ablation leaves of a model."""
+"""Finds a minimal circuit of a model: ablates edges until every further one changes an output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Inert:
-    """An edge whose ablation, alone, changes no output, and why. See docs/ground-truth.md for the reasons."""
+    """An edge whose ablation alone changes no output, and the reason. docs/ground-truth.md lists the reasons."""
 
     edge: Edge
     reason: Reason
@@ -33,10 +33,10 @@ class Inert:
 
 @dataclass(frozen=True, eq=False)
 class MinimalCircuit:
-    """What is left of a model when everything is ablated that can be without changing an output on the data.
+    """A minimal circuit: the edges left when no further edge can be ablated without changing an output on the data.
 
-    Ablating any further edge of it changes some output. `inert` lists the edges, of the circuit and outside, that
-    change nothing when they alone are ablated. `skipped` counts the inputs on which the program raises.
+    `inert` lists the edges, inside and outside the circuit, whose ablation alone changes no output. `skipped` counts
+    the inputs on which the program raises.
     """
 
     truth: GroundTruth = field(repr=False)
@@ -53,7 +53,7 @@ class MinimalCircuit:
         return f"MinimalCircuit({len(self.inside)} of {total} edges, {self.ablation} ablation, {self.inputs} inputs)"
 
     def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
-        """The edges of the circuit; a coarse edge is in it if some part of it is."""
+        """The edges of the circuit; a coarse edge belongs to it if one of its fine edges does."""
         return self.truth.coarsen(self.inside, granularity)
 
     def show(self) -> str:
@@ -65,7 +65,7 @@ class MinimalCircuit:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """The circuit, as documented in docs/ground-truth.md; the same for the same model, data and seed."""
+        """The circuit as JSON (docs/ground-truth.md); the same text for the same model, data and seed."""
         return dump(
             {
                 "format": FORMAT,
@@ -82,9 +82,10 @@ class MinimalCircuit:
 
 
 def minimal(truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> MinimalCircuit:
-    """Ablate edges one by one, from the output backwards, for as long as no output changes.
+    """Ablate edges one by one, from the output backwards, as long as no output changes.
 
-    An edge that was needed may no longer be once others are gone, so this is repeated until nothing more can go.
+    An edge that was needed can become unnecessary once others are ablated. The search is therefore repeated until no
+    further edge can be ablated.
     """
     with blas_threads(1):
         runs = Ablations(truth, data, ablation, seed)
@@ -115,7 +116,7 @@ def ablate(
 
 
 def _remove(runs: Ablations) -> frozenset[int]:
-    """The edges that can all be ablated."""
+    """A maximal set of edges that can be ablated together: no further edge can be added."""
     outside: frozenset[int] = frozenset()
     stream = runs.clean
     leaving = {node.id: 0 for node in runs.nodes.values()}
@@ -140,7 +141,7 @@ def _remove(runs: Ablations) -> frozenset[int]:
 
 
 def _reason(runs: Ablations, number: int) -> Reason | None:
-    """Why ablating one edge alone changes no output; `None` if it does change one."""
+    """Why ablating one edge alone changes no output; `None` if it changes one."""
     edge = runs.edges[number]
     held, put = runs.carried(runs.clean, number), runs.instead(number)
     if np.array_equal(held, put):
@@ -159,5 +160,5 @@ def _reason(runs: Ablations, number: int) -> Reason | None:
 
 
 def _apart(first: Array, second: Array) -> NDArray[np.bool_]:
-    """At which positions two activations [input, position, slot] differ."""
+    """The positions at which two activations [input, position, slot] differ."""
     return np.asarray((~nearly_equal(first, second, ANSWER)).any(axis=-1))

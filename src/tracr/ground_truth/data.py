@@ -1,7 +1,7 @@
-"""The mechanism of a compiled model as data: its parts, and which variable flows from which part to which.
+"""The mechanism of a compiled model as data: its nodes and its edges.
 
-Nodes are the embeddings, heads, groups of neurons and the unembedding; edges carry one variable from its writer into
-one input of a reader. Both are read off the weights (`wiring.py`). `docs/ground-truth.md` is the schema.
+Nodes are the embeddings, heads, groups of neurons and the unembedding. An edge carries one variable from its writer
+into one input of a reader. Both are found in the weights (`wiring.py`). `docs/ground-truth.md` is the schema.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FINEST: Granularity = "neuron_group"
 
 @dataclass(frozen=True)
 class HookPlace:
-    """Where an activation is found: a TransformerLens hook, and which head or neurons of it (from, up to) are meant."""
+    """The place of an activation: a TransformerLens hook, and its head or its neurons (from, up to)."""
 
     hook: str
     head: int | None = None
@@ -49,7 +49,7 @@ class HookPlace:
 
 @dataclass(frozen=True)
 class Written:
-    """A variable that a node writes: the expression it belongs to, its source line, and the dimensions written."""
+    """A variable that a node writes: its expression, its source line, and the dimensions written."""
 
     variable: str
     expression: str
@@ -61,23 +61,23 @@ class Written:
 class Attends:
     """The one key every query attends to: `offset` from itself, or at `position` (BOS is 0, the first token 1).
 
-    Where the input has no such key (or a causal mask hides it) the query attends to BOS.
+    If the input has no such key, or a causal mask hides it, the query attends to BOS.
     """
 
     offset: int | None = None
     position: int | None = None
 
     def key(self, query: int, length: int, *, causal: bool = False) -> int:
-        """The key a query attends to, in an input of so many tokens; BOS attends to itself."""
+        """The key that a query attends to, in an input of `length` tokens; BOS attends to itself."""
         wanted = query + self.offset if self.offset is not None else self.position or 0
         return wanted if query and 1 <= wanted <= (query if causal else length) else 0
 
 
 @dataclass(frozen=True)
 class ModelNode:
-    """A part of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp where several merge).
+    """A node of the model. `kind` is embedding, head, neurons or unembedding (attention or mlp if several are merged).
 
-    Neurons that clear (at level 2) take the variables they "write" out of the residual stream.
+    Neurons that clear (at level 2) remove the variables they "write" from the residual stream.
     """
 
     id: str
@@ -102,9 +102,9 @@ class ModelNode:
 class Edge:
     """A variable that flows from the node that writes it into an input (q, k, v; else in) of a node that reads it.
 
-    `slots` are the dimensions that carry it. `positions` are the (source, target) positions of a head's values where
-    they are the same for every input of the longest length; else `None`. `cancelled`: the reader's slots held the
-    variable once, and were cleared since; what the writer wrote and what the clearing neurons took away add up to 0.
+    `slots` are the dimensions that carry it. `positions` are the (source, target) positions of a head's values if they
+    are the same for every input of the longest length, else `None`. `cancelled`: the slots held the variable and were
+    cleared before the reader; the writes of the writer and of the clearing neurons add up to 0.
     """
 
     source: str
@@ -124,7 +124,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class FoldedVariable:
-    """A variable of the program without dimensions (level 2): what is read in its place, and which inputs read it."""
+    """A variable without dimensions (level 2): the variables read in its place, and the inputs that read them."""
 
     variable: str
     expression: str
@@ -132,10 +132,14 @@ class FoldedVariable:
     made_of: tuple[str, ...]
     readers: tuple[str, ...]
 
+    def __str__(self) -> str:
+        readers = ", ".join(self.readers) or "no component"
+        return f"{self.variable}: {', '.join(self.made_of)} read in its place by {readers}"
+
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """The nodes and edges of a compiled model, at four granularities, and what of them an ablation cannot miss."""
+    """The nodes and edges of a compiled model, at four granularities, and its minimal circuits."""
 
     model: CompiledModel = field(repr=False)
     _nodes: tuple[ModelNode, ...] = field(repr=False)
@@ -146,7 +150,7 @@ class GroundTruth:
         return f"GroundTruth({len(self._nodes)} nodes, {len(self._edges)} edges)"
 
     def nodes(self, granularity: Granularity = FINEST) -> tuple[ModelNode, ...]:
-        """The parts of the model. Heads merge into attention at "component", groups of neurons but at the finest."""
+        """The nodes. At "component" the heads of a layer are one node; its neurons are one except at the finest."""
         check_granularity(granularity)
         groups: dict[str, list[ModelNode]] = {}
         for node in self._nodes:
@@ -154,11 +158,11 @@ class GroundTruth:
         return tuple(_merged_node(name, group, granularity) for name, group in groups.items())
 
     def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
-        """Which variable flows from which writer to which reader."""
+        """The edges: the variable that each writer passes to each reader."""
         return self.coarsen(self._edges, granularity)
 
     def coarsen(self, edges: Iterable[Edge], granularity: Granularity) -> tuple[Edge, ...]:
-        """Edges of the finest granularity at another one."""
+        """Merge edges of the finest granularity into those of another."""
         check_granularity(granularity)
         target = {node.id: merged_id(node, granularity) for node in self._nodes}
         coarse = {node.id: node for node in self.nodes(granularity)}
@@ -183,17 +187,14 @@ class GroundTruth:
         )
 
     def show(self) -> str:
-        """What every node computes, then one line per edge, then what was folded or absorbed."""
+        """What every node computes, then one line per edge, then the folded and absorbed variables."""
         nodes = [f"{node.id}: {node.computes}" for node in self._nodes]
-        folded = [
-            f"folded {one.variable}: {', '.join(one.made_of)} read in its place by {', '.join(one.readers) or 'nobody'}"
-            for one in self.folded
-        ]
+        folded = [f"folded {one}" for one in self.folded]
         absorbed = [f"absorbed {label}: {where}" for label, where in self.model.circuit.rewriting.absorbed.items()]
         return "\n".join([*nodes, *map(str, self._edges), *folded, *absorbed])
 
     def to_dict(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """The content of `to_json` as a dict."""
         options = self.model.options
         return {
             "format": FORMAT,
@@ -217,12 +218,12 @@ class GroundTruth:
         }
 
     def _directions(self) -> dict[str, Any]:
-        """Of a variant, how it was made and the direction [d_model] of each slot."""
+        """For a variant: how it was made, and the direction [d_model] of each slot."""
         variant = self.model.variant
         return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant else {}
 
     def to_json(self) -> str:
-        """Everything, as documented in docs/ground-truth.md; the same model gives the same text."""
+        """The ground truth as JSON (docs/ground-truth.md); the same model gives the same text."""
         return dump(self.to_dict())
 
     def to_networkx(self, granularity: Granularity = FINEST) -> Any:
@@ -238,28 +239,28 @@ class GroundTruth:
     def minimal(
         self, *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
     ) -> MinimalCircuit:
-        """The edges without which some output on `data` changes, once everything else is ablated.
+        """A minimal circuit: edges that keep the outputs on `data` when all others are ablated.
 
         Args:
             data: inputs, as many as represent the distribution; together they are one padded batch.
-            ablation: what a reader sees of an ablated edge: "zero"; the "mean" over `data` at the position; or, for
-                "resample", what another input of the same length has there.
-            seed: chooses those other inputs.
+            ablation: the values that a reader sees in place of an ablated edge's: "zero"; the "mean" over `data` at the
+                position; for "resample", the values of another input of the same length.
+            seed: the seed that chooses those other inputs.
         """
-        from tracr.ground_truth.circuits import minimal  # only who ablates needs it
+        from tracr.ground_truth.circuits import minimal  # imported only when used
 
         return minimal(self, data, ablation, seed)
 
     def ablate(
         self, edges: Iterable[Edge], *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
     ) -> list[Any]:
-        """The model's outputs on `data` with these edges (of any granularity) ablated, `None` where it raises."""
+        """The model's outputs on `data` with these edges (of any granularity) ablated; `None` if the program raises."""
         from tracr.ground_truth.circuits import ablate
 
         return ablate(self, edges, data, ablation, seed)
 
     def finest(self, edges: Iterable[Edge]) -> set[int]:
-        """The numbers of the finest edges that the given edges, of any granularity, consist of."""
+        """The numbers of the finest edges that make up the given edges, which can have any granularity."""
         wanted = dict.fromkeys((edge.source, edge.target, edge.input, edge.variable) for edge in edges)
         found: dict[tuple[str, str, str, str], list[int]] = {}
         for granularity in GRANULARITIES:
@@ -275,13 +276,13 @@ class GroundTruth:
 
 
 def check_granularity(granularity: str) -> None:
-    """Raise if there is no such granularity."""
+    """Refuse an unknown granularity."""
     if granularity not in GRANULARITIES:
         raise TracrError(f"no granularity {granularity!r}", hint=f"there are {', '.join(GRANULARITIES)}")
 
 
 def places(node: ModelNode, granularity: Granularity) -> tuple[HookPlace, tuple[tuple[str, HookPlace], ...]]:
-    """The hooks of a head's or MLP's output and inputs at a granularity."""
+    """The hooks of the output and the inputs of a head or MLP, at a granularity."""
     block = f"blocks.{node.layer}"
     if node.kind == "neurons" and granularity == FINEST:
         return HookPlace(f"{block}.mlp.hook_post", neurons=node.neurons), (
@@ -298,7 +299,7 @@ def places(node: ModelNode, granularity: Granularity) -> tuple[HookPlace, tuple[
 
 
 def merged_id(node: ModelNode, granularity: Granularity) -> str:
-    """The id of the node that `node` is part of at a granularity."""
+    """The id of the node that contains `node` at a granularity."""
     if node.kind == "head" and granularity == "component":
         return f"blocks.{node.layer}.attn"
     if node.kind == "neurons" and granularity != FINEST:

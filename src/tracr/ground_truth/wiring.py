@@ -1,11 +1,11 @@
-"""The nodes and edges of a model, read off its weights.
+"""Finds the nodes and edges of a model in its weights.
 
-A node writes a slot (a dimension of the residual stream) if a weight of its output matrix there is not zero, and reads
-one if a weight of an input matrix is not. An edge is a variable some slots of which are written by an earlier node and
-read by a later one. Which head and which neurons belong together, and what slots mean, the construction says.
+A node writes a slot (a dimension of the residual stream) if its output matrix has a nonzero weight there. It reads a
+slot if an input matrix has a nonzero weight there. There is an edge for a variable if an earlier node writes some of
+its slots and a later node reads them. The layout says which heads and neurons belong together and what slots mean.
 
-Where slots are cleared and used again (level 2), a reader of the new variable also adds up what the old one's writer
-wrote and what the clearing neurons took away: edges too, which are marked as cancelled.
+If slots are cleared and used again (level 2), a reader of the new variable also reads the old variable's writer and the
+clearing neurons, which add up to 0. These edges are marked as cancelled.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SPECIAL = {
     PAD: "1 at PAD positions, 0 elsewhere",
     ONE: "1 at every position",
 }
-NEARLY_ALL = 1 - 1e-4  # of the attention, for a key to be the only one
+NEARLY_ALL = 1 - 1e-4  # a key with this share of the attention counts as the only one
 
 Array = NDArray[Any]
 Slots = tuple[int, ...]
@@ -53,7 +53,7 @@ Slots = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A node under construction: its time, the slots it writes (or clears), and those each of its inputs reads."""
+    """A node with its time, the slots it writes (or clears), and the slots each of its inputs reads."""
 
     node: ModelNode
     time: int
@@ -64,7 +64,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Carried:
-    """What a slot holds: part of a variable that was written (or taken away) by a part, perhaps cancelled since."""
+    """The content of a slot: a part of a variable, written (or cleared) by a node, and perhaps cancelled since."""
 
     writer: int
     variable: Variable
@@ -72,7 +72,7 @@ class _Carried:
 
 
 def ground_truth_of(model: CompiledModel) -> GroundTruth:
-    """Nodes and edges of a model; those of a variant are the compiled model's, along other directions."""
+    """The nodes and edges of a model. Those of a variant are the compiled model's, along other directions."""
     wiring = _Wiring(model.plain)
     return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()), wiring.folded())
 
@@ -88,7 +88,7 @@ class _Wiring:
             self.turns[direction.slot].append(direction)
 
     def held(self, slot: int, time: int) -> Direction:
-        """What a slot holds after a sub-layer."""
+        """The direction that a slot holds after a sub-layer."""
         return next(direction for direction in self.turns[slot] if direction.held(time))
 
     @cached_property
@@ -160,7 +160,7 @@ class _Wiring:
         return _Part(node, time, slots, reads, clears)
 
     def _expression(self, variable: Variable) -> tuple[str, str]:
-        """The expression a variable belongs to, and where that was written."""
+        """The expression of a variable and its source line."""
         if variable.node is None:
             return SPECIAL.get(variable, variable.label), ""
         node = self.model.program.sops[variable.node]
@@ -178,7 +178,7 @@ class _Wiring:
     def edges(self) -> Iterator[Edge]:
         """Every variable that some slots carry from a writer to a later reader, in the order of the readers."""
         writers: dict[int, list[_Carried]] = {}
-        waiting: list[tuple[int, _Part]] = []  # written in this sub-layer, seen from the next one on
+        waiting: list[tuple[int, _Part]] = []  # written in this sub-layer, read from the next one on
         stage = None
         for number, part in enumerate(self.parts):
             if (part.node.kind, part.node.layer) != stage:
@@ -190,13 +190,15 @@ class _Wiring:
             waiting.append((number, part))
 
     def _write(self, writers: dict[int, list[_Carried]], number: int, part: _Part) -> None:
-        """Note what a part adds to slots; one that clears them cancels what was there."""
+        """Record the writes of a node; one that clears slots cancels their content."""
         for slot in part.writes:
             earlier = writers.setdefault(slot, [])
             if part.clears:
                 earlier[:] = [replace(one, cancelled=True) for one in earlier]
             elif not all(one.cancelled for one in earlier):
-                raise TracrError("two parts of the model write one dimension", hint="use the weights of the compiler")
+                raise TracrError(
+                    "two components of the model write one dimension", hint="use the weights of the compiler"
+                )
             variable = self.held(slot, part.time - part.clears).variable
             earlier.append(_Carried(number, variable, part.clears))
 
@@ -222,7 +224,7 @@ class _Wiring:
                 )
 
     def folded(self) -> tuple[FoldedVariable, ...]:
-        """The variables that are read from others, and by whom."""
+        """The folded variables: what is read in their place, and the inputs that read it."""
         schedule = self.model.layout.schedule
         inputs = [
             (f"{placed.name}.{name}", schedule.folded_in(linear))
@@ -242,14 +244,14 @@ class _Wiring:
         )
 
     def _positions(self, attends: Attends | None) -> tuple[tuple[int, int], ...] | None:
-        """From which position to which a head with a fixed pattern moves values, on the longest input."""
+        """The (source, target) positions of a head with a fixed pattern, on the longest input."""
         if attends is None:
             return None
         longest, causal = self.model.program.lengths[1], self.model.options.causal
         return tuple((attends.key(query, longest, causal=causal), query) for query in range(longest + 1))
 
     def _fixed_positions(self, parts: list[_Part]) -> dict[str, Attends]:
-        """The heads whose queries and keys depend on the position only, and attend to one key each."""
+        """The heads whose queries and keys depend only on the position, and which attend to one key per query."""
         heads = self._positional_heads(parts)
         if not heads:
             return {}
@@ -258,11 +260,11 @@ class _Wiring:
         return {name: attends for name, attends in found.items() if attends is not None}
 
     def _positional_heads(self, parts: list[_Part]) -> dict[str, tuple[int, int]]:
-        """Layer and number of the heads whose queries and keys depend on the position only."""
+        """Layer and number of the heads whose queries and keys depend only on the position."""
         known = {direction for turns in self.turns for direction in turns if direction.variable in SPECIAL}
 
         def depends(part: _Part, *inputs: str) -> bool:
-            """Whether inputs read something else as well."""
+            """Whether inputs also read anything other than the position."""
             slots = (slot for into in inputs for slot in part.reads[into])
             return not known.issuperset(self.held(slot, part.time - 1) for slot in slots)
 
@@ -294,7 +296,7 @@ class _Wiring:
         return patterns
 
     def _fixed(self, patterns: Array) -> Attends | None:
-        """What patterns [length, query, key] have in common, if every query attends to one key."""
+        """The rule that patterns [length, query, key] follow, if every query attends to one key."""
         shortest, longest = self.model.program.lengths
         causal = self.model.options.causal
         seen: dict[tuple[int, int], int] = {}
@@ -314,7 +316,7 @@ class _Wiring:
 
 
 def _special_label(model: CompiledModel, variable: Variable) -> str:
-    """The label of BOS, PAD and one as the residual stream has it."""
+    """The label of BOS, PAD or the constant one in the residual stream."""
     if variable not in SPECIAL:
         return ""
     return next(one.label for one in model.layout.directions if one.variable is variable)

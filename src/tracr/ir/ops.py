@@ -112,8 +112,13 @@ class Operation:
             found[one.name] = role
         return found
 
+    @classmethod
+    @functools.cache
+    def _with_role(cls, *roles: Role) -> tuple[str, ...]:
+        return tuple(name for name, role in cls.roles().items() if role in roles)
+
     def _held(self, *roles: Role) -> list[Any]:
-        return [getattr(self, name) for name, role in self.roles().items() if role in roles]
+        return [getattr(self, name) for name in self._with_role(*roles)]
 
     @functools.cached_property
     def inputs(self) -> tuple[int, ...]:

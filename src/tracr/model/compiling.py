@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
@@ -79,6 +80,9 @@ def compile(
             program's outputs are unchanged. The error names the first wrong pass.
     """
     outputs = _outputs(program)
+    if watch is not None and not _takes_two(watch):
+        what = f"watch must be a function of a pass and a value, not {short_repr(watch)}"
+        raise CompileError(what, hint="watch=lambda one, value: print(one.name)")
     flag("verify", verify, error=CompileError)
     flag("check_each", check_each, error=CompileError)
     options = Options(
@@ -103,6 +107,19 @@ def compile(
         if not found:
             raise CompileError(f"the compiled model is wrong: {found}", hint="this is a bug in tracr: please report it")
     return model
+
+
+def _takes_two(function: object) -> bool:
+    """Whether an object can be called with two arguments, as far as its signature says."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in without a signature
+        return True
+    return True
 
 
 def _checking(outputs: Mapping[str, SOp], options: Options, watch: Watch | None) -> Watch:

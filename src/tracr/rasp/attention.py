@@ -58,6 +58,7 @@ def _as_sop(value: object, role: str) -> SOp:
 class Select(Selector):
     """Position `key` is selected by `query` if `predicate(keys[key], queries[query])`.
 
+    >>> from tracr.rasp.rasp import indices
     >>> Select(indices, indices, lambda key, query: key < query)("ab")
     [[False, False], [True, False]]
     """
@@ -152,6 +153,7 @@ class SelectorNot(Selector):
 class Aggregate(SOp):
     """The selected value; the mean of several selected numbers; `default` where nothing is selected.
 
+    >>> from tracr.rasp.rasp import indices
     >>> Aggregate(Select(indices, indices, lambda key, query: key < query), indices)("abc")
     [None, 0, 0.5]
     """
@@ -175,6 +177,7 @@ class Aggregate(SOp):
 class SelectorWidth(SOp):
     """How many positions each query selects.
 
+    >>> from tracr.rasp.rasp import tokens
     >>> SelectorWidth(Select(tokens, tokens, lambda key, query: key == query))("aab")
     [2, 2, 1]
     """

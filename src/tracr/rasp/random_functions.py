@@ -62,7 +62,7 @@ def kind_of(values: Iterable[Value]) -> ValueKind:
     """The kind that holds these values.
 
     >>> kind_of([True, None]), kind_of([True, 0.5]), kind_of(["a", 1])
-    (<Kind.BOOLEAN: 'boolean'>, <Kind.NUMBER: 'number'>, <Kind.MIXED: 'mixed'>)
+    (<ValueKind.BOOLEAN: 'boolean'>, <ValueKind.NUMBER: 'number'>, <ValueKind.MIXED: 'mixed'>)
     """
     present = [value for value in values if value is not None]
     if not present:

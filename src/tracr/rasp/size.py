@@ -31,7 +31,7 @@ def size_of(program: RASPExpr) -> ProgramSize:
     >>> from tracr.rasp import rasp
     >>> hist = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ))
     >>> size_of(hist == rasp.length)
-    Size(ops=2, depth=2, selectors=1)
+    ProgramSize(ops=2, depth=2, selectors=1)
     """
     depth: dict[RASPExpr, int] = {}
     ops = selectors = 0

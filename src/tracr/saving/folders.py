@@ -1,4 +1,4 @@
-"""A folder of files, written all or nothing, and files read without trust."""
+"""Writes a folder of files completely or not at all, and reads untrusted files."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RENAME_SWAP = 2  # macOS, <sys/stdio.h>
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Make `folder` hold these files (`name`, or `subfolder/name`) and nothing else, in one step.
 
-    Whatever it held before is gone. The files are written into a temporary sibling and forced to disk; then the
-    sibling takes the folder's place. Killed at any moment, the folder is what it was or what it shall be. (A temporary
+    The old content is deleted. The files are written into a temporary folder next to it and forced to disk; then the
+    two folders change places. If the process is killed, the folder has either the old or the new content. (A temporary
     folder may be left next to it.)
     """
     with written_to(folder):
@@ -55,7 +55,7 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Let a new folder take an old one's place: in one step where the system can, else in two renames."""
+    """Replace an old folder with a new one: in one step if the system can, else with two renames."""
     if _swap(os.fsencode(new), os.fsencode(old)):
         return
     aside = sibling(old)
@@ -69,7 +69,7 @@ def _exchange(new: Path, old: Path) -> None:
 
 
 def _swap(first: bytes, second: bytes) -> bool:
-    """Exchange two paths atomically; false where that is not to be had."""
+    """Exchange two paths atomically; false if the system cannot."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "darwin":
@@ -80,7 +80,7 @@ def _swap(first: bytes, second: bytes) -> bool:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most so many bytes."""
+    """The content of a regular file of at most `most` bytes."""
     with _opened(path) as handle:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
@@ -93,7 +93,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """A file descriptor; a pipe that nobody writes to is not waited for."""
+    """Open a file without waiting, also if it is a pipe without a writer."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError as error:

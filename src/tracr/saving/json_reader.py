@@ -1,4 +1,4 @@
-"""Reading JSON that nobody vouches for: every step says what it expects, every error says where."""
+"""Reads untrusted JSON: every step checks what it expects, every error names the place in the document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reader:
         raise FormatError(f"{self.where} {what}")
 
     def object(self, keys: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Reader]:
-        """An object with exactly these keys, and perhaps the optional ones."""
+        """An object with exactly these keys; the optional ones may be missing."""
         if not isinstance(self.data, dict):
             self.fail("is not a JSON object")
         expected = set(keys)
@@ -39,7 +39,7 @@ class Reader:
         return {key: Reader(value, f"{self.where}.{key}") for key, value in self.data.items()}
 
     def items(self, *, count: int | None = None) -> list[Reader]:
-        """The elements of a list, exactly `count` of them where given."""
+        """The elements of a list, exactly `count` of them if given."""
         if not isinstance(self.data, list):
             self.fail("is not a JSON list")
         if count is not None and len(self.data) != count:
@@ -51,7 +51,7 @@ class Reader:
         try:
             return decode_value(self.data)
         except FormatError as error:
-            self.fail(f"holds no value: {error}")
+            self.fail(f"is not a value: {error}")
 
     def values(self) -> tuple[Value, ...]:
         """A list of RASP values."""
@@ -60,7 +60,7 @@ class Reader:
         try:
             return tuple(map(decode_value, self.data))
         except FormatError as error:
-            self.fail(f"holds something that is no value: {error}")
+            self.fail(f"has an element that is not a value: {error}")
 
     def text(self) -> str:
         """A string."""
@@ -73,7 +73,7 @@ class Reader:
         """One of a few strings."""
         known = list(among)
         if self.data not in known:
-            self.fail(f"is none of {', '.join(known)}")
+            self.fail(f"is not one of {', '.join(known)}")
         return str(self.data)
 
     def boolean(self) -> bool:
@@ -103,7 +103,7 @@ class Reader:
 
 
 def parse(data: bytes, name: str) -> Reader:
-    """A JSON document; doubled keys, NaN, infinities and nesting beyond reason are refused."""
+    """Parse a JSON document; repeated keys, NaN, infinities and very deep nesting are refused."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -112,7 +112,7 @@ def parse(data: bytes, name: str) -> Reader:
         return found
 
     def no_constant(constant: str) -> NoReturn:
-        raise FormatError(f"{name} holds {constant}, which is no JSON")
+        raise FormatError(f"{name} holds {constant}, which is not JSON")
 
     try:
         text = data.decode("utf-8")

@@ -1,7 +1,7 @@
-"""Saving a model as a folder of safetensors and JSON, and loading it back. `docs/format.md` is the schema.
+"""Saves a model as a folder of safetensors and JSON, and loads it. `docs/format.md` is the schema.
 
-What is saved is the weights and the tabulated program. Loading runs the compiler's later steps, which are pure, on the
-tabulated program: that restores every stage, and shows that the weights are the program's. No code is ever loaded.
+A folder holds the weights and the tabulated program. Loading runs the compiler's later steps, which are pure, on the
+tabulated program. This restores every stage and checks that the weights belong to the program. No code is loaded.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ __all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model"
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
 CONTENT = (MODEL, WEIGHTS, TABLES)
-SMALL, LARGE = 2**16, 2**28  # bytes of a manifest, of a JSON file or of all tables
-HEADER = 2**26  # bytes of names and shapes in a safetensors file
+SMALL, LARGE = 2**16, 2**28  # most bytes of a manifest; of a JSON file or of all tables
+HEADER = 2**26  # most bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
-SIGMAS = 8.0  # noise is never farther out, and a new direction may add up that of all dimensions
+SIGMAS = 8.0  # a bound of the noise in standard deviations; a new direction can add the noise of all dimensions
 
 
 def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
-    """Write the model into `folder`, all or nothing.
+    """Write the model into `folder`, completely or not at all.
 
-    A folder that is there already is replaced if it is empty or a saved model with nothing added; anything else is
-    replaced only with `overwrite`.
+    An existing folder is replaced if it is empty or a saved model without other files; any other folder is replaced
+    only with `overwrite`.
     """
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
@@ -90,21 +90,21 @@ def files_of(model: CompiledModel) -> dict[str, bytes]:
 
 
 def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
-    """All that is saved of a model but its weights: JSON, and tables as safetensors."""
+    """The saved form of a model without its weights: JSON, and tables as safetensors."""
     basis = basis_tensors(model.variant) if model.variant else {}
     return _dump(_model_json(model)), safetensors.numpy.save({**program_tables(model.program), **basis})
 
 
 def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
-    """The model that `save` wrote; `tracr.load` reads other kinds of saved models too.
+    """Load a model written by `save`; `tracr.load` also reads other kinds of saved models.
 
     Args:
-        folder: where it is.
-        recompile: take the weights this version of the compiler makes of the tabulated program, not the saved ones.
+        folder: the folder of the model.
+        recompile: use the weights that this version of the compiler makes from the tabulated program, not the saved.
         max_parameters: the largest model to load.
 
-    A folder that is damaged, of another version, or whose weights are not what its program compiles to, is refused
-    with a `FormatError`.
+    A `FormatError` refuses a folder that is damaged, has another version, or whose weights differ from those its
+    program compiles to.
     """
     with naming(Path(folder)):
         return read_folder(Path(folder), recompile, max_parameters)
@@ -112,16 +112,16 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors say which model cannot be loaded."""
+    """Add the folder of the model to errors."""
     try:
         yield
     except FormatError as error:
-        hint = error.diagnostic.hint or "save the model anew"
+        hint = error.diagnostic.hint or "save the model again"
         raise FormatError(f"{path} is not a model that can be loaded: {error.diagnostic.what}", hint=hint) from None
 
 
 def is_saved_model(folder: str | Path) -> bool:
-    """Whether `folder` says that it is a saved model."""
+    """Whether the manifest in `folder` is that of a saved model."""
     try:
         _manifest(Path(folder))
     except FormatError:
@@ -133,19 +133,19 @@ def is_saved_model(folder: str | Path) -> bool:
 
 
 def check_target(path: Path, overwrite: bool, ours: bool) -> None:
-    """Refuse to replace what is not `ours`."""
+    """Refuse to replace a file, a folder in use, or (without `overwrite`) a folder that is not `ours`."""
     if not path.exists():
         return
     if not path.is_dir():
-        raise FormatError(f"{path} is a file, not a folder a model could be saved in", hint="choose another name")
+        raise FormatError(f"{path} is a file, and a model is saved in a folder", hint="choose another name")
     here = Path.cwd()
     if path in (here, Path.home(), *here.parents):
-        raise FormatError(f"a model takes the place of a whole folder, and {path} is in use", hint="name a new folder")
+        raise FormatError(f"a model replaces a whole folder, and {path} is in use", hint="name a new folder")
     held = {entry.name for entry in path.iterdir()}
     if held and not ours and not overwrite:
         raise FormatError(
-            f"{path} has something else in it than a saved model ({', '.join(sorted(held)[:3])})",
-            hint="choose another name, or overwrite=True (--overwrite) to lose what is there",
+            f"{path} contains something other than a saved model ({', '.join(sorted(held)[:3])})",
+            hint="choose another name, or overwrite=True (--overwrite) to delete its content",
         )
 
 
@@ -187,14 +187,14 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledMod
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[CompiledModel, bool]:
-    """What the saved program compiles to, in the saved variant's basis, and whether the weights are said to be that."""
+    """The model that the saved program compiles to, in the saved variant's basis, and whether it was certified."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=("certified", "schedule", "variant"))
     certified = "certified" not in given or given["certified"].boolean()
     try:
         options = read_options(given["options"])
         if options.on(PassName.SOLVE) != ("schedule" in given):
-            raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the other way round")
+            raise FormatError(f"{MODEL} has a schedule without the pass that makes one, or the pass without a schedule")
         _check_sizes(options, weights)
         arrays = tensors(tables, TABLES)
         variant = read_variant(given["variant"], arrays) if "variant" in given else None
@@ -207,7 +207,7 @@ def read_model(
         raise
     except TracrError as error:
         raise FormatError(f"its program is not one the compiler makes: {error}") from None
-    except Exception as error:  # whatever a program no compiler made leads to: a bad index, no memory
+    except Exception as error:  # a program not made by the compiler can fail in any way: a bad index, no memory
         raise FormatError(
             f"its program is not one the compiler makes: {type(error).__name__}: {error}",
             hint="load it with the version of tracr that saved it",
@@ -219,7 +219,7 @@ def read_model(
 
 
 def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
-    """The model in a variant's basis; its noise is not known."""
+    """The model in a variant's basis, without the variant's noise, which is not saved."""
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
     parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
@@ -227,7 +227,7 @@ def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
-    """The files' sizes and digests, from a manifest of this format and version."""
+    """The sizes and digests of the files, from a manifest of this format and version."""
     reader = parse(read_file(path / MANIFEST, SMALL), MANIFEST)
     if not isinstance(reader.data, dict) or reader.data.get("format") != FORMAT:
         reader.fail(f"does not say that this is a {FORMAT}")
@@ -242,7 +242,7 @@ def _manifest(path: Path) -> dict[str, Reader]:
 
 
 def _content(path: Path, most: Mapping[str, int]) -> dict[str, bytes]:
-    """The files the manifest names, whole and unchanged."""
+    """The files named in the manifest, checked against their sizes and digests."""
     content = {}
     for name, place in _manifest(path).items():
         entry = place.object(("bytes", "sha256"))
@@ -259,35 +259,35 @@ def tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
     """The arrays of a safetensors file."""
     try:
         return safetensors.numpy.load(data)
-    except Exception as error:  # safetensors has several, and KeyError for types numpy does not know
+    except Exception as error:  # safetensors raises several types, and KeyError for types unknown to numpy
         raise FormatError(f"{name} is not a safetensors file: {error}") from None
 
 
 def _check_sizes(options: Options, weights: Mapping[str, NDArray[Any]]) -> None:
-    """That the weights are for this vocabulary and length, before anything of that size is made."""
+    """Check that the weights fit the vocabulary and length, before arrays of that size are made."""
     for name, rows in (("embed.W_E", len(options.vocab) + 2), ("pos_embed.W_pos", options.max_seq_len + 1)):
         if name not in weights or weights[name].ndim != 2 or len(weights[name]) != rows:
             raise FormatError(f"{WEIGHTS} has no {name} with {rows} rows, as the options demand")
-    every_position = options.level == 0 and not options.on(PassName.PRUNE)  # has a dimension of its own
+    every_position = options.level == 0 and not options.on(PassName.PRUNE)  # has its own dimension
     if every_position and weights["pos_embed.W_pos"].shape[1] < options.max_seq_len:
         raise FormatError(f"{WEIGHTS} has too few dimensions for {options.max_seq_len} positions")
 
 
 def _check_budget(program: Program, max_parameters: int) -> None:
-    """That no one-hot code needs a table far beyond what is to be loaded."""
+    """Check that no one-hot encoding needs a table larger than `max_parameters` allows."""
     longest = program.options.max_seq_len
     if program.options.level == 0 and longest**2 > max_parameters:
-        raise FormatError(f"it has {longest:,} positions one by one", hint="raise max_parameters to load it")
+        raise FormatError(f"it lists {longest:,} positions", hint="raise max_parameters to load it")
     in_bits = many_valued(program)
     for node in program.sops.values():
         listed = isinstance(node.domain, Finite) and node.encoding is Encoding.CATEGORICAL and node.id not in in_bits
         many = node.domain.size if listed else 0
         if many**2 > max_parameters:
-            raise FormatError(f"{node.label} has {many:,} values one by one", hint="raise max_parameters to load it")
+            raise FormatError(f"{node.label} lists {many:,} values", hint="raise max_parameters to load it")
 
 
 def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> None:
-    """That dimensions and logits mean what was saved."""
+    """Check that the labels of dimensions and logits are the saved ones."""
     found = [(output.name, output.start, output.stop) for output in model.outputs]
     given = [(name.text(), start.integer(), stop.integer()) for name, start, stop in _triples(outputs)]
     labels, directions = [place.text() for place in residual.items()], model.residual.dimensions
@@ -299,7 +299,7 @@ def _check_labels(model: CompiledModel, residual: Reader, outputs: Reader) -> No
 
 
 def _unordered(value: object) -> bool:
-    """Whether a value's text differs from run to run, as a set's does."""
+    """Whether a value's text can differ from run to run, as that of a set does."""
     return isinstance(value, frozenset) or (isinstance(value, tuple) and any(map(_unordered, value)))
 
 
@@ -307,11 +307,11 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
     return [(a, b, c) for a, b, c in (place.items(count=3) for place in reader.items())]
 
 
-OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program anew"
+OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program again"
 
 
 def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
-    """The model with the saved weights, which must be the ones its program compiles to, within a variant's noise."""
+    """The model with the saved weights, which must equal those its program compiles to, within a variant's noise."""
     noise = SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
@@ -326,7 +326,7 @@ def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]
         if not np.isfinite(saved).all():
             raise FormatError(f"{name} has weights that are not finite")
         if (np.abs(saved - array) > noise + margin(array)).any():  # machines differ in the last digits of a product
-            raise FormatError(f"{name} is not what its program compiles to", hint=OTHER_COMPILER)
+            raise FormatError(f"{name} differs from the weights its program compiles to", hint=OTHER_COMPILER)
     parameters = Parameters.of(weights)
     if model.variant is not None:
         return replace(model, changed=parameters)

@@ -1,7 +1,7 @@
-"""Models in pickles: the tabulated program and the weights, no expressions and none of the user's functions.
+"""Pickles models: the tabulated program and the weights, without expressions and user functions.
 
-Unpickling runs the compiler's later steps on the program, as loading a folder does, and checks that the pickled labels
-and weights are what this version of the compiler makes of it.
+Unpickling runs the compiler's later steps on the program, as loading a folder does. It checks that the pickled labels
+and weights are those that this version of the compiler makes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["pickled"]
 
 @dataclass(frozen=True, eq=False)
 class Pickled:
-    """All that a model is made from."""
+    """The pickled form of a model."""
 
     program: Program
     graph: Graph
@@ -60,11 +60,13 @@ class Pickled:
         return None if self.schedule is None else read_schedule(Reader(self.schedule, "the pickled schedule"))
 
 
-OTHER_VERSION = "another version of tracr pickled it: keep models with model.save, which any version can compile anew"
+OTHER_VERSION = (
+    "another version of tracr pickled it: store models with model.save, which other versions can compile again"
+)
 
 
 def pickled(model: CompiledModel) -> tuple[Any, ...]:
-    """What `pickle` is to make of a model."""
+    """The `__reduce__` tuple of a model."""
     schedule = schedule_json(model.schedule) if model.options.on(PassName.SOLVE) else None
     parts = Pickled(
         model.program,

@@ -1,4 +1,4 @@
-"""The tabulated program, its options and its graph as JSON; the tables apart, as integer arrays."""
+"""The tabulated program, its options and its graph as JSON; the tables as separate integer arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 # Options
 
 
-NEWER = ("output_first", "max_memory")  # options that older folders lack; written only where they are not the default
+NEWER = ("output_first", "max_memory")  # options that older folders lack; written only if they are not the default
 
 
 def options_json(options: Options) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def options_json(options: Options) -> dict[str, Any]:
 
 
 def read_options(reader: Reader) -> Options:
-    """The options `options_json` wrote."""
+    """Read the options written by `options_json`."""
     given = reader.object({field.name for field in fields(Options)} - set(NEWER), NEWER)
     vocab = given["vocab"].values()
     if as_vocabulary(vocab) != vocab:
@@ -67,14 +67,13 @@ def read_options(reader: Reader) -> Options:
         for field in fields(Options)
         if field.name in given and field.name not in ("vocab", "passes")
     }
-    options = Options(vocab, **others, passes=passes)
-    if options.passes != passes:
-        given["passes"].fail("is not in the order of the passes")
-    return options
+    if len(set(passes)) < len(passes):
+        given["passes"].fail("has a name twice")
+    return Options(vocab, **others, passes=passes)  # which puts them into the order they have today
 
 
 def _read_option(reader: Reader, default: object) -> Any:
-    """An option of the type its default has; those without are integers."""
+    """Read an option of the type of its default; options without a default are integers."""
     if isinstance(default, bool):
         return reader.boolean()
     if isinstance(default, float):
@@ -92,7 +91,7 @@ def graph_json(graph: Graph) -> dict[str, Any]:
 
 
 def read_graph(reader: Reader) -> Graph:
-    """The graph `graph_json` wrote."""
+    """Read the graph written by `graph_json`."""
     given = reader.object(("nodes", "outputs"))
     nodes = []
     for place in given["nodes"].items():
@@ -118,7 +117,7 @@ def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
 
 
 def program_json(program: Program) -> dict[str, Any]:
-    """Everything but the options and the tables."""
+    """The program as JSON, without the options and the tables."""
     chosen = program.stored
     stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
     return {
@@ -134,7 +133,7 @@ def program_json(program: Program) -> dict[str, Any]:
 
 
 def program_tables(program: Program) -> Tables:
-    """The tables, by the name `read_program` looks for."""
+    """The tables, by the names that `read_program` uses."""
     tables: Tables = {}
     for node in program.sops.values():
         if node.op.cells is not None:
@@ -161,7 +160,7 @@ def _sop_json(node: SOpNode) -> dict[str, Any]:
 
 
 def _field_json(role: Role, content: Any) -> Any:
-    """What a field of an operation holds, unless it is a table."""
+    """The JSON of a field of an operation, unless it is a table."""
     match role:
         case Role.TERMS:
             return [[number, _number(factor)] for number, factor in content]
@@ -207,12 +206,12 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
 
 
 def _number(number: float) -> float:
-    """A number without numpy's type."""
+    """A numpy number as a Python number."""
     return number if type(number) is int else float(number)
 
 
 def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Options) -> Program:
-    """The program `typed_json` and `typed_tables` wrote."""
+    """Read the program written by `program_json` and `program_tables`."""
     optional = ("stored", "shared", "assumptions")
     given = reader.object(("lengths", "outputs", "sops", "selectors", "warnings"), optional)
     left = dict(tables)
@@ -229,7 +228,7 @@ def read_program(reader: Reader, tables: Mapping[str, NDArray[Any]], options: Op
             place.fail(f"has the number of another selector, {selector.id}")
         selectors[selector.id] = selector
     if left:
-        raise FormatError(f"there are tables of nothing: {', '.join(map(repr, sorted(left)[:5]))}")
+        raise FormatError(f"there are tables without an s-op or selector: {', '.join(map(repr, sorted(left)[:5]))}")
     low, high = given["lengths"].items(count=2)
     longest = high.integer(1, options.max_seq_len)
     warnings = _read_diagnostics(given["warnings"])
@@ -255,14 +254,14 @@ def _read_stored(reader: Reader, program: Program) -> Stored:
     given = reader.object(("split", "sums", "few_bits"))
     split, sums = (tuple(place.integer() for place in given[name].items()) for name in ("split", "sums"))
     if any(number not in program.selectors for number in split):
-        given["split"].fail("names a selector that is not there")
+        given["split"].fail("names a selector that does not exist")
     if any(number not in program.sops or sum_of(program, program.sops[number]) is None for number in sums):
-        given["sums"].fail("names a table that is no sum")
+        given["sums"].fail("names a table that is not a sum")
     return Stored(split, sums, given["few_bits"].boolean())
 
 
 def _check(program: Program, reader: Reader) -> None:
-    """That every number stands for a node, and the inputs' domains are those of the options."""
+    """Check that every number is that of a node, and that the domains of the inputs are those of the options."""
     names = [name for name, _ in program.outputs]
     if not names or len(set(names)) < len(names) or any(output not in program.sops for _, output in program.outputs):
         reader.fail("and the outputs do not fit together")
@@ -274,15 +273,15 @@ def _check(program: Program, reader: Reader) -> None:
     }
     for node in program.sops.values():
         if any(selector not in program.selectors for selector in node.op.selectors):
-            reader.fail(f"has {node.label} read a selector that is not there")
+            reader.fail(f"has {node.label} read a selector that does not exist")
         if any(child not in program.sops for child in program.children(node)):
-            reader.fail(f"has {node.label} read an s-op that is not there")
+            reader.fail(f"has {node.label} read an s-op that does not exist")
         _check_values(node, sources.get(type(node.op)), reader)
     program.verify()
 
 
 def _check_values(node: SOpNode, expected: Sequence[Value] | None, reader: Reader) -> None:
-    """That an input takes the values it must, and a constant one value."""
+    """Check that an input has exactly its values, and a constant one value."""
     values = node.domain.values if isinstance(node.domain, Finite) else None
     if expected is not None and (values is None or len(values) != len(expected) or values != tuple(expected)):
         reader.fail(f"gives {node.label} values that are not those of the input")
@@ -319,7 +318,7 @@ def _read_op(reader: Reader, name: str, tables: Tables) -> Op:
 
 
 def _read_field(role: Role, reader: Reader) -> Any:
-    """What `_field_json` wrote."""
+    """Read a field written by `_field_json`."""
     match role:
         case Role.INPUT | Role.ATTENDED | Role.SELECTOR:
             return reader.integer()
@@ -357,8 +356,8 @@ def _read_selector(reader: Reader, tables: Tables, known: Mapping[int, Selector]
     if composite:
         kind = given["kind"].choice(get_args(Kind))
         parts = tuple(part.integer() for part in given["parts"].items(count=1 if kind == "not" else 2))
-        if not known.keys() >= set(parts):  # so that none is part of itself
-            given["parts"].fail("names a selector that does not stand before it")
+        if not known.keys() >= set(parts):  # earlier ones only, so that none is part of itself
+            given["parts"].fail("names a selector that is not before it")
         return CompositeNode(number, label, source, origin, counts, cast(Kind, kind), parts)
     table = _take(tables, f"selectors.{number}", np.int8)
     if table.max(initial=0) > 1:
@@ -374,12 +373,12 @@ def _take(tables: Tables, name: str, dtype: type[np.signedinteger[Any]]) -> NDAr
     if table.dtype != dtype:
         raise FormatError(f"table {name} is of type {table.dtype}, not {np.dtype(dtype)}")
     if table.min(initial=ERROR) < UNREACHED:
-        raise FormatError(f"table {name} has cells that mean nothing")
+        raise FormatError(f"table {name} has cells without a meaning")
     return table
 
 
 def _stands_for(value: Value, twin: Value) -> bool:
-    """Whether a twin is equal to its value, or differs by rounding only."""
+    """Whether a twin equals its value, up to rounding."""
     return same_value(value, twin)
 
 
@@ -396,7 +395,7 @@ def _read_domain(reader: Reader) -> Domain:
         place_of = code.integer(0, len(values) - 1)
         twins[place_of] = others.values()
         if not all(_stands_for(values[place_of], twin) for twin in twins[place_of]):
-            others.fail("differ from the value they stand for")
+            others.fail("differ from the value they represent")
     domain = Finite(values, MappingProxyType(twins))
     if len(set(values)) != len(values):
         given["values"].fail("has a value twice")

@@ -1,4 +1,4 @@
-"""The schedule a solver found, as JSON: loading needs no solver, and finds the same weights."""
+"""The schedule found by a solver, as JSON. With it, loading needs no solver and gives the same weights."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["read_schedule", "schedule_json"]
 
 
 def schedule_json(schedule: Schedule) -> dict[str, Any]:
-    """The sub-layer of every component, and what the solver says of that."""
+    """The sub-layer of every component, and the solver's report."""
     return {"sublayers": list(schedule.placement.times), "status": schedule.status, "fewest": schedule.fewest}
 
 
 def read_schedule(reader: Reader) -> Callable[[Circuit], PlacedCircuit]:
-    """What makes of a circuit the schedule that `schedule_json` wrote."""
+    """A function from a circuit to the schedule written by `schedule_json`."""
     given = reader.object(("sublayers", "status", "fewest"))
     places = given["sublayers"].items()
     times = [place.integer(0, 2 * len(places) - 1) for place in places]

@@ -1,4 +1,4 @@
-"""Values as JSON, exactly: what JSON has no word for is an object with one key, its type.
+"""Values as JSON, without loss: a value of a type that JSON lacks is an object with one key, the type.
 
 str, bool, None, int, float     themselves (an integer from 2**53 on: {"int": "0x..."})
 Fraction                        {"fraction": [numerator, denominator]}
@@ -28,12 +28,12 @@ from tracr.values import Value
 
 __all__ = ["decode_value", "encode_value"]
 
-SAFE_INTEGER = 2**53  # beyond, other readers of JSON lose digits
+SAFE_INTEGER = 2**53  # other JSON readers lose digits of larger integers
 DEEPEST = 100
 
 
 def encode_value(value: Value, depth: int = 0) -> Any:
-    """A value as something `json` can write.
+    """A value as an object that `json` can write.
 
     >>> encode_value(("a", 1, (True, None), b"x"))
     {'tuple': ['a', 1, {'tuple': [True, None]}, {'bytes': 'eA=='}]}
@@ -42,7 +42,7 @@ def encode_value(value: Value, depth: int = 0) -> Any:
         raise FormatError(
             f"a value is nested more than {DEEPEST} deep, which cannot be saved", hint="use flatter tuples"
         )
-    kind = type(value)  # exactly: a subclass may mean something else
+    kind = type(value)  # not isinstance: a subclass can have another meaning
     if kind in _TO_JSON and not (kind in _FINITE and not _FINITE[kind](value)):
         return _TO_JSON[kind](value)
     if kind in (tuple, frozenset):
@@ -50,13 +50,13 @@ def encode_value(value: Value, depth: int = 0) -> Any:
         return {kind.__name__: elements if kind is tuple else sorted(elements, key=json.dumps)}
     raise FormatError(
         f"the value {value!r} of type {kind.__qualname__} cannot be saved",
-        hint="values that can be are str, int, float, bool, None, bytes, Fraction, finite Decimal and complex numbers, "
-        "and tuples and frozensets of them; map others to one of these",
+        hint="map it to str, int, float, bool, None, bytes, Fraction, a finite Decimal or complex number, "
+        "or a tuple or frozenset of these",
     )
 
 
 def decode_value(data: Any, depth: int = 0) -> Value:
-    """The value `encode_value` was given; `FormatError` for anything it does not write.
+    """The inverse of `encode_value`; `FormatError` for anything that `encode_value` does not write.
 
     >>> decode_value({"tuple": ["a", 1.0, {"int": "0x20000000000000"}]})
     ('a', 1.0, 9007199254740992)
@@ -77,7 +77,7 @@ def decode_value(data: Any, depth: int = 0) -> Value:
 
 
 def _scalar(kind: str, content: Any, depth: int) -> Value:
-    """A value of a type that is written as a text or as a pair; an error if it is not."""
+    """A value of a type that is written as a text or a pair; an error for any other content."""
     if kind in _FROM_TEXT and isinstance(content, str):
         return _FROM_TEXT[kind](content)
     first, second = content

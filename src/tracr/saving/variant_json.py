@@ -1,4 +1,4 @@
-"""How a saved model differs from what its program compiles to: JSON, and the basis as two arrays."""
+"""The variant of a saved model: how it differs from the compiled model, as JSON, and its basis as two arrays."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ WRITE, READ = "variant.write", "variant.read"
 
 
 def variant_json(variant: Variant) -> dict[str, Any]:
-    """The steps, the noise, and the layer norms' epsilon and width, if they have one."""
+    """The steps and the noise of a variant, and the layer norms' epsilon and width, if it has them."""
     norm = variant.layer_norm
     content = {"steps": list(variant.steps), "noise": variant.noise, "epsilon": norm.epsilon if norm else None}
     return {**content, "width": norm.width} if norm and norm.width is not None else content
 
 
 def basis_tensors(variant: Variant) -> dict[str, NDArray[Any]]:
-    """The basis, by the names `read_variant` looks for."""
+    """The basis, by the names that `read_variant` uses."""
     return {WRITE: np.ascontiguousarray(variant.basis.write), READ: np.ascontiguousarray(variant.basis.read)}
 
 
 def read_variant(reader: Reader, tensors: dict[str, NDArray[Any]]) -> Variant:
-    """What `variant_json` and `basis_tensors` wrote (taken out of `tensors`)."""
+    """Read the variant written by `variant_json` and `basis_tensors`; removes its arrays from `tensors`."""
     given = reader.object(("steps", "noise", "epsilon"), optional=("width",))
     steps = tuple(step.text() for step in given["steps"].items())
     noise, epsilon = float(given["noise"].number()), given["epsilon"]

@@ -64,7 +64,7 @@ class SessionSettings:
     def of(vocab: Iterable[Value], max_seq_len: int | None) -> SessionSettings:
         """Settings with an example made from a vocabulary: its first tokens that are all strings, or all not.
 
-        >>> Settings.of([1, "a", 2, "b"], 8).statements
+        >>> SessionSettings.of([1, "a", 2, "b"], 8).statements
         'set example [1, 2]\\n'
         """
         known = [as_value(token, where="a token") for token in as_list("vocab", vocab, error=VocabularyError)]

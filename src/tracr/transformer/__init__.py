@@ -1,1 +1,1 @@
-"""Names that existing code imports from here; what they name is in `tracr.model`."""
+"""Import paths of the original Tracr, for existing code; the implementation is in `tracr.model`."""

@@ -1,6 +1,7 @@
-"""A compiled model under the names existing code uses; `compiled` is the same model under ours.
+"""A compiled model with the attribute names of the original Tracr; `compiled` is the same model with ours.
 
-`params` holds the weights as frameworks want them: all layers alike, and scores divided by √key_size (`uniform.py`).
+`params` holds the weights as frameworks need them: layers of equal sizes, and scores divided by √key_size
+(`uniform.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Array = NDArray[Any]
 class AssembledTransformerModelOutput:
     """A forward pass on one input; the arrays have a batch axis of 1.
 
-    `layer_outputs` and `residuals` have two entries per layer, attention then MLP: what the sub-layer adds, and the
+    `layer_outputs` and `residuals` have two entries per layer, attention then MLP: the output of the sub-layer, and the
     residual stream after it. `unembedded` is the number of the value (see `output_encoder`), or the raw number.
     """
 
@@ -50,9 +51,9 @@ class AssembledTransformerModelOutput:
     input_embeddings: Array
 
 
-@dataclass(eq=False)  # existing code gives models other `params`
+@dataclass(eq=False)  # existing code assigns other `params`
 class AssembledTransformerModel:
-    """A transformer that computes a RASP program. `apply` runs the weights in `params`, edited ones too."""
+    """A transformer that computes a RASP program. `apply` runs the weights in `params`, also if they were edited."""
 
     compiled: CompiledModel
 
@@ -75,23 +76,23 @@ class AssembledTransformerModel:
 
     @cached_property
     def residual_labels(self) -> list[str]:
-        """What each dimension of the residual stream holds, "name" or "name:value"; the output's come first."""
+        """The labels of the dimensions of the residual stream, "name" or "name:value", the output's first."""
         return self.compiled.residual.labels
 
     @property
     def output_label(self) -> str:
-        """The name under which `residual_labels` has the output (TransformerLens's loader may ask for it)."""
+        """The name of the output in `residual_labels` (TransformerLens's loader may read it)."""
         (_, variable), *_ = self.compiled.circuit.outputs
         return variable.label
 
     @cached_property
     def input_encoder(self) -> InputEncoder:
-        """Tokens and ids."""
+        """The encoder from tokens to ids."""
         return input_encoder(self.compiled.vocabulary)
 
     @cached_property
     def output_encoder(self) -> CategoricalEncoder | NumericalEncoder:
-        """Outputs and values."""
+        """The encoder between outputs and values."""
         return output_encoder(self.compiled.outputs[0], self.output_label)
 
     def get_compiled_model(self) -> CompiledTransformerModel:
@@ -113,7 +114,7 @@ class AssembledTransformerModel:
 
     @property
     def model(self) -> AssembledTransformerModel:
-        """Itself: some compilers return it with what follows, as a `TracrOutput`."""
+        """The model itself: some compilers return a `TracrOutput` with `model`, `graph` and `craft_model`."""
         return self
 
     @cached_property

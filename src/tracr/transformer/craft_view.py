@@ -1,6 +1,6 @@
-"""A level-0 model as existing code looks at it: its sub-layers over labelled spaces, and the graph of its program.
+"""A level-0 model in the original Tracr's form: sub-layers over labelled spaces, and the graph of the program.
 
-The names of directions and nodes are those of the residual stream's labels.
+Directions and nodes have the names of the residual stream's labels.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Block = MultiAttentionHead | MLP
 
 
 def craft_model(model: CompiledModel) -> SeriesWithResiduals:
-    """The sub-layers that do something, in order."""
+    """The sub-layers that are not no-ops, in order."""
     spaces = _spaces(model)
     blocks: list[Block] = []
     for layer in model.layout.layers:
@@ -45,10 +45,10 @@ def craft_model(model: CompiledModel) -> SeriesWithResiduals:
 
 
 def program_graph(model: CompiledModel, blocks: Sequence[Block]) -> Any:
-    """The program as a networkx.DiGraph from what is read to what reads it.
+    """The program as a networkx.DiGraph, with edges from expressions to their readers.
 
-    A node has its id and its expression; those of s-ops also their values, their directions and the sub-layer, one of
-    `blocks`, that writes them.
+    A node has its id and its expression; nodes of s-ops also have their values, their directions and the sub-layer (one
+    of `blocks`) that writes them.
     """
     if not model.expressions:
         raise InputError("a loaded model has no expressions", hint="compile the program again")
@@ -84,19 +84,19 @@ def _spaces(model: CompiledModel) -> Spaces:
 
 
 def _direction(direction: Direction) -> BasisDirection:
-    """The direction whose text is the label."""
+    """The basis direction with the label as its text."""
     name, colon, text = direction.label.rpartition(":")
     if not colon:
         return BasisDirection(direction.label)
     value = direction.value
-    if value is None or isinstance(value, Number):  # BOS, PAD and None go by their text
+    if value is None or isinstance(value, Number):  # BOS, PAD and None are named by their text
         return BasisDirection(name, text)
     named = BasisDirection(direction.variable.label, value)
     return named if str(named) == direction.label else BasisDirection(name, text)
 
 
 def _read(linears: Sequence[LinearMap], spaces: Spaces) -> tuple[VectorSpaceWithBasis, Array]:
-    """What linear maps read, and their matrices side by side."""
+    """The space that linear maps read, and their matrices side by side."""
     variables = list(dict.fromkeys(variable for linear in linears for variable in linear.blocks))
     rows = [
         np.hstack([linear.blocks.get(variable, np.zeros((variable.size, linear.width))) for linear in linears])
@@ -107,7 +107,7 @@ def _read(linears: Sequence[LinearMap], spaces: Spaces) -> tuple[VectorSpaceWith
 
 
 def _write(parts: Sequence[Iterable[tuple[Variable, Array]]], spaces: Spaces) -> tuple[VectorSpaceWithBasis, Array]:
-    """What parts write, and their matrices one above the other."""
+    """The space that components write, and their matrices one above the other."""
     written = [dict(part) for part in parts]
     variables = list(dict.fromkeys(variable for part in written for variable in part))
     heights = [len(next(iter(part.values()))) for part in written]

@@ -1,4 +1,4 @@
-"""Encoders (the path existing code imports)."""
+"""Encoders, at the import path of existing code."""
 
 from tracr.transformer.encoders import CategoricalEncoder, Encoder, NumericalEncoder
 

@@ -1,4 +1,4 @@
-"""From tokens to ids and from outputs to values, under the names existing code uses."""
+"""Encoders from tokens to ids and from outputs to values, with the names of the original Tracr."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["CategoricalEncoder", "Encoder", "InputEncoder", "NumericalEncoder", 
 
 
 class Encoder(abc.ABC):
-    """From values to what a transformer takes, and back."""
+    """Encodes values for a transformer, and decodes them."""
 
     bos_token: Value = None
     pad_token: Value = None
 
     @abc.abstractmethod
     def encode(self, inputs: Sequence[Any]) -> list[Any]:
-        """What stands for the values."""
+        """The encodings of values."""
 
     @abc.abstractmethod
     def decode(self, encodings: Iterable[Any]) -> list[Any]:
@@ -36,18 +36,18 @@ class Encoder(abc.ABC):
 
     @property
     def bos_encoding(self) -> int | None:
-        """What stands for BOS; `None` if there is none."""
+        """The encoding of BOS; `None` if there is no BOS."""
         return None
 
     @property
     def pad_encoding(self) -> int | None:
-        """What stands for PAD; `None` if there is none."""
+        """The encoding of PAD; `None` if there is no PAD."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class CategoricalEncoder(Encoder):
-    """Values and their numbers, in the order of the directions that stand for them.
+    """Encodes values as numbers, in the order of their directions.
 
     >>> encoder = CategoricalEncoder([BasisDirection("x", value) for value in ("a", "b", "bos")], bos_token="bos")
     >>> encoder.encode(["bos", "b"]), encoder.decode([2, 0]), encoder.bos_encoding
@@ -79,7 +79,7 @@ class CategoricalEncoder(Encoder):
 
     @property
     def vocab_size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return len(self.encoding_map)
 
     @property
@@ -134,7 +134,7 @@ def missing_bos(bos: Value, tokens: Sequence[Value]) -> InputError:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InputEncoder(CategoricalEncoder):
-    """Tokens and ids: the vocabulary first, then BOS, PAD. Inputs start with BOS and may end with PAD."""
+    """Encodes tokens as ids: the vocabulary first, then BOS, PAD. Inputs start with BOS and may end with PAD."""
 
     vocabulary: Vocabulary
 
@@ -144,7 +144,7 @@ class InputEncoder(CategoricalEncoder):
         return (*self.vocabulary.tokens, self.vocabulary.bos, self.vocabulary.pad)
 
     def encode(self, inputs: Sequence[Value]) -> list[int]:
-        """The ids of a sequence the model takes: BOS, at most `max_seq_len` tokens, padding."""
+        """The ids of an input: BOS, at most `max_seq_len` tokens, padding."""
         try:
             tokens = list(inputs)
         except TypeError:
@@ -159,7 +159,7 @@ class InputEncoder(CategoricalEncoder):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OutputEncoder(CategoricalEncoder):
-    """The values of an output. `None` is one of them, though its direction is called `name:None`."""
+    """Encodes the values of an output. `None` is a value; its direction is called `name:None`."""
 
     output: Output
 
@@ -172,7 +172,7 @@ class OutputEncoder(CategoricalEncoder):
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(Encoder):
-    """Numbers stand for themselves, and NaN, which no program produces, for `None`.
+    """Encodes numbers as themselves and `None` as NaN, which no program produces.
 
     `basis` is the direction that holds the number.
     """
@@ -198,7 +198,7 @@ def input_encoder(vocabulary: Vocabulary) -> InputEncoder:
 
 
 def output_encoder(output: Output, label: str) -> CategoricalEncoder | NumericalEncoder:
-    """The encoder of a model's output, which the residual stream has under a label."""
+    """The encoder of a model's output, with its label in the residual stream."""
     if output.encoding is Encoding.NUMERICAL:
         return NumericalEncoder([BasisDirection(label)])
     assert isinstance(output.domain, Finite)
@@ -206,5 +206,5 @@ def output_encoder(output: Output, label: str) -> CategoricalEncoder | Numerical
 
 
 def directions(label: str, values: Iterable[Value]) -> list[BasisDirection]:
-    """One direction per value, called as in the residual stream: that of `None` is not the number's."""
+    """One direction per value, named as in the residual stream; the direction of `None` has the text `None`."""
     return [BasisDirection(label, "None" if value is None else value) for value in values]

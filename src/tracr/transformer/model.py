@@ -1,4 +1,4 @@
-"""The forward pass in its parts (the path existing code imports)."""
+"""The forward pass in its parts, at the import path of existing code."""
 
 from tracr.transformer.staged import (
     CompiledTransformerModel,

@@ -1,7 +1,7 @@
-"""The forward pass in its three parts, embedding, transformer and unembedding, as existing code calls them.
+"""The forward pass in the original Tracr's three parts: embedding, transformer and unembedding.
 
-All of it is the one forward pass (`forward.py`) over weights under the names of `params`. Arrays are numpy's or JAX's:
-with a JAX array among the weights or the inputs the pass can be traced, compiled and differentiated.
+They run the one forward pass (`forward.py`) over weights with the names of `params`. Arrays are numpy's or JAX's: if a
+weight or an input is a JAX array, the pass can be traced, compiled and differentiated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def relu(x: Any) -> Any:
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """The sizes of a transformer whose layers are all alike."""
+    """The sizes of a transformer with layers of equal sizes."""
 
     num_heads: int
     num_layers: int
@@ -58,8 +58,8 @@ class TransformerConfig:
 class TransformerOutput:
     """The activations [batch, position, d_model] of the layers; two entries per layer, attention then MLP.
 
-    `layer_outputs` is what a sub-layer adds, `residuals` the stream after it; `attn_logits` [batch, head, query, key]
-    has one entry per layer.
+    `layer_outputs` are the outputs of the sub-layers, `residuals` the stream after them; `attn_logits`
+    [batch, head, query, key] has one entry per layer.
     """
 
     layer_outputs: list[Tensor]
@@ -71,7 +71,7 @@ class TransformerOutput:
 
 @dataclass(frozen=True, eq=False)
 class CompiledTransformerModelOutput:
-    """The activations, and the output [batch, position]: the number of the value, or the number that it is."""
+    """The activations, and the output [batch, position]: the number (index) of the value, or the value if numerical."""
 
     transformer_output: TransformerOutput
     unembedded_output: Tensor
@@ -79,7 +79,7 @@ class CompiledTransformerModelOutput:
 
 @dataclass(frozen=True, eq=False)
 class Transformer:
-    """The layers alone: from embeddings to the last residual stream."""
+    """The layers without embeddings: from the first residual stream to the last."""
 
     config: TransformerConfig
     params: Params
@@ -87,9 +87,9 @@ class Transformer:
     def __call__(
         self, embeddings: Tensor, mask: Tensor | None = None, *, use_dropout: bool = False
     ) -> TransformerOutput:
-        """Run the layers; a mask [batch, position] is 0 at the positions that nothing may attend to.
+        """Run the layers; a mask [batch, position] is 0 at positions that must not be attended to.
 
-        The weights mask padding by themselves, and there is no dropout.
+        The weights already mask padding, and there is no dropout.
         """
         xp = namespace(embeddings, *(array for module in self.params.values() for array in module.values()))
         seen: dict[str, Tensor] = {}
@@ -119,7 +119,7 @@ class Transformer:
 
 @dataclass(frozen=True, eq=False)
 class CompiledTransformerModel:
-    """A transformer with its embeddings and its unembedding; each of these can be replaced by another function."""
+    """A transformer with its embeddings and its unembedding; each can be replaced by another function."""
 
     transformer: Callable[..., TransformerOutput]
     token_embed: Callable[[Tensor], Tensor]
@@ -154,7 +154,7 @@ class CompiledTransformerModel:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A row for every id."""
+    """An embedding: one row for every id."""
 
     embeddings: Tensor
 
@@ -165,7 +165,7 @@ class Embedding:
 
 @dataclass(frozen=True, eq=False)
 class Unembedding:
-    """From the residual stream to values: the number of the largest logit, or a number and NaN for `None`."""
+    """The unembedding: the index of the largest logit, or a number with NaN for `None`."""
 
     matrix: NDArray[Any]
 
@@ -179,14 +179,14 @@ class Unembedding:
 
 
 def namespace(*arrays: Tensor) -> Any:
-    """The functions for these arrays: JAX's if one of them is JAX's, else numpy's."""
+    """The array functions: JAX's if one of the arrays is JAX's, else numpy's."""
     if any(type(array).__module__.startswith("jax") for array in arrays):
         return importlib.import_module("tracr.adapters.jax").NAMESPACE
     return np
 
 
 def as_params(parameters: Parameters) -> dict[str, dict[str, NDArray[Any]]]:
-    """The weights in float32 under the names of `params`, all layers alike and scores divided by √key_size."""
+    """The weights in float32 with the names of `params`: layers of equal sizes, scores divided by √key_size."""
     weights = uniform(parameters, scaled=True).map(lambda array: array.astype(np.float32))
     d_model = weights.W_E.shape[1]
 
@@ -206,7 +206,7 @@ def as_params(parameters: Parameters) -> dict[str, dict[str, NDArray[Any]]]:
 
 
 def as_parameters(params: Params, config: TransformerConfig, xp: Any) -> Parameters:
-    """The inverse of `as_params`, in the layout of the forward pass; nothing is unembedded."""
+    """The inverse of `as_params`, in the form of the forward pass, without an unembedding."""
     heads, key_size = config.num_heads, config.key_size
 
     def dense(module: str, scale: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -1,18 +1,18 @@
-"""Seeing a model: publication figures (extra `viz`), and what notebooks show of models, runs and verifications.
+"""Publication figures (extra `viz`), the notebook display of models and runs, and the explorer page.
 
 stream_figure.py      the residual stream after each sub-layer, for one input
-graph_figure.py       the program as a graph, with value sets; layering.py places the boxes
-attention_figure.py   attention beside the selector the program asks for, which selectors.py computes; agreement.py
-                      compares the two
-weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, in their labelled bases
-layers_figure.py      which component sits in which layer
-slots_figure.py       which variable is in which dimension, from sub-layer to sub-layer
-canvas.py             what all of them draw on; blocks.py: pieces of known size; choosing.py: which parts are asked for
-labels.py, rows.py    what is written beside
-notebook.py           models, runs and verifications as HTML
+graph_figure.py       the program as a graph, with the domain of each s-op; layering.py places the boxes
+attention_figure.py   the attention pattern and the selector of each head; selectors.py computes the selectors,
+                      agreement.py compares the two
+weights_figure.py     W_QK and W_OV of heads, W_in and W_out of neurons, with labelled rows and columns
+layers_figure.py      the components of each layer
+slots_figure.py       the variable stored in each dimension, sub-layer by sub-layer
+canvas.py             the drawing surface of all figures; blocks.py: pieces of known size; choosing.py: parts to draw
+labels.py, rows.py    the labels of values and dimensions
+notebook.py           models, runs and verification reports as HTML
 explorer/             one self-contained HTML page that runs the model and its program
 
-Every function returns a matplotlib Figure, draws into `ax` if one is given, and shows nothing by itself.
+Every figure function returns a matplotlib Figure and displays nothing. It draws into `ax` if one is given.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """A figure's function, loaded with matplotlib when it is asked for."""
+        """A figure function, imported (with matplotlib) on first use."""
         kinds = {function: kind for kind, function in KINDS.items()}
         if name not in kinds:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -71,7 +71,7 @@ else:
 
 
 def figure(model: CompiledModel, kind: str, tokens: Any = None, **options: Any) -> Figure:
-    """The figure of some kind: what `model.figure` and `tracr figure` make."""
+    """Draw the figure of a kind, as `model.figure` and `tracr figure` do."""
     if kind not in KINDS:
         raise TracrError(f"no figure {kind!r}", hint=did_you_mean(str(kind), KINDS, f"there are {', '.join(KINDS)}"))
     if (tokens is not None) != (kind in OF_AN_INPUT):

@@ -1,4 +1,4 @@
-"""Whether heads attend to what their selectors select, on one input."""
+"""Compares the attention of each head with its selector, on one input."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Agreement"]
 
-EVEN = 1e-3  # how far weights may differ and count as equal, relative to the largest
+EVEN = 1e-3  # weights that differ by less, relative to the largest, count as equal
 
 Array = NDArray[Any]
 Matrix = NDArray[np.bool_]
 
 
 class Agreement:
-    """The heads of a run, each compared to its selector, or with the other heads of a selector that takes several."""
+    """The heads of a run, each compared with its selector; heads that share a selector are compared together."""
 
     def __init__(self, model: CompiledModel, run: Run, designs: Mapping[str, Matrix]) -> None:
         self.model, self.designs = model, designs
@@ -35,22 +35,22 @@ class Agreement:
             self.keys[number, place] = pattern[1 : size + 1, 1 : size + 1]
 
     def remark(self, place: tuple[int, int]) -> str:
-        """How the attention of a head compares to its selector, in a line; nothing where it has none."""
+        """One line on how the attention of a head compares with its selector; empty if it has no selector."""
         keys, design = self.keys[place], self.designs.get(self.heads[place].selector)
         if design is None:
             return ""
         attended, total = _attended(keys), keys.sum(axis=1, keepdims=True)
         if np.abs(keys - _evenly(attended) * total).max(initial=0.0) <= EVEN * keys.max(initial=0.0):
             if np.array_equal(attended, design):
-                return "attends evenly to what is selected"
+                return "attends evenly to the selected keys"
             parts = [_attended(self.keys[other]).astype(int) for other in self._together(place)]
             added, everything = np.sum(parts, axis=0), self.designs["everything"]
             if np.array_equal(added, design):
                 return f"one of {len(parts)} heads that add up to the selector"
             if any(np.array_equal(part, everything) and np.array_equal(2 * part - added, design) for part in parts):
-                return f"one of {len(parts)} heads: all keys, less those not selected"
+                return f"one of {len(parts)} heads: all keys minus those not selected"
             if not (attended & ~design).any():
-                return "attends evenly to a part of what is selected"
+                return "attends evenly to some of the selected keys"
         share = keys / np.maximum(total, np.finfo(np.float32).tiny)
         return f"differs from the selector by {np.abs(share - _evenly(design)).max(initial=0.0):.2f}"
 
@@ -73,5 +73,5 @@ def _attended(keys: Array) -> Matrix:
 
 
 def _evenly(chosen: Matrix) -> Array:
-    """The same weight for every chosen key, 1 in all."""
+    """The same weight for every chosen key, with sum 1."""
     return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))

@@ -1,9 +1,9 @@
-"""The attention pattern of every head beside the selector the program asks for.
+"""The attention pattern of every head, next to the selector of the program.
 
-Rows are queries, columns keys. The pattern has BOS in front; cells that the selector selects have a dark border. A
-head that averages or copies spreads its weight over them evenly, or rests on BOS if there are none; a head that counts
-leaves BOS a share, from which the count is read. Of several heads for one selector each attends to a part of it; those
-that add up leave BOS nearly everything, and their keys are drawn that much stronger.
+Rows are queries, columns are keys. The pattern has BOS as its first key. Selected cells have a dark border. A head that
+averages or copies spreads its weight evenly over the selected keys, or puts it on BOS if none is selected. A head that
+counts leaves part of the weight on BOS, from which the count is read. If several heads compute one selector, each
+attends to a part of it; heads whose outputs add up leave nearly all weight on BOS, and their keys are drawn stronger.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attention_patterns"]
 
-FAINT = 1e-3  # attention to a key that nobody would see
+FAINT = 1e-3  # attention too weak to be visible
 CELL = (0.24, 0.2)
 
 Array = NDArray[Any]
@@ -45,14 +45,14 @@ def attention_patterns(
     width: float = 13.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """The selector of every head beside its attention pattern, for one input.
+    """Draw the selector and the attention pattern of every head, for one input.
 
     Args:
         model: a compiled model.
-        tokens: an input, or a run of one.
-        only: these heads, under their names in the ground truth (`blocks.1.attn.0`).
-        width: how many inches wide it may be before heads go below each other.
-        ax: draw in this axes instead of a figure of its own.
+        tokens: an input, or the run of one input.
+        only: draw these heads only, by their names in the ground truth (`blocks.1.attn.0`).
+        width: the largest width in inches; more heads go into further rows.
+        ax: draw in this axes instead of a new figure.
     """
     run = one_run(model, tokens)
     given = [token for token in run.tokens[0][1:] if token != model.options.pad]
@@ -71,7 +71,7 @@ def attention_patterns(
 
 
 def _pair(pattern: Array, names: Sequence[str], design: Matrix | None) -> Block:
-    """The selector beside the pattern."""
+    """The selector and, right of it, the pattern."""
     size = len(names)
     cells = CELL[1], max(CELL[0], min(0.5, max(map(text_width, names)) + 0.06))
     rows, columns = (evenly(size, cell, names) for cell in cells)
@@ -85,7 +85,7 @@ def _pair(pattern: Array, names: Sequence[str], design: Matrix | None) -> Block:
 
 
 def _strengthened(pattern: Array) -> tuple[str, Array]:
-    """A title and what to draw: the pattern, its keys stronger where BOS has nearly everything."""
+    """A title and the pattern to draw, with stronger keys if BOS has nearly all the weight."""
     keys = float(pattern[:, 1:].max(initial=0.0))
     if not 0 < keys < FAINT:
         return "attention", np.round(pattern, 3)

@@ -1,4 +1,4 @@
-"""Drawings of known size beside and below each other, and the one most of them consist of: a labelled matrix."""
+"""Drawings of known size, placed in rows and columns; most figures consist of one kind, a labelled matrix."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = [
     "titled",
 ]
 
-LABEL = 26  # characters
+LABEL = 26  # most characters of a label
 CELL = 0.165
-NUMBERS = 0.32  # the width of a cell that a number fits in
-MANY, FEW = 40, 8  # rows from which on variables with more values than a few are drawn thin
+NUMBERS = 0.32  # the width of a cell that holds a number
+MANY, FEW = 40, 8  # with more than MANY rows, variables with more than FEW values are drawn thin
 THIN = 0.05
 
 Line = tuple[str, float, str, str]  # text, size, weight, colour
@@ -45,7 +45,7 @@ Line = tuple[str, float, str, str]  # text, size, weight, colour
 
 @dataclass(frozen=True)
 class Block:
-    """Something that takes so much room and draws itself from an upper left corner."""
+    """A drawing of known width and height; `draw` takes its upper left corner."""
 
     width: float
     height: float
@@ -53,7 +53,7 @@ class Block:
 
 
 def stacked(blocks: Sequence[Block], gap: float) -> Block:
-    """One below the other."""
+    """Place blocks one below the other."""
 
     def draw(canvas: Canvas, x: float, y: float) -> None:
         for block in blocks:
@@ -65,7 +65,7 @@ def stacked(blocks: Sequence[Block], gap: float) -> Block:
 
 
 def beside(blocks: Sequence[Block], gap: float) -> Block:
-    """One right of the other."""
+    """Place blocks one right of the other."""
 
     def draw(canvas: Canvas, x: float, y: float) -> None:
         for block in blocks:
@@ -77,7 +77,7 @@ def beside(blocks: Sequence[Block], gap: float) -> Block:
 
 
 def lowered(block: Block, by: float) -> Block:
-    """A block with some room above."""
+    """A block with space above it."""
     return Block(block.width, block.height + by, lambda canvas, x, y: block.draw(canvas, x, y + by))
 
 
@@ -107,7 +107,7 @@ def text_box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = Fals
 
 
 def titled(title: str, subtitle: str, block: Block, remark: str = "") -> Block:
-    """A block under a bold line, a plain one and perhaps a small one, which are cut if they are far wider than it."""
+    """A block below a bold title, a plain subtitle and an optional small remark; texts much wider than it are cut."""
     width = max(block.width, 2.6)
     title, subtitle, remark = _cut(title, width, 8, "bold"), _cut(subtitle, width, 8), _cut(remark, width, SMALL)
     header = LINE * (3 if remark else 2) + 0.08
@@ -131,7 +131,7 @@ def _cut(text: str, width: float, size: float, weight: str = "normal") -> str:
 
 
 def in_lines(blocks: Sequence[Block], width: float, gap: float) -> list[list[Block]]:
-    """Blocks in lines no wider than `width` where that is possible."""
+    """Break blocks into lines no wider than `width`, if each block fits."""
     lines: list[list[Block]] = []
     for block in blocks:
         if lines and beside([*lines[-1], block], gap).width <= width:
@@ -152,26 +152,26 @@ def figure_of(blocks: Sequence[Block], width: float, ax: Axes | None, gap: float
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What stands beside the rows (or columns) of a matrix: texts at places, and the lines between the cells."""
+    """The labels of the rows (or columns) of a matrix: texts with their positions, and the edges of the cells."""
 
     edges: NDArray[np.float64]
     texts: tuple[tuple[str, float], ...]
 
     @property
     def size(self) -> float:
-        """The room all cells take."""
+        """The total size of the cells."""
         return float(self.edges[-1])
 
     @property
     def widest(self) -> float:
-        """The room the texts take."""
+        """The width of the widest text."""
         return max((text_width(text) for text, _ in self.texts), default=0.0)
 
 
 def labels(names: Sequence[tuple[str, str]], cell: float = CELL) -> Labels:
     """Labels `variable:value` for (variable, value) pairs (only `variable` if value is "").
 
-    Where there are many, a variable with many values is drawn thin, under one label.
+    If there are many labels, a variable with many values is drawn thin, with one label.
     """
     edges, texts = [0.0], []
     for variable, group in groupby(names, key=lambda name: name[0]):
@@ -188,7 +188,7 @@ def labels(names: Sequence[tuple[str, str]], cell: float = CELL) -> Labels:
 
 
 def evenly(count: int, cell: float, names: Sequence[str] = ()) -> Labels:
-    """Cells of one size, with a name each or none at all."""
+    """Cells of equal size, with one name each or without names."""
     texts = tuple((shortened(name, LABEL), (place + 0.5) * cell) for place, name in enumerate(names))
     return Labels(np.arange(count + 1, dtype=np.float64) * cell, texts)
 
@@ -203,9 +203,9 @@ def matrix(
     scale: float | None = None,
     left: float = 0.0,
 ) -> Block:
-    """A labelled matrix, its row labels in a column at least `left` wide.
+    """A labelled matrix, with row labels in a column at least `left` wide.
 
-    Shades are relative to `scale`, else to the largest number, which is then written beside the title.
+    Shades are relative to `scale`, else to the largest number, which the title then shows.
     """
     if scale is None:
         largest = float(np.abs(values).max(initial=0.0))

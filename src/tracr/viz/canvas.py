@@ -1,7 +1,7 @@
-"""What figures are drawn on: one axes measured in inches, y downwards.
+"""The drawing surface of all figures: one axes measured in inches, y downwards.
 
-Texts are measured before anything is placed, so labels keep their size and never overlap; a figure is as large as what
-it holds. In an axes of the user's the same drawing is scaled to fit.
+Texts are measured before anything is placed. Labels therefore keep their size and do not overlap, and a figure is as
+large as its content. If the user gives an axes, the same drawing is scaled to fit it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ __all__ = [
     "write_figure",
 ]
 
-FONT = "DejaVu Sans"  # comes with matplotlib, so what is measured is what is drawn
+FONT = "DejaVu Sans"  # part of matplotlib, so the font measured is the font drawn
 SIZE = 8.0  # points
 SMALL = 6.5
-TINY = 5.0  # below this nobody reads it
+TINY = 5.0  # smaller text is unreadable
 MARGIN = 0.12
 ROUNDING = 1.05
 LINE = SIZE / 72 * 1.35
@@ -70,10 +70,10 @@ Array = NDArray[Any]
 
 
 class InlineFigure(Figure):
-    """A Figure that notebooks show by themselves."""
+    """A Figure that notebooks display."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """As matplotlib does; a disk that is full or read-only is a WriteError."""
+        """Save as matplotlib does, but raise a WriteError if the disk is full or read-only."""
         named = isinstance(fname, str | os.PathLike)
         with written_to(FilePath(fname)) if named else nullcontext():
             super().savefig(fname, **options)
@@ -92,7 +92,7 @@ def write_figure(figure: Figure, file: BinaryIO, kind: str, dpi: float = 200) ->
 
 
 def save_figure(figure: Figure, path: FilePath, dpi: float = 200) -> None:
-    """Write a figure to a file, whole or not at all; the end of its name says in which format."""
+    """Write a figure to a file, completely or not at all, in the format of the file name's suffix."""
     file = io.BytesIO()
     write_figure(figure, file, path.suffix[1:].lower(), dpi)
     write_file(path, file.getvalue())
@@ -105,21 +105,21 @@ def _font(weight: str) -> FontProperties:
 
 @cache
 def _drawable(text: str) -> str:
-    """A text in which characters that the font lacks are written as escapes."""
+    """A text with escapes in place of characters that the font lacks."""
     font = get_font(findfont(_font("normal")))
     return "".join(c if font.get_char_index(ord(c)) else c.encode("unicode_escape").decode() for c in text)
 
 
 @cache
 def text_width(text: str, size: float = SIZE, weight: str = "normal") -> float:
-    """The width of a text in inches, with some room for the rounding of glyphs on screens."""
+    """The width of a text in inches, with a margin for the rounding of glyphs on screens."""
     font = _font(weight).copy()
     font.set_size(size)
     return ROUNDING * float(text_to_path.get_text_width_height_descent(_drawable(text), font, False)[0]) / 72
 
 
 def wrapped(words: Sequence[str], width: float, size: float = SIZE) -> list[str]:
-    """Words in lines that are no wider than so many inches, if they can be."""
+    """Break words into lines no wider than `width` inches, if each word fits."""
     lines: list[str] = []
     for word in words:
         longer = f"{lines[-1]} {word}" if lines else word
@@ -131,7 +131,7 @@ def wrapped(words: Sequence[str], width: float, size: float = SIZE) -> list[str]
 
 
 def shades(values: Array) -> Array:
-    """Colours of numbers from -1 (orange) to 1 (blue); 0 is white, anything else visibly not."""
+    """Colours of numbers from -1 (orange) to 1 (blue); 0 is white, every other number is visibly coloured."""
     size = np.clip(np.abs(values), 0, 1)[..., None]
     ends = np.where(values[..., None] < 0, mpl.colors.to_rgb(ORANGE), mpl.colors.to_rgb(BLUE))
     weight = np.where(size > 0, 0.12 + 0.88 * size, 0)
@@ -139,7 +139,7 @@ def shades(values: Array) -> Array:
 
 
 class Scaling(Artist):
-    """Drawn before everything else, it gives fonts and lines the size that fits the axes, whatever that has become."""
+    """An artist drawn first: it sets the sizes of fonts and lines to fit the current size of the axes."""
 
     def __init__(self, width: float, height: float) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class Canvas:
 
     @property
     def figure(self) -> Figure:
-        """The figure that holds it all."""
+        """The figure of the axes."""
         figure = self.ax.get_figure(root=True)
         assert figure is not None
         return figure
@@ -242,7 +242,7 @@ class Canvas:
         self._add(Line2D(xs, ys, color=color, solid_capstyle="butt"), line)
 
     def curve(self, points: Sequence[tuple[float, float]], *, arrow: bool, color: Any = GREY) -> None:
-        """Draw a smooth downward line through points, perhaps ending in an arrowhead."""
+        """Draw a smooth downward line through points, with an arrowhead if `arrow`."""
         vertices, codes = [points[0]], [Path.MOVETO]
         for (x, y), (to_x, to_y) in pairwise(points):
             middle = (y + to_y) / 2
@@ -283,14 +283,14 @@ class Canvas:
             self._add(PolyCollection(around, facecolors="none", edgecolors=mark), 1.0)
 
     def _add(self, shape: Patch | Line2D | Collection, line: float) -> None:
-        """Add a shape whose lines are so many points wide."""
+        """Add a shape with lines `line` points wide."""
         self.ax.add_artist(shape)
         shape.set_in_layout(False)
         shape.set_clip_on(False)
         self.scaling.sizes.append((shape.set_linewidth, line))
 
     def numbers(self, xs: Array, y: float, values: Array, texts: Sequence[str]) -> None:
-        """Write texts into a row of cells, light on dark."""
+        """Write texts into a row of cells; light text on dark cells."""
         for left, right, value, text in zip(xs, xs[1:], values, texts, strict=False):
             if text:
                 color = "white" if abs(value) > 0.55 else INK

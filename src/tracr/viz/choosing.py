@@ -1,4 +1,4 @@
-"""What a figure is asked to show: one input, and perhaps only some parts."""
+"""The content of a figure: its one input, and the parts to draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def one_run(model: CompiledModel, tokens: Sequence[Any] | Run) -> Run:
-    """The run of one input, which may be given as a run."""
+    """The run of one input; `tokens` may already be a run."""
     run = tokens if isinstance(tokens, Run) else model.run(tokens)
     if len(run.tokens) != 1:
         raise InputError(
@@ -27,7 +27,7 @@ def one_run(model: CompiledModel, tokens: Sequence[Any] | Run) -> Run:
 
 
 def chosen(parts: Mapping[str, T], only: Sequence[str] | None, what: str) -> dict[str, T]:
-    """The parts with these names, or all; `what` they are."""
+    """The parts named in `only`, or all parts; `what` names the kind of part in error messages."""
     wanted = [only] if isinstance(only, str) else only
     for name in wanted or ():
         if name not in parts:

@@ -1,6 +1,6 @@
-"""The program as a computational graph with the values each s-op can take: steps 1 and 2 of the compiler.
+"""The program as a computational graph with the domain of each s-op: steps 1 and 2 of the compiler.
 
-An edge into a selector is marked k (keys) or q (queries), the values of an aggregate v.
+An edge into a selector is marked k (keys) or q (queries), the edge of the values into an aggregate v.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["computational_graph"]
 
-NAME = 26  # characters
+NAME = 26  # most characters of a name
 SOURCES = ("Tokens", "Indices", "Length")
 ATTENTION = ("Aggregate", "SelectorWidth")
 ROLES = {"Select": ("k", "q"), "Aggregate": ("", "v")}
 
 
 def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figure:
-    """The program's graph, with inferred value sets and encodings.
+    """Draw the program's graph, with the inferred domain and the encoding of each s-op.
 
-    Selectors have dashed boxes, s-ops that attention computes orange ones, elementwise s-ops blue ones; the output is
+    Selectors have dashed boxes, s-ops computed by attention orange boxes, elementwise s-ops blue boxes; the output is
     bold. An s-op without values was merged into another.
 
     Args:
         model: a compiled model.
-        ax: draw in this axes instead of a figure of its own.
+        ax: draw in this axes instead of a new figure.
     """
     nodes = model.graph.nodes
     sops = {sop.label: sop for sop in model.program.sops.values()}
@@ -52,7 +52,7 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
         points = [(x + MARGIN, y + MARGIN) for x, y in route]
         last = -3 if points[-2][0] == points[-1][0] else -2
         for piece in pairwise(points[: last + 1]):
-            if piece not in drawn:  # edges from one node share their way
+            if piece not in drawn:  # edges from one node share their path
                 canvas.curve(piece, arrow=False)
             drawn.add(piece)
         canvas.curve(points[last:], arrow=True)
@@ -64,7 +64,7 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
 
 
 def _lines(node: Node, sop: SOpNode | None, output: bool) -> list[Line]:
-    """The name, what it is, and the values it can take, if it has any of its own."""
+    """The lines of a box: name, kind and, unless merged into another s-op, the domain."""
     name = (shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)
     if sop is None:
         return [name, (node.kind, SMALL, "normal", GREY)]
@@ -81,7 +81,7 @@ def _box(node: Node, lines: list[Line]) -> Block:
 
 
 def _role(canvas: Canvas, node: Node, source: int, points: Sequence[tuple[float, float]]) -> None:
-    """Write which input of the node an edge leads into, on the side the edge does not come from."""
+    """Mark the input of the node that an edge leads into, on the side away from the edge."""
     roles = ROLES.get(node.kind, ())
     marks = ", ".join(role for role, child in zip(roles, node.children, strict=False) if child == source and role)
     x, y = points[-1]

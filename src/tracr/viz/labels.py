@@ -1,4 +1,4 @@
-"""Values and names as short texts for figures and notebooks."""
+"""Short texts of values and names, for figures and notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["domain_label", "number_label", "shortened", "value_label", "visible"
 
 
 def number_label(number: float) -> str:
-    """A number in about four characters, nothing for zero.
+    """A number in about four characters; empty for zero.
 
     >>> number_label(1 / 3), number_label(-0.5), number_label(123.4), number_label(1e-9)
     ('0.33', '-0.5', '123', '')
@@ -21,7 +21,7 @@ def number_label(number: float) -> str:
 
 
 def value_label(value: Value) -> str:
-    """A value of an s-op; what cannot be seen as Python writes it.
+    """A value of an s-op; invisible characters as Python writes them.
 
     >>> value_label("a"), value_label(2 / 3), value_label(" "), value_label((0.5, 1))
     ('a', '0.667', "' '", '(0.5, 1)')
@@ -34,7 +34,7 @@ def value_label(value: Value) -> str:
 
 
 def visible(text: str) -> str:
-    """A text without characters that move the cursor or cannot be seen, and without endless decimals.
+    """A text with escapes for invisible characters and with decimals rounded.
 
     >>> visible("-2.0..0.8333333333333334"), visible("a\\n")
     ('-2.0..0.833', "'a\\\\n'")
@@ -44,7 +44,7 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most so many characters; the middle goes, since names differ at their ends.
+    """A text cut to `limit` characters in the middle, because names differ at their ends.
 
     >>> shortened("same_level_so_far_keys", 14)
     'same_le…r_keys'
@@ -55,7 +55,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def domain_label(domain: Domain, limit: int = 24) -> str:
-    """The values an s-op can take, as many as fit.
+    """The values of a domain, as many as fit.
 
     >>> from tracr.ir.domains import finite
     >>> domain_label(finite(["a", "b"])), domain_label(finite(range(40)), limit=12)

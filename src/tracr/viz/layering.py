@@ -1,7 +1,7 @@
-"""Drawing a directed graph in ranks: what reads something stands below it, few edges cross, none runs through a box.
+"""Places a directed graph in ranks: readers below what they read, few crossing edges, no edge through a box.
 
-The usual four steps: ranks by longest path; bends wherever an edge passes a rank; the order within ranks by repeatedly
-moving everything to the mean of its neighbours; then coordinates, as close to the neighbours as the boxes allow.
+The four usual steps: assign ranks by longest path; add a bend wherever an edge passes a rank; order each rank by
+repeatedly moving every node to the mean of its neighbours; choose coordinates as close to the neighbours as possible.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from itertools import pairwise
 __all__ = ["Arrangement", "arrange"]
 
 SWEEPS = 40
-GAP, BEND = 0.22, 0.12  # inches between boxes, and the room of a bend
-STRAIGHT = 3  # how much more than boxes bends care to be in line
+GAP, BEND = 0.22, 0.12  # inches between boxes, and around a bend
+STRAIGHT = 3  # the weight of keeping bends in line, relative to boxes
 RANK = 0.42  # inches between ranks, for the edges
 
 Place = tuple[int, int]  # (node, rank): a box in its own rank, a bend of its edges in a later one
@@ -23,9 +23,9 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where the middle of every box is, and through which points every edge (source, target) runs.
+    """The centre of every box, and the points of every edge (source, target).
 
-    Edges go sideways between ranks only, and straight down beside the boxes of a rank.
+    Edges move sideways only between ranks; between the boxes of a rank they go straight down.
     """
 
     middles: Mapping[int, Point]
@@ -39,7 +39,7 @@ def arrange(
 ) -> Arrangement:
     """Place boxes of these sizes; `inputs[n]` are the nodes before `n` that it reads.
 
-    Nodes in `late` read nothing and may stand right above their first reader.
+    Nodes in `late` read nothing; they may be placed directly above their first reader.
     """
     rank = _ranks(inputs, late)
     above, below = _bends(inputs, rank)
@@ -64,7 +64,7 @@ def arrange(
 
 
 def _route(start: Point, ranks: Sequence[tuple[float, float, float]], entry: Point, end: Point) -> list[Point]:
-    """The points of an edge: along both sides of each rank (x, top, height) it passes, but for the top of its first."""
+    """The points of an edge: at the top and bottom of each rank (x, top, height) it passes, without the first top."""
     sides = [point for x, top, height in ranks for point in ((x, top), (x, top + height))][1:]
     return list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in (start, *sides, entry, end)))
 
@@ -82,7 +82,7 @@ Neighbours = dict[Place, list[Place]]
 
 
 def _bends(inputs: Sequence[Sequence[int]], rank: Sequence[int]) -> tuple[Neighbours, Neighbours]:
-    """What stands above and below everything; edges from one node share their bends."""
+    """The neighbours above and below each node and bend; edges from one node share their bends."""
     above: Neighbours = {(node, rank[node]): [] for node in range(len(inputs))}
     below: Neighbours = {place: [] for place in above}
     for node, read in enumerate(inputs):
@@ -96,7 +96,7 @@ def _bends(inputs: Sequence[Sequence[int]], rank: Sequence[int]) -> tuple[Neighb
 
 
 def _ordered(above: Neighbours, below: Neighbours, ranks: int) -> list[list[Place]]:
-    """The order within each rank, the best of many sweeps down and up."""
+    """The order within each rank: the best found in several sweeps down and up."""
     places = sorted(above.keys() | below.keys())
     order = [[place for place in places if place[1] == rank] for rank in range(ranks)]
     best, fewest = [list(row) for row in order], _crossings(order, below)
@@ -133,7 +133,7 @@ def _crossings(order: Sequence[Sequence[Place]], below: Neighbours) -> int:
 def _coordinates(
     order: Sequence[Sequence[Place]], above: Neighbours, below: Neighbours, room: Mapping[Place, float]
 ) -> dict[Place, float]:
-    """Middles as close as possible to the mean of the neighbours' that keep the order and the distances."""
+    """Centres as close as possible to the mean of the neighbours' centres, with the given order and distances."""
     xs: dict[Place, float] = {}
     for row in order:
         offsets = _offsets(row, room)
@@ -153,7 +153,7 @@ def _coordinates(
 
 
 def _offsets(row: Sequence[Place], room: Mapping[Place, float]) -> list[float]:
-    """Where the middles are if everything stands as far left as it can."""
+    """The centres if every box is as far left as possible."""
     offsets = [0.0]
     for one, other in pairwise(row):
         offsets.append(offsets[-1] + (room[one] + room[other]) / 2 + GAP)
@@ -161,7 +161,7 @@ def _offsets(row: Sequence[Place], room: Mapping[Place, float]) -> list[float]:
 
 
 def _ascending(wishes: Sequence[float]) -> list[float]:
-    """The ascending numbers closest to the wishes (in squares): neighbours out of order are pooled.
+    """The ascending numbers closest to `wishes` (least squares): neighbours out of order are pooled.
 
     >>> _ascending([1, 3, 2, 5])
     [1.0, 2.5, 2.5, 5.0]
@@ -178,7 +178,7 @@ def _ascending(wishes: Sequence[float]) -> list[float]:
 def _entries(
     read: Mapping[int, None], node: int, xs: Mapping[Place, float], rank: Sequence[int], width: float
 ) -> dict[int, float]:
-    """Where the edges into a box end, beside each other in the order they come from."""
+    """The end points of the edges into a box, next to each other in the order of their sources."""
     ordered = sorted(read, key=lambda source: xs[source, rank[node] - 1])
     apart = min(0.3, width / max(1, len(ordered)))
     middle = xs[node, rank[node]]

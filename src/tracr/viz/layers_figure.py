@@ -1,7 +1,8 @@
-"""Which component sits in which layer: steps 4 and 5 of the compiler.
+"""The components of each layer: steps 4 and 5 of the compiler.
 
-The residual stream runs down the left; each sub-layer holds the heads or groups of neurons that read from it and write
-to it, or nothing (a no-op). Neurons that only clear dimensions share a dashed box; below stands what is folded.
+The residual stream runs down the left side. Each sub-layer holds the heads or groups of neurons that read from it and
+write to it, or nothing (a no-op). Neurons that only clear dimensions share a dashed box. The folded variables are
+listed below.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ if TYPE_CHECKING:
 
 __all__ = ["layer_allocation"]
 
-NAMES = 44  # characters in a line of a box
-STREAM = 0.62  # where the residual stream runs
+NAMES = 44  # most characters in a line of a box
+STREAM = 0.62  # the x of the residual stream
 GAP = 0.12
-FOOTER = 3.0  # the least width of what stands below
+FOOTER = 3.0  # the least width of the text below
 
 
 def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
-    """The components in their layers: what each writes, what it reads, how large it is.
+    """Draw the components of each layer: what each writes and reads, and its size.
 
     Args:
         model: a compiled model.
-        width: how many inches wide it may be before the components of a sub-layer are broken into lines.
-        ax: draw in this axes instead of a figure of its own.
+        width: the largest width in inches; more components of a sub-layer go into further lines.
+        ax: draw in this axes instead of a new figure.
     """
     room = width - 2 * MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
@@ -76,7 +77,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
 
 
 def _footer(model: CompiledModel, width: float) -> list[str]:
-    """Which variables no component computes."""
+    """The lines that list the folded variables, which no component computes."""
     found = [
         f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
         for variable, one in folded(model.program, model.layout).items()
@@ -116,7 +117,7 @@ def _clearing(parts: Sequence[MLP]) -> Block:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names with commas, as many as fit."""
+    """Names separated by commas, as many as fit."""
     shown: list[str] = []
     for number, name in enumerate(map(visible, names)):
         if shown and len(", ".join([*shown, name])) > NAMES:

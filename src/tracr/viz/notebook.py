@@ -1,4 +1,4 @@
-"""What notebooks show of models, runs and verifications: HTML that needs nothing else, on dark and on light."""
+"""The notebook display of models, runs and verification reports: self-contained HTML for dark and light themes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ STYLE = """<style>
 .tracr .good {color: #2b8a3e; font-weight: 600}
 .tracr .bad {color: #e03131; font-weight: 600}
 </style>"""
-INPUTS = 12  # of a batch
-NAMES = 40  # characters
+INPUTS = 12  # most inputs of a batch that are shown
+NAMES = 40  # most characters of a list of names
 
 
 def model_html(model: CompiledModel) -> str:
-    """A model: its sizes, its inputs, its components and the dimensions of its residual stream."""
+    """A model as HTML: its sizes, inputs, components and the dimensions of its residual stream."""
     options, (shortest, longest) = model.options, model.program.lengths
     vocab = [value_label(token) for token in options.vocab]
     tokens = " ".join(vocab[:30]) + (f" … ({len(vocab)} tokens)" if len(vocab) > 30 else "")
     facts = [
-        ("tokens", f"{tokens}, besides {value_label(options.bos)} and {value_label(options.pad)}"),
+        ("tokens", f"{tokens}, and {value_label(options.bos)}, {value_label(options.pad)}"),
         ("lengths", f"{shortest} to {longest}, {'causal' if options.causal else 'bidirectional'} attention"),
         *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
     ]
@@ -75,7 +75,7 @@ def model_html(model: CompiledModel) -> str:
 
 
 def _residual(residual: Residual) -> str:
-    """The variables, how many dimensions they take, and, if those take turns, which MLP clears them."""
+    """The variables, their number of dimensions and, if dimensions are shared, the MLP that clears them."""
     held: dict[str, list[Dimension]] = {}
     for dimension in residual:
         held.setdefault(dimension.variable, []).append(dimension)
@@ -89,7 +89,7 @@ def _residual(residual: Residual) -> str:
 
 
 def _turn(dimensions: Sequence[Dimension]) -> str:
-    """Which MLP clears dimensions, and how many of them."""
+    """The MLP that clears the dimensions, and how many of them it clears."""
     cleared = [dimension.until for dimension in dimensions if dimension.until < ALWAYS]
     if not cleared:
         return ""
@@ -98,7 +98,7 @@ def _turn(dimensions: Sequence[Dimension]) -> str:
 
 
 def run_html(run: Run) -> str:
-    """A run: inputs and outputs, and for a single input the residual stream after each sub-layer."""
+    """A run as HTML: inputs and outputs, and for a single input the residual stream after each sub-layer."""
     rows = run.decoded if len(run.tokens) > 1 or _is_batch(run) else [run.decoded]
     table = []
     for tokens, decoded in list(zip(run.tokens, rows, strict=True))[:INPUTS]:
@@ -120,7 +120,7 @@ def run_html(run: Run) -> str:
 
 
 def verification_html(verification: Verification) -> str:
-    """A verification: what was compared, and the counterexample if there is one."""
+    """A verification report as HTML: what was compared, and the counterexample if there is one."""
     example = verification.counterexample
     verdict = '<span class="good">✓</span>' if verification else '<span class="bad">✗</span>'
     if example is None:
@@ -138,7 +138,7 @@ def verification_html(verification: Verification) -> str:
 
 
 def _is_batch(run: Run) -> bool:
-    """Whether a run of one input was asked for as a batch."""
+    """Whether the input of a run was given as a batch of one."""
     rows = run.decoded
     return isinstance(rows, list) and len(rows) == 1 and isinstance(rows[0], list | dict)
 
@@ -175,7 +175,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _stream(model: CompiledModel, run: Run) -> str:
-    """The residual stream as one table, a block of columns for each sub-layer that does something."""
+    """The residual stream as one table, with a block of columns for each sub-layer that is not a no-op."""
     stream = steps(model, run)
     shown = [step for step in stream if not step.idle]
     idle = [step.name for step in stream if step.idle]
@@ -220,7 +220,7 @@ def _cells(group: Group, row: Row, step: Step) -> str:
 
 
 def _shade(value: float) -> str:
-    """The background of a number from -1 to 1."""
+    """The background colour of a number from -1 to 1."""
     if abs(value) < 5e-4:
         return ""
     color = "31,119,220" if value > 0 else "214,118,20"

@@ -1,4 +1,4 @@
-"""The rows of the residual stream: its dimensions grouped by variable, those that stay zero left out where many are."""
+"""The rows of the residual stream: its dimensions grouped by variable; if there are many, without those always zero."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Row", "Rows", "grouped", "row_label"]
 
 Rows = Literal["auto", "all", "used"]
-MANY = 40  # rows, from which on "auto" leaves out those that are zero throughout
+MANY = 40  # with more rows than this, "auto" leaves out those that are always zero
 
 
 @dataclass(frozen=True)
 class Row:
-    """A direction, or (`dimension` is None) a note about those left out. `number`: its size is the value.
+    """The row of a direction, or (`dimension` is None) a note about the directions left out.
 
-    Where directions take turns, it is there from sub-layer `since` on and before sub-layer `until`.
+    `number`: the direction's size is the value. If dimensions are shared, the direction is in use from sub-layer
+    `since` until before sub-layer `until`.
     """
 
     label: str
@@ -38,13 +39,13 @@ class Row:
     until: int = ALWAYS
 
     def there(self, step: Step) -> bool:
-        """Whether it is its turn after a sub-layer."""
+        """Whether the direction is in use after a sub-layer."""
         return self.since <= step.time < self.until
 
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one variable. `scale` is 1, or its largest number where that is larger."""
+    """The rows of one variable. `scale` is its largest number, at least 1."""
 
     variable: str
     rows: tuple[Row, ...]
@@ -53,14 +54,14 @@ class Group:
 
     @property
     def single(self) -> bool:
-        """Whether all there is, is a number."""
+        """Whether the variable is one number."""
         return len(self.rows) == 1 and self.rows[0].number
 
 
 def grouped(
     model: CompiledModel, steps: Collection[Step], rows: Rows = "auto", variables: Collection[str] | None = None
 ) -> tuple[Group, ...]:
-    """The dimensions of all (or only these) variables, with what the stream holds in them."""
+    """The rows of all (or only some) variables, for the values of the residual stream."""
     if rows not in get_args(Rows):
         raise TracrError(f"no rows {rows!r}", hint=f"there are {', '.join(get_args(Rows))}")
     found: dict[str, list[Dimension]] = {}
@@ -93,7 +94,7 @@ def _group(name: str, held: list[Dimension], largest: NDArray[Any], hide: bool, 
 
 
 def row_label(dimension: Dimension) -> str:
-    """The value a dimension stands for."""
+    """The value that a dimension represents."""
     if dimension.is_number:
         return "number"
     prefix = f"{dimension.variable}:"

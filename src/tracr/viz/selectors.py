@@ -1,4 +1,4 @@
-"""What the program's selectors select on an input, as the interpreters say: the design of the model's heads."""
+"""The keys selected by each selector of the program on an input, computed by the interpreters."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Matrix = NDArray[np.bool_]
 
 
 def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]:
-    """Which keys [query, key] every selector of the program selects, by the selector's label.
+    """The selected keys [query, key] of every selector of the program, by the selector's label.
 
-    The reference interpreter says so; for a loaded model, whose expressions are gone, the tables of its selectors.
+    Computed by the reference interpreter, or for a loaded model, which has no expressions, from the selectors' tables.
     """
     size = len(tokens)
     everything = np.ones((size, size), dtype=bool)
@@ -45,7 +45,7 @@ def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]
 
 
 def _from_tables(program: Program, tokens: Sequence[Value]) -> dict[int, Matrix]:
-    """What every selector selects without a causal mask, from the tables and how they are combined."""
+    """The selected keys of every selector without a causal mask, from the tables and their combinations."""
     codes = evaluate_batch(program, [tokens]).codes
     found: dict[int, Matrix] = {}
     for number in program.selectors:

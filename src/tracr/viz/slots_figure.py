@@ -1,6 +1,6 @@
-"""Which variable is in which dimension of the residual stream, from the embedding to the last sub-layer.
+"""The variable stored in each dimension of the residual stream, from the embedding to the last sub-layer.
 
-A variable's box is filled for as long as somebody reads it. After that it is pale, up to the sub-layer that clears it.
+A variable's box is dark until its last reader. After that it is pale, until the sub-layer that clears it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ COLUMN, WIDEST = 0.62, 1.0
 
 
 def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
-    """The dimensions as rows, the sub-layers as columns, a box for each variable while it is there.
+    """Draw dimensions as rows, sub-layers as columns, and a box for each variable while it is stored.
 
     Args:
         model: a compiled model.
-        width: how many inches wide it may be.
-        ax: draw in this axes instead of a figure of its own.
+        width: the largest width in inches.
+        ax: draw in this axes instead of a new figure.
     """
     return figure_of([slots_block(model, width)], width, ax)
 
 
 def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> Block:
-    """The picture as a block, perhaps under a title."""
+    """The picture as a block, with an optional title."""
     columns = 2 * model.n_layers + 1
     labels = {visible(one.variable.label) for one in model.layout.directions}
     wanted = max((text_width(shortened(label, LABEL), SMALL) + 0.08 for label in labels), default=0.0)

@@ -1,8 +1,8 @@
 """The residual stream after each sub-layer for one input: the paper's figures of compiled models.
 
-One panel a sub-layer, a column for each position, a row for each direction, rows grouped by variable. Cells that the
-sub-layer changed have a red border. Where directions take turns in a dimension, rows are grey before and after their
-turn. Many panels are broken into strips, and then a strip shows only the variables its sub-layers read or write.
+One panel per sub-layer, one column per position, one row per direction; rows are grouped by variable. Cells that the
+sub-layer changed have a red border. If directions share a dimension, their rows are grey while they are not stored.
+Many panels are broken into strips; a strip then shows only the variables its sub-layers read or write.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["residual_stream"]
 
 ROW = 0.165  # the height of a row
-WIDE = 0.3  # the width of a cell that a number fits in
+WIDE = 0.3  # the width of a cell that holds a number
 GAP = 0.16  # between panels
 HEADER = 2 * LINE + 0.04
 STRIPS = 0.3  # between strips
-LEGEND, TURNS = 3.2, 2.4  # the width of the line that explains the colours; and of what it says of turns
-NAME = 28  # characters
+LEGEND, TURNS = 3.2, 2.4  # the width of the legend of the colours, and of its part on shared dimensions
+NAME = 28  # most characters of a name
 
 
 def residual_stream(
@@ -45,15 +45,15 @@ def residual_stream(
     width: float = 13.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """The residual stream for one input, one panel a sub-layer.
+    """Draw the residual stream for one input, one panel per sub-layer.
 
     Args:
         model: a compiled model.
-        tokens: an input, or a run of one (`model.run(tokens, set=...)` shows an intervention).
-        rows: "all" dimensions, or only those "used" (not zero throughout) for this input; "auto" shows all up to 40.
-        only: these sub-layers, such as ["embed", "attn 0", "mlp 0"].
-        width: how many inches wide it may be before it is broken into strips.
-        ax: draw in this axes instead of a figure of its own.
+        tokens: an input, or the run of one input (`model.run(tokens, set=...)` shows an intervention).
+        rows: "all" dimensions, or only those "used" (not always zero) for this input; "auto" shows all up to 40.
+        only: draw these sub-layers only, such as ["embed", "attn 0", "mlp 0"].
+        width: the largest width in inches; wider figures are broken into strips.
+        ax: draw in this axes instead of a new figure.
     """
     run = one_run(model, tokens)
     sublayers = chosen({step.name: step for step in steps(model, run)}, only, "sub-layer")
@@ -77,7 +77,7 @@ def residual_stream(
 
 @dataclass(frozen=True, eq=False)
 class _Strip:
-    """Panels beside each other, with one column of labels."""
+    """A row of panels with one column of labels."""
 
     groups: tuple[Group, ...]
     steps: Sequence[Step]
@@ -86,17 +86,17 @@ class _Strip:
 
     @property
     def names(self) -> list[str]:
-        """The variables as they are written."""
+        """The names of the variables as drawn."""
         return [_name(group) for group in self.groups]
 
     @property
     def values_width(self) -> float:
-        """The room for the values beside the names."""
+        """The width of the column of values."""
         return max((text_width(_value(row)) for g in self.groups if not g.single for row in g.rows), default=0.0)
 
     @property
     def labels_width(self) -> float:
-        """The room for names and values."""
+        """The width of names and values."""
         beside = self.values_width + 0.14
         widths = [
             text_width(name, weight=_weight(group)) + (0 if group.single else beside)
@@ -111,17 +111,17 @@ class _Strip:
 
     @property
     def pitch(self) -> float:
-        """From one panel to the next."""
+        """The distance from one panel to the next."""
         return max(self.panel, *(text_width(_title(step), weight="bold") for step in self.steps)) + GAP
 
     @property
     def width(self) -> float:
-        """The room the strip takes, besides its labels."""
+        """The width of the strip without its labels."""
         return 2 * MARGIN + len(self.steps) * self.pitch - GAP
 
     @property
     def below(self) -> float:
-        """The room for the tokens below the panels."""
+        """The height of the tokens below the panels."""
         return max(LINE, *(0 if self._fits(token) else text_width(token) + 0.08 for token in self.tokens))
 
     def _fits(self, token: str) -> bool:
@@ -129,11 +129,11 @@ class _Strip:
 
     @property
     def height(self) -> float:
-        """The room the strip takes."""
+        """The height of the strip."""
         return HEADER + ROW * sum(len(group.rows) for group in self.groups) + self.below
 
     def draw(self, canvas: Canvas, labels: float, top: float) -> None:
-        """Draw the labels, which take so much room, then every panel."""
+        """Draw the labels in a column `labels` wide, then every panel."""
         left = MARGIN + labels
         self._labels(canvas, left, top + HEADER)
         for place, step in enumerate(self.steps):
@@ -195,9 +195,9 @@ class _Plan:
     steps: list[Step]
 
     def strips(self, rows: Rows, width: float) -> tuple[list[_Strip], list[str]]:
-        """The strips, and what to say about what they leave out.
+        """The strips, and notes on what they leave out.
 
-        Cells that numbers fit in if there is room, else narrow ones, else several strips without the no-ops.
+        One strip with cells wide enough for numbers if it fits, else narrow cells, else several strips without no-ops.
         """
         groups = grouped(self.model, self.steps, rows)
         room = max(map(text_width, self.tokens)) + 0.05
@@ -213,7 +213,7 @@ class _Plan:
         parts = [list(part) for part in np.array_split(np.array(working, dtype=object), count)]
         notes = [f"No-ops are not shown: {', '.join(idle)}."] if idle else []
         if count > 1:
-            notes.append("A row of panels has the variables that its sub-layers read or write.")
+            notes.append("A row of panels shows the variables that its sub-layers read or write.")
         return [self._strip(part, rows, width, wide) for part in parts], notes
 
     def _strip(self, part: list[Step], rows: Rows, width: float, wide: float) -> _Strip:
@@ -256,7 +256,7 @@ def _weight(group: Group) -> str:
 
 
 def _legend(canvas: Canvas, y: float, turns: bool) -> None:
-    """What the colours say, in one line."""
+    """Draw the legend of the colours, in one line."""
     x = MARGIN + 0.14
     canvas.text(x - 0.04, y + 0.06, "−1", size=SMALL, ha="right")
     for number in (-1.0, -0.5, 0.0, 0.5, 1.0):
@@ -269,7 +269,7 @@ def _legend(canvas: Canvas, y: float, turns: bool) -> None:
     if turns:
         x += 1.7
         canvas.box(x, y, 0.2, 0.12, face=ABSENT, edge=GREY, line=0.4)
-        canvas.text(x + 0.26, y + 0.06, "not there: not written yet, or cleared", size=SMALL)
+        canvas.text(x + 0.26, y + 0.06, "not stored: not written yet, or cleared", size=SMALL)
 
 
 def _footer(width: float, notes: Sequence[str], groups: Sequence[Group]) -> list[str]:

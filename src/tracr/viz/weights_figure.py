@@ -1,8 +1,7 @@
-"""The weights of every component in its labelled bases.
+"""The weights of every component, with labelled rows and columns.
 
-Heads: W_QK (rows what queries read, columns what keys read: the logit) and W_OV (rows what is read, columns what is
-written). Groups of neurons: W_in and W_out, a column for each neuron. Only dimensions with a weight are shown; `1`
-stands for the bias.
+Heads: W_QK (rows: read by the query; columns: read by the key) and W_OV (rows: read; columns: written). Groups of
+neurons: W_in and W_out, one column per neuron. Only dimensions with a nonzero weight are shown; `1` is the bias.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["weight_matrices"]
 
-NEURONS = 5.0  # inches for the neurons of a group, if they can be
+NEURONS = 5.0  # inches for the neurons of a group, if they fit
 NEURON = 0.03  # the narrowest column
-NUMBERED = 12  # columns up to which weights are written into the cells
+NUMBERED = 12  # with at most this many columns, weights are written into the cells
 
 Array = NDArray[Any]
 Names = dict[int, tuple[str, str]]
@@ -44,13 +43,13 @@ def weight_matrices(
     width: float = 13.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """W_QK and W_OV of every head, W_in and W_out of every group of neurons.
+    """Draw W_QK and W_OV of every head, W_in and W_out of every group of neurons.
 
     Args:
         model: a compiled model.
-        only: these components, under their names in the ground truth (`blocks.1.attn.0`, `blocks.0.mlp.0`).
-        width: how many inches wide it may be before components go below each other.
-        ax: draw in this axes instead of a figure of its own.
+        only: draw these components only, by their names in the ground truth (`blocks.1.attn.0`, `blocks.0.mlp.0`).
+        width: the largest width in inches; more components go into further rows.
+        ax: draw in this axes instead of a new figure.
     """
     blocks = chosen(dict(_blocks(model.labelled)), only, "component").values()
     return figure_of([block() for block in blocks] or [note("This model has no heads and no neurons.")], width, ax)
@@ -70,13 +69,13 @@ def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
 
 
 class _DimensionNames:
-    """What the dimensions of the residual stream, and the bias after them, are called: (variable, value) pairs."""
+    """The names of the dimensions of the residual stream and of the bias, as (variable, value) pairs."""
 
     def __init__(self, model: CompiledModel) -> None:
         self.residual = model.residual
 
     def names(self, time: int) -> Names:
-        """The names after a sub-layer, values of a variable beside each other, wherever their dimensions are."""
+        """The names after a sub-layer, with the values of a variable next to each other."""
         found = {
             dimension.index: (visible(dimension.variable), "" if dimension.is_number else row_label(dimension))
             for dimension in self.residual

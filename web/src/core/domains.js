@@ -1,11 +1,11 @@
-// What values an s-op can take. A value is a code: its place in a finite domain; in an interval, the number itself
-// (NaN for None). As in tracr/compiler/domains.py.
+// The domain of an s-op. A value is a code: its index in a finite domain; in an interval, the number itself
+// (NaN for None). As in tracr/ir/domains.py.
 
-/** A table cell where the program's function raises, and one that no input leads to. */
+/** A table cell where the program's function raises, and one that no input reaches. */
 export const ERROR = -1;
 export const UNREACHED = -2;
 
-const CLOSE = 1e-9; // a mean and the value of the domain it is, relative
+const CLOSE = 1e-9; // the largest relative difference between a mean and its value in the domain
 
 export class Finite {
   /** @param {{text: string, number: number | null, key: number, isNone: boolean}[]} values; equal ones share a key */
@@ -33,7 +33,7 @@ export class Finite {
     return this.values[code].number ?? NaN;
   }
 
-  /** The code of the number nearest to x, whatever the distance; -1 if the domain has no numbers. */
+  /** The code of the number nearest to x, at any distance; -1 if the domain has no numbers. */
   nearest(x) {
     if (!this.ascending.length) return -1;
     let low = 0,
@@ -73,7 +73,7 @@ export class Finite {
     return new Int32Array(length);
   }
 
-  /** Whether two codes mean the same: values that differ by rounding only count as one. */
+  /** Whether two codes have the same value, up to rounding. */
   same(a, b) {
     if (a === b) return true;
     if (a < 0 || b < 0) return false;

@@ -1,8 +1,8 @@
-// What is typed into the input field: tokens, or a message that says what is wrong and what to write.
+// Reads the text of the input field: tokens, or a message that says what is wrong and what to write.
 
 /**
- * Tokens as codes, or `problem`. Tokens are separated by spaces or commas, and may contain both; if all of them are
- * single characters they need no separation.
+ * Tokens as codes, or `problem`. Tokens are separated by spaces or commas, and may contain both; single characters
+ * need no separators.
  */
 export function readInput(text, model) {
   const words = model.vocab
@@ -26,18 +26,18 @@ export function readInput(text, model) {
   }
   const [shortest, longest] = model.lengths;
   if (codes.length > longest)
-    return { problem: `That is ${tokens(codes.length)}; this model was compiled for at most ${longest}.` };
+    return { problem: `The input has ${tokens(codes.length)}; this model was compiled for at most ${longest}.` };
   if (codes.length && codes.length < shortest)
-    return { problem: `That is ${tokens(codes.length)}; this program takes at least ${shortest}.` };
+    return { problem: `The input has ${tokens(codes.length)}; this program takes at least ${shortest}.` };
   return { codes };
 }
 
-/** The text of an input, as it can be typed. */
+/** The text to type for an input. */
 export function writeInput(codes, model) {
   return codes.map((code) => model.vocab[code].text).join(" ");
 }
 
-/** Whether a token can end before this. */
+/** Whether a token can end before `rest`. */
 function ends(rest) {
   return rest === "" || /^[\s,]/.test(rest);
 }
@@ -47,9 +47,9 @@ function tokens(count) {
 }
 
 function unknown(word, position, model) {
-  if (word === model.bos) return `Leave “${word}” out: the model puts it in front by itself.`;
-  if (word === model.pad) return `Leave “${word}” out: nothing needs padding here.`;
+  if (word === model.bos) return `Leave out “${word}”: the model adds it.`;
+  if (word === model.pad) return `Leave out “${word}”: the page needs no padding.`;
   const all = model.vocab.map((value) => value.text);
   const shown = all.slice(0, 12).join(" ") + (all.length > 12 ? ` … (${all.length} tokens)` : "");
-  return `“${word}” (token ${position + 1}) is not in the vocabulary: ${shown}`;
+  return `“${word}” (position ${position}) is not in the vocabulary: ${shown}`;
 }

@@ -1,9 +1,9 @@
-// The matrices of a component between labelled directions: only the rows and columns that are not zero.
+// The matrices of a component, with labelled rows and columns; zero rows and columns are left out.
 
 /** The named matrices of a component. */
 export function matricesOf(model, part) {
   const { transformer } = model;
-  const labels = model.labels(part.clears.length ? part.stage - 1 : part.stage); // what it clears was there before
+  const labels = model.labels(part.clears.length ? part.stage - 1 : part.stage); // it clears what was stored before
   const biased = new Map([...model.labels(part.stage - 1), [transformer.width, "(bias)"]]);
   const direction = "direction";
   switch (part.kind) {
@@ -83,7 +83,7 @@ function entries(matrix) {
   return found;
 }
 
-/** A matrix with its bias as one more row. */
+/** A matrix with its bias as an additional row. */
 function withBias(matrix, bias) {
   const found = entries(matrix);
   bias.at.forEach((place, i) => found.push([matrix.shape[0], place, bias.values[i]]));
@@ -106,7 +106,7 @@ function product(a, b) {
   return [...sums.values()].filter(([, , x]) => x !== 0);
 }
 
-/** What is not zero of a matrix; names are lists, or maps from places, whose order is that of the rows or columns. */
+/** The nonzero rows and columns of a matrix; names are lists, or maps from indices, in the order of rows or columns. */
 function compact(name, what, list, rowsBy, columnsBy, rowName, columnName) {
   const [rowNames, columnNames] = [rowsBy, columnsBy].map((names) => new Map(names.entries()));
   const used = [0, 1].map((side) => new Set(list.map((entry) => entry[side])));

@@ -1,19 +1,19 @@
-// The page's data brought to life: the program, the transformer, and what its dimensions mean.
+// The model of the page, built from its data: the program, the transformer, and the labels of its dimensions.
 
 import { Finite, Interval, shortNumber } from "./domains.js";
 import { evaluate } from "./program.js";
 import { Transformer } from "./transformer.js";
 
 const NOT_HOT = 0.5; // a one-hot direction below this is off
-const CODE = 1e-3; // a coordinate of a code may be off by so much, relative
+const CODE = 1e-3; // the largest relative error of a coordinate of a code
 
 export function loadModel(data) {
-  if (data.format !== "tracr explorer" || data.version !== 1) throw new Error("this is not a model the page can read");
+  if (data.format !== "tracr explorer" || data.version !== 1) throw new Error("the page cannot read this model");
   return new Model(data);
 }
 
 export class Model {
-  /** @param data what tracr/viz/explorer/data.py writes; its fields are the model's, some of them brought to life. */
+  /** @param data the JSON of tracr/viz/explorer/data.py; its fields become the model's, some of them as objects. */
   constructor(data) {
     Object.assign(this, data);
     this.values = data.values.map(([text, number, key], id) => ({ text, number, key, isNone: id === data.none }));
@@ -54,18 +54,18 @@ export class Model {
     this.groupOfSop = new Map(this.groups.filter((group) => group.settable).map((group) => [group.sop, group]));
   }
 
-  /** The components that compute an s-op: those that write its directions or scratch of its own. */
+  /** The components that compute an s-op: those that write its directions or its intermediates. */
   componentsOf(sop) {
     const mine = new Set(this.groups.filter((group) => group.sop === sop).map((group) => group.number));
     return this.components.filter((part) => part.writes.some((number) => mine.has(number)));
   }
 
-  /** What the program computes on token codes; `patches` are {sop, position, code}. */
+  /** The program's values on token codes; `patches` are {sop, position, code}. */
   evaluate(tokens, patches = []) {
     return evaluate(this, tokens, patches);
   }
 
-  /** A forward pass on token codes. A patch writes the code of its value where the variable lives. */
+  /** A forward pass on token codes. A patch writes the code of its value into the variable's dimensions. */
   run(tokens, patches = []) {
     const bos = this.vocab.length;
     const written = [...patches, ...this.following(tokens, patches)];
@@ -77,7 +77,7 @@ export class Model {
     });
   }
 
-  /** The embedded variables that are functions of patched ones, as patches: the embedding holds them side by side. */
+  /** Patches of the embedded variables that are functions of patched ones: the embedding writes both. */
   following(tokens, patches) {
     const embedded = [...this.groupOfSop.values()].filter((group) => group.stage === 0);
     const patched = (sop, position) => patches.some((patch) => patch.sop === sop && patch.position === position);
@@ -101,12 +101,12 @@ export class Model {
     });
   }
 
-  /** What a direction holds at a position (BOS is 0) after a stage: 0 where another has its dimension, or none. */
+  /** The coordinate of a direction at a position (BOS is 0) after a stage: 0 while it is not stored. */
   at(row, run, stage, position) {
     return isThere(row, stage) ? run.streams[stage][position * run.width + row.slot] : 0;
   }
 
-  /** What each dimension is called after a stage, in the order of what they hold: values of a variable side by side. */
+  /** The label of each dimension after a stage, with the values of a variable next to each other. */
   labels(stage) {
     const found = new Map(this.dimensions.filter((row) => isThere(row, stage)).map((row) => [row.slot, row.label]));
     for (let slot = 0; slot < this.transformer.width; slot++)
@@ -114,19 +114,19 @@ export class Model {
     return found;
   }
 
-  /** Whether some dimension holds several things, one after the other. */
+  /** Whether some dimension holds several directions, one after the other. */
   get shared() {
     return this.dimensions.length > this.transformer.width;
   }
 
-  /** What a dimension holds, one after the other. */
+  /** The directions of a dimension, one after the other. */
   turns(slot) {
     return this.dimensions.filter((row) => row.slot === slot).sort((a, b) => a.from - b.from);
   }
 
   /**
-   * The value a group of directions holds at a position (BOS is 0) after a stage: {code, text, raw}; null where nothing
-   * is written yet, or all is cleared. The code is that of the s-op's domain, where the group is an s-op.
+   * The value of a group of directions at a position (BOS is 0) after a stage: {code, text, raw}; null if the group is
+   * not written yet, or all cleared. The code is that of the s-op's domain, if the group is an s-op.
    */
   read(group, run, stage, position) {
     if (stage < group.stage) return null;
@@ -143,7 +143,7 @@ export class Model {
     return position === 0 ? null : this.oneOf(group, [...group.dropped, ...cleared]);
   }
 
-  /** The value whose code is there, or what is left of it; values that no reader tells apart may have the same. */
+  /** The value with the stored code, or with the stored part of it; values that readers treat alike share a code. */
   readCode(group, at, stage) {
     const near = (x, y) => Math.abs(x - y) <= CODE * Math.max(1, Math.abs(y));
     const fits = ({ coordinates }) =>
@@ -154,7 +154,7 @@ export class Model {
     );
   }
 
-  /** A value that is only known to be one of these. */
+  /** A value that is one of these; the stream does not say which. */
   oneOf(group, values) {
     if (values.length === 1) return this.held(group, values[0]);
     return values.length ? { code: null, text: "…", oneOf: values.map((value) => value.text) } : null;
@@ -194,7 +194,7 @@ export class Model {
   }
 }
 
-/** Whether a direction is there after a stage. */
+/** Whether a direction is stored after a stage. */
 export function isThere(row, stage) {
   return row.from <= stage && stage < row.until;
 }

@@ -1,5 +1,5 @@
-// The interpreter of the tabulated program, on one input: what models are compared with. It knows nothing of weights.
-// As in tracr/compiler/vectorised.py, position by position.
+// The interpreter of the tabulated program, on one input; the page compares the model with it. It does not use weights.
+// As in tracr/runtime/table_interpreter.py, position by position.
 
 import { ERROR, Finite, UNREACHED } from "./domains.js";
 
@@ -29,7 +29,7 @@ export function selected(program, selector, q, k, codes) {
   }
 }
 
-/** What the program computes on an input: codes of every s-op, and where it has no value. */
+/** The program's values on an input: codes of every s-op, and the places where it has no value. */
 export function evaluate(program, tokens, patches = []) {
   return new Evaluation(program, tokens, patches).run();
 }
@@ -57,7 +57,7 @@ class Evaluation {
         });
       else if (this.patches.length)
         codes.forEach((number, position) => {
-          if (!sop.domain.holds(number)) this.fail(sop, position); // bounds were proved for what the program computes
+          if (!sop.domain.holds(number)) this.fail(sop, position); // the bounds were proved for unpatched values
         });
     }
     return {
@@ -122,7 +122,7 @@ class Evaluation {
     return sop.domain.snap(total);
   }
 
-  /** The selected cells of a selector: [query][key], true where selected, masked if attention is causal. */
+  /** The selected cells of a selector: [query][key], true if selected, masked if attention is causal. */
   selection(selector) {
     if (!this.chosen.has(selector.id)) {
       const cells = [];
@@ -131,7 +131,7 @@ class Evaluation {
         cells.push([]);
         for (let k = 0; k < this.length; k++) {
           const cell = selected(this.program, selector, q, k, this.codes);
-          raises ||= cell === ERROR; // the mask does not excuse it
+          raises ||= cell === ERROR; // also at a masked key
           cells[q].push(cell === 1 && (!this.program.causal || k <= q));
         }
       }
@@ -144,7 +144,7 @@ class Evaluation {
     const selector = this.program.selectors.get(id);
     const { cells, raises } = this.selection(selector);
     const keys = [...cells[position].keys()].filter((k) => cells[position][k]);
-    const expected = !this.patches.length || selector.counts.includes(keys.length); // proved for what the program computes
+    const expected = !this.patches.length || selector.counts.includes(keys.length); // proved for unpatched values
     if (raises || !expected) this.fail(sop, position);
     return keys;
   }
@@ -176,12 +176,12 @@ class Evaluation {
 
   mean(sop, op, position, numbers) {
     if (op.copies && this.patches.length && numbers.some((number) => number !== numbers[0]))
-      this.fail(sop, position); // equal values were proved for what the program computes, not for this
+      this.fail(sop, position); // equal values were proved for unpatched values only
     return sop.domain.snap(mean(numbers));
   }
 }
 
-/** The mean, whatever the order of the numbers: their sum is exact until it is rounded at the end. */
+/** The mean, independent of the order of the numbers: the sum is exact and rounded once, at the end. */
 export function mean(numbers) {
   const partials = []; // numbers that do not overlap, smallest first
   for (let x of numbers) {

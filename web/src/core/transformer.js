@@ -1,6 +1,6 @@
-// The forward pass on one input: the weights as they are, in float32. As in tracr/model/forward.py.
+// The forward pass on one input, with the model's weights in float32. As in tracr/runtime/forward.py.
 
-/** A matrix that lists what is not zero. */
+/** A matrix that lists its nonzero entries. */
 export class Sparse {
   constructor({ shape, at, values }) {
     this.shape = shape;
@@ -23,14 +23,14 @@ export class Sparse {
     return new Sparse({ shape: this.shape.slice(1), at, values });
   }
 
-  /** All numbers, zeros too. */
+  /** All numbers, with the zeros. */
   dense() {
     const all = new Float32Array(this.shape.reduce((a, b) => a * b, 1));
     this.at.forEach((place, i) => (all[place] = this.values[i]));
     return all;
   }
 
-  /** Call f(row, column, value) for everything that is not zero. */
+  /** Call f(row, column, value) for every nonzero entry. */
   each(f) {
     this.at.forEach((place, i) => f(Math.floor(place / this.columns), place % this.columns, this.values[i]));
   }
@@ -77,7 +77,7 @@ export class Transformer {
     this.positions = this.W_pos.dense();
   }
 
-  /** How many times the stream is seen: after the embedding, after every attention and every MLP. */
+  /** The number of stages: the embedding, every attention and every MLP. */
   get stages() {
     return 1 + 2 * this.layers.length;
   }

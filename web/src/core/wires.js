@@ -1,10 +1,10 @@
-// Where the circuit's parts stand. A variable that is written becomes one wire: it runs from its writer, along a lane of
-// its own through every column on the way, to its last reader; other readers branch off.
+// The places of the circuit's components and wires. A written variable is one wire: it runs from its writer, along its
+// own lane through every column on the way, to its last reader; other readers branch off.
 
 /**
  * Order nodes and lanes within columns. Returns `nodes` [{part, order}] and `wires` [{source, group, plumbing, lanes,
- * readers}]: `lanes` maps a column to the lane's place there, `readers` are the edges it serves.
- * `columns[c]` lists what stands in column c from top to bottom: {part} or {wire}.
+ * readers}]: `lanes` maps a column to the lane's place there, `readers` are its edges.
+ * `columns[c]` lists the content of column c from top to bottom: {part} or {wire}.
  */
 export function arrange(parts, edges, stages) {
   const wires = new Map();
@@ -34,12 +34,12 @@ export function arrange(parts, edges, stages) {
   return { columns, wires: [...wires.values()], items };
 }
 
-/** What an edge comes from in the column before its reader's: the lane, or the writer itself. */
+/** The source of an edge in the column before its reader: the lane, or the writer itself. */
 export function before(wire, parts, edge, items) {
   return wire.lanes.get(parts[edge.target].stage - 1) ?? items.get(wire.source);
 }
 
-/** Sweep to and fro: everything goes to the mean height of its neighbours in the column before, then after. */
+/** Sweep forwards and backwards: each item moves to the mean height of its neighbours in the column before, then after. */
 function settle(columns) {
   const below = new Map();
   for (const item of columns.flat())

@@ -1,4 +1,4 @@
-// The residual stream in words: what a cell holds, who wrote it, who reads it.
+// The residual stream in words: the value of a cell, its writers and its readers.
 
 import { count, listed, placeName, stageName } from "./names.js";
 import { shortNumber } from "../core/domains.js";
@@ -11,15 +11,15 @@ export function describe(state, row, place) {
   const rows = dimension ? [dimension] : group.rows;
   const lines = [dimension ? dimension.label : group.label];
   if (place) lines.push(["where", where(state, place)], ["value", valueText(state, row, place)]);
-  else if (group.scratch) lines.push(["", "an intermediate of the construction, not a variable of the program"]);
-  lines.push(["written by", listed(rows.map(({ writer }) => placeName(writer)).filter(Boolean)) || "nothing"]);
-  lines.push(["read by", listed(rows.flatMap(({ readers }) => readers.map(placeName))) || "nothing"]);
+  else if (group.scratch) lines.push(["", "an intermediate value of the compiler, not a variable of the program"]);
+  lines.push(["written by", listed(rows.map(({ writer }) => placeName(writer)).filter(Boolean)) || "no component"]);
+  lines.push(["read by", listed(rows.flatMap(({ readers }) => readers.map(placeName))) || "no component"]);
   if (dimension) lines.push(...turns(model, dimension));
   else if (cleared(group).length) lines.push(["cleared by", clearedBy(model, group)]);
   return lines;
 }
 
-/** What a dimension holds, one after the other, if it holds several things. */
+/** The directions of a dimension, one after the other, if it holds several. */
 function turns(model, { slot }) {
   const all = model.turns(slot);
   const { stages } = model.transformer;
@@ -31,12 +31,12 @@ function cleared(group) {
   return group.own.filter((row) => row.until < Infinity);
 }
 
-/** Which sub-layer clears a variable, or some of its directions. */
+/** The sub-layers that clear a variable, or some of its directions. */
 function clearedBy(model, group) {
   const gone = cleared(group);
   const names = listed(gone.map(({ until }) => stageName(until, model.transformer.stages)));
   const some = gone.length < group.own.length ? ` (${gone.length} of its ${group.own.length} directions)` : "";
-  return `${names}${some}: nothing reads it any more`;
+  return `${names}${some}, after its last reader`;
 }
 
 function where({ model, tokens }, { stage, position }) {
@@ -44,7 +44,7 @@ function where({ model, tokens }, { stage, position }) {
   return `${position ? `position ${position - 1}` : "BOS"} (${token}), after ${stageName(stage, model.transformer.stages)}`;
 }
 
-/** The value, before and after where a patch changed it. */
+/** The value; if a patch changed it, before and after. */
 function valueText({ model, now, base }, row, place) {
   const [before, after] = [base, now].map(({ run }) => heldText(model, run, row, place));
   return before === after ? after : `${before} → ${after}`;
@@ -55,25 +55,27 @@ function heldText(model, run, { group, dimension }, { stage, position }) {
   if (dimension && isThere(dimension, stage)) return exact(model.at(dimension, run, stage, position));
   if (dimension) return `${stage < dimension.from ? "not written yet" : "cleared"}${instead(model, dimension, stage)}`;
   const read = model.read(group, run, stage, position);
-  if (read === null) return stage < group.stage ? "not written yet" : lost(group, stage) ? "cleared" : "nothing";
-  const why = lost(group, stage) ? "nothing reads which any more" : "nothing reads which, so it has no direction";
+  if (read === null) return stage < group.stage ? "not written yet" : lost(group, stage) ? "cleared" : "no value";
+  const why = lost(group, stage)
+    ? "no later component distinguishes them"
+    : "no component distinguishes them, so they have no direction";
   if (read.oneOf) return `one of ${listed(read.oneOf)}; ${why}`;
   if (read.raw === undefined || read.text === exact(read.raw)) return read.text;
   return `${read.text} (${exact(read.raw)})`;
 }
 
-/** Whether directions of a variable are cleared by now. */
+/** Whether some directions of a variable are cleared at a stage. */
 function lost(group, stage) {
   return group.own.some((row) => row.until <= stage);
 }
 
-/** What the dimension of a direction that is not there holds. */
+/** The content of the dimension of a direction that is not stored. */
 function instead(model, { slot }, stage) {
   const other = model.turns(slot).find((row) => isThere(row, stage));
   return other ? `; its dimension holds ${other.label}` : "";
 }
 
-/** A value in so many characters: .33, T; what is longer gets cut by the cell. */
+/** A value in few characters: .33, T; longer texts are cut by the cell. */
 export function brief({ raw, text }, most) {
   if (raw === undefined && !/^-?\d*\.\d+$/.test(text)) return { True: "T", False: "F" }[text] ?? text;
   const number = raw ?? Number(text);
@@ -82,15 +84,15 @@ export function brief({ raw, text }, most) {
   return texts.find((candidate) => candidate.length <= most) ?? texts[2];
 }
 
-/** In a sentence or two, what the reader sees. */
+/** The caption of the residual stream, one or two sentences. */
 export function streamCaption(model) {
   const scratch = model.groups.filter((group) => group.scratch).length;
   const dimensions = count(model.transformer.width, "dimension"),
     variables = count(model.groups.length, "variable");
-  const which = scratch === 1 ? "One, in italics, is an intermediate" : `${scratch}, in italics, are intermediates`;
-  const aside = scratch ? ` ${which} of the construction.` : "";
+  const which = scratch === 1 ? "One, in italics, is an intermediate value" : `${scratch}, in italics, are intermediate values`;
+  const aside = scratch ? ` ${which} of the compiler.` : "";
   const held = model.shared
-    ? `${dimensions} for ${count(model.dimensions.length, "direction")} of ${variables}: what nothing reads any more is cleared, and its place taken by another. Before and after its turn a row is blank; a name opens its directions.`
-    : `${dimensions}, grouped into ${variables}; a name opens its directions.`;
+    ? `${dimensions} for ${count(model.dimensions.length, "direction")} of ${variables}: after its last reader a variable is cleared, and another takes its place. A row is blank while its variable is not stored. Click a name to see its directions.`
+    : `${dimensions}, grouped into ${variables}. Click a name to see its directions.`;
   return `${held}${aside}`;
 }

@@ -38,7 +38,7 @@ export function circuit(state, plan, page) {
   );
 }
 
-/** Give everything its box; returns the height of all. */
+/** Set the box of every item; returns the total height. */
 function place(columns, plan) {
   const size = (item) => (item.part ? NODE : LANE) + GAP;
   const heights = columns.map((column) => column.reduce((sum, item) => sum + size(item), 0));
@@ -87,12 +87,12 @@ function node(state, { part, box }, page) {
         mouseleave: () => page.tooltip.hide(),
       },
     },
-    h("b", {}, names.join(", ") || "nothing"),
+    h("b", {}, names.join(", ") || "no variable"),
     h("small", {}, componentSize(part) || componentName(part)),
   );
 }
 
-/** The pieces of a wire: from column to column, and to each reader. Lit where they lead from or to what is lit. */
+/** The pieces of a wire: from column to column, and to each reader. A piece is lit if its writer or reader is. */
 function draw(model, wire, items, lit, page) {
   const name = model.groups[wire.group].label;
   const parts = model.components;
@@ -133,7 +133,7 @@ function draw(model, wire, items, lit, page) {
   return pieces;
 }
 
-/** Whether an edge carries nothing its reader computes with. */
+/** Whether an edge carries no information for its reader. */
 function faint(parts, edge) {
   return edge.plumbing || edge.cancelled || parts[edge.target].clears.length > 0;
 }
@@ -141,10 +141,10 @@ function faint(parts, edge) {
 function remark(parts, edge) {
   if (edge.cancelled)
     return parts[edge.source].clears.length
-      ? " (what takes it away: it cancels what was there)"
-      : " (cancelled: its dimensions were cleared since, and hold something else now)";
+      ? " (cancelled: this clears the old value)"
+      : " (cancelled: its dimensions were cleared and now hold another variable)";
   if (parts[edge.target].clears.length) return ", to be cleared";
-  return edge.plumbing ? " (only BOS, PAD or the constant)" : "";
+  return edge.plumbing ? " (only BOS, PAD or the constant one)" : "";
 }
 
 function middle({ box }) {

@@ -1,10 +1,10 @@
 // The columns the circuit and the residual stream share: one for the embedding, each sub-layer, and the output.
 
-const NARROW = 46; // a sub-layer that does nothing
+const NARROW = 46; // the width of a no-op
 const OUTPUT = 116;
 const LEAST = 124;
 
-/** Where every column stands. `cell` is the width of a position's cell, `label` that of the names on the left. */
+/** The places of all columns. `cell` is the width of a position's cell, `label` that of the names on the left. */
 export function layout(model, positions, available) {
   const stages = model.transformer.stages;
   const busy = (stage) => model.components.some((part) => part.stage === stage);

@@ -1,4 +1,4 @@
-// Making elements. Text is always text: nothing of a model is ever read as HTML.
+// Makes elements. Text is always text: no text of a model is parsed as HTML.
 
 /** An element with attributes (`class`, `on` for listeners, `data` for data-*), and children. */
 export function h(tag, attributes = {}, ...children) {
@@ -24,7 +24,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Put other children into an element; the keyboard's focus stays where it was, if that is there again. */
+/** Replace the children of an element; the keyboard focus stays on the element with the same key, if it still exists. */
 export function refill(element, ...children) {
   const key = element.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   element.replaceChildren(...children.flat(Infinity).filter(Boolean));

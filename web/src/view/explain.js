@@ -1,4 +1,4 @@
-// A sentence or two about a line of the program: what it means, and what the transformer makes of it.
+// One or two sentences about a line of the program: its meaning, and how the transformer computes it.
 
 import { count, listed } from "./names.js";
 
@@ -21,9 +21,9 @@ function sopText(model, sop) {
     case "indices":
       return `The position of each token, counted from 0. ${stored}`;
     case "length":
-      return `How many tokens there are. A head attends to everything, BOS included; BOS’s share of the attention tells the number.`;
+      return `The number of tokens. A head attends to all positions and to BOS; neurons read the number from BOS’s share of the attention.`;
     case "constant":
-      return `The same value everywhere. ${stored}`;
+      return `The same value at every position. ${stored}`;
     case "positions":
       return `A fixed value for each position. ${stored}`;
     case "lookup":
@@ -33,49 +33,49 @@ function sopText(model, sop) {
     case "linear":
       return `A weighted sum, position by position. ${stored}`;
     case "width":
-      return `How many positions ${selectorLabel(model, op)} selects, for each position. ${several(model, sop) ?? "The head gives BOS a fixed weight besides them: BOS’s share of the attention tells the number, and neurons read it off."} ${stored}`;
+      return `The number of positions that ${selectorLabel(model, op)} selects, for each position. ${several(model, sop) ?? "The head attends to them and, with a fixed weight, to BOS; neurons read the number from BOS’s share of the attention."} ${stored}`;
     case "aggregation": {
       const otherwise =
         model.selectors.get(op.selector).counts[0] > 0
           ? ""
-          : `; ${model.values[op.default].text} where it selects none`;
+          : `; ${model.values[op.default].text} if it selects none`;
       const verb = op.copies ? "The value" : "The mean";
-      return `${verb} of ${label(model, op.value)} over the positions that ${selectorLabel(model, op)} selects${otherwise}. ${several(model, sop) ?? "A head attends to exactly those."} ${stored}`;
+      return `${verb} of ${label(model, op.value)} over the positions that ${selectorLabel(model, op)} selects${otherwise}. ${several(model, sop) ?? "A head attends to exactly these positions."} ${stored}`;
     }
     default:
       return "";
   }
 }
 
-/** A selector that is no simple comparison takes several heads. */
+/** A sentence for a selector that takes several heads. */
 function several(model, sop) {
   const heads = model.componentsOf(sop.id).filter((part) => part.kind === "head").length;
   return heads > 1
-    ? `It takes ${heads} heads, each for a part of the selected keys; neurons put together what they read.`
+    ? `It takes ${heads} heads, each for a part of the selected keys; neurons combine their results.`
     : null;
 }
 
 function neurons(model, sop) {
-  return model.groupOfSop.has(sop.id) ? "; the table it got became neurons" : "";
+  return model.groupOfSop.has(sop.id) ? "; the resulting table became neurons" : "";
 }
 
 function storage(model, sop) {
   const group = model.groupOfSop.get(sop.id);
-  if (sop.absorbed && !group) return `It has no place in the residual stream: the optimiser made it ${sop.absorbed}.`;
+  if (sop.absorbed && !group) return `It is not in the residual stream: the optimiser made it ${sop.absorbed}.`;
   const aside = sop.absorbed ? ` It cannot be patched: the optimiser made it ${sop.absorbed}.` : "";
   return held(sop, group) + aside;
 }
 
 function held(sop, group) {
   if (sop.folded)
-    return `It has no direction of its own, and takes no neurons: it is linear in what is there already, so its readers read ${listed(sop.folded) || "a constant"} instead.`;
-  if (!group) return "It needs no place in the residual stream.";
+    return `It is folded into its readers: it is a linear function, so they read ${listed(sop.folded) || "a constant"} instead, and it needs no direction and no neurons.`;
+  if (!group) return "It is not in the residual stream.";
   if (group.codes && !group.own.every((row) => /^bit\d+$/.test(row.name)))
-    return `What is read of it is stored in ${count(group.own.length, "direction")}.`;
+    return `Only the functions of it that are read are stored, in ${count(group.own.length, "direction")}.`;
   if (group.codes)
-    return `Its values are numbered, and the numbers stored in bits: ${count(group.own.length, "direction")}, +1 for 0 and −1 for 1.`;
+    return `Its values are numbered, and the numbers are stored in bits: ${count(group.own.length, "direction")}, +1 for 0 and −1 for 1.`;
   if (group.numerical) return `It is stored as a number (${count(group.rows.length, "direction")}).`;
-  const dropped = group.dropped.length ? `; ${count(group.dropped.length, "value")} that nothing reads got none` : "";
+  const dropped = group.dropped.length ? `; ${count(group.dropped.length, "unread value")} without a direction` : "";
   return `It is stored one-hot: ${count(group.rows.length, "direction")}, one per value${dropped}.`;
 }
 
@@ -88,8 +88,8 @@ function selectorText(model, selector) {
   const many = low === high ? `exactly ${high}` : `${low} to ${high}`;
   const what =
     selector.kind === "table"
-      ? `Which positions (keys) each position (query) looks at, decided by ${label(model, selector.keys)} at the key and ${label(model, selector.queries)} at the query.`
+      ? `The positions (keys) that each position (query) attends to, depending on ${label(model, selector.keys)} at the key and ${label(model, selector.queries)} at the query.`
       : `A combination (${selector.kind}) of ${selector.parts.map((id) => model.selectors.get(id).label).join(" and ")}.`;
-  const mask = model.causal ? " Attention is causal: no key to the right of the query counts." : "";
+  const mask = model.causal ? " Attention is causal: keys to the right of the query are not selected." : "";
   return `${what} A query selects ${many} of them.${mask}`;
 }

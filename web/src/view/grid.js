@@ -4,9 +4,9 @@ import { h } from "./dom.js";
 import { shortNumber } from "../core/domains.js";
 
 /**
- * A matrix of numbers in [0, 1]. `names` label rows and columns, `side` is how wide a cell may be,
- * `describe(row, column)` says what a cell is.
- * Arrow keys move along it.
+ * A matrix of numbers in [0, 1]. `names` label rows and columns, `side` is the largest width of a cell,
+ * `describe(row, column)` is the description of a cell.
+ * Arrow keys move from cell to cell.
  */
 export function grid({ caption, names, side, cell, describe, key, tooltip }) {
   const size = names.length;

@@ -1,4 +1,4 @@
-// What this page is about, and how to read it.
+// The header: the model of the page, and how to read the page.
 
 import { h } from "./dom.js";
 import { count } from "./names.js";
@@ -33,7 +33,7 @@ export function header(model) {
 function theme() {
   const button = h(
     "button",
-    { type: "button", class: "theme", title: "light, dark, or as the system" },
+    { type: "button", class: "theme", title: "light, dark, or the system's setting" },
     "theme: system",
   );
   button.addEventListener("click", () => {
@@ -56,19 +56,19 @@ function help(model) {
       h(
         "p",
         {},
-        "This is a transformer whose weights were not trained but compiled from the program on the left. The page runs both: the program by its tables, the transformer by its weights. Change the input and everything follows.",
+        "The weights of this transformer were not trained but compiled from the program on the left. The page runs both: the program with its tables, the transformer with its weights. Change the input, and the whole page changes.",
       ),
       h(
         "p",
         {},
-        "Step through the program: each line lights up the components that compute it. Variables have directions of their own in the residual stream, so at any time you can read off what the model knows, and compare.",
+        "Step through the program: the page highlights the components that compute each line. Every variable has its own directions in the residual stream, so you can read its value after each sub-layer and compare it with the program's.",
         model.shared &&
-          " Here dimensions are used again: where nothing reads a variable any more, neurons clear it, and its dimensions hold another.",
+          " In this model dimensions are used again: after the last reader of a variable, neurons clear it, and its dimensions hold another variable.",
       ),
       h(
         "p",
         {},
-        "Click a value to patch it: the model runs on with the new value, and what changes downstream turns purple.",
+        "Click a value to patch it: the model continues with the new value, and later values that change turn purple.",
       ),
       h(
         "p",
@@ -79,9 +79,9 @@ function help(model) {
         key("/"),
         " edit the input · ",
         key("Esc"),
-        " undo patches · ",
+        " remove patches · ",
         key("Tab"),
-        " and arrow keys go everywhere.",
+        " and arrow keys move around.",
       ),
     ),
   );

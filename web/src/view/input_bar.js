@@ -1,9 +1,9 @@
-// The input: a field to type in, the vocabulary to click on, and a message where something is wrong.
+// The input: a text field, the vocabulary as buttons, and an error message.
 
 import { h } from "./dom.js";
 import { writeInput } from "../core/input.js";
 
-const MOST = 30; // tokens offered as buttons
+const MOST = 30; // most tokens shown as buttons
 
 export class InputBar {
   constructor(state) {

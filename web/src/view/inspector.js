@@ -1,4 +1,4 @@
-// The current line in detail: what it means, its values in program and model, its attention, its table.
+// The current line in detail: its meaning, its values in program and model, its attention, its table.
 
 import { classes, h } from "./dom.js";
 import { explain } from "./explain.js";
@@ -6,9 +6,9 @@ import { grid } from "./grid.js";
 import { capitalised, componentName, componentNames, count, listed } from "./names.js";
 import { shortNumber } from "../core/domains.js";
 
-const MOST_ROWS = 60; // of a table
-const MOST_HEADS = 7; // of a selector
-const TINY = 1e-3; // attention to keys of a head that adds up
+const MOST_ROWS = 60; // most rows of a table
+const MOST_HEADS = 7; // most heads of a selector
+const TINY = 1e-3; // the most attention to keys of a head whose counts are added
 
 export function inspector(state, page) {
   const { model } = state;
@@ -48,7 +48,7 @@ function values(state, sop, page) {
             type: "button",
             class: "value",
             title: "patch this value",
-            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not held"}: patch it`,
+            "aria-label": `${model.sops.get(sop).label} at position ${p} is ${value.model?.text ?? "not stored"}: patch it`,
             data: { key: `value-${p}` },
             on: { click: (event) => page.patchMenu.open(event.currentTarget, sop, p) },
           },
@@ -82,7 +82,7 @@ function values(state, sop, page) {
     {},
     h("h4", {}, "Values", verdict && h("span", { class: verdict.startsWith("✓") ? "ok" : "bad" }, verdict)),
     h("div", { class: "scroll" }, h("table", { class: "results small" }, h("tbody", {}, rows))),
-    state.patchable(sop) ? h("p", { class: "hint" }, "Click one of the model’s values to patch it.") : null,
+    state.patchable(sop) ? h("p", { class: "hint" }, "Click a value of the model to patch it.") : null,
   );
 }
 
@@ -110,7 +110,7 @@ function attention(state, line, page) {
     const { cells } = state.now.program.selections(id);
     figures.push(
       grid({
-        caption: `${model.selectors.get(id).label}: what is asked for`,
+        caption: `${model.selectors.get(id).label}: the selected keys`,
         names,
         side: room / (all.length + 1),
         key: "selector",
@@ -126,7 +126,7 @@ function attention(state, line, page) {
     const pattern = patterns[i];
     figures.push(
       grid({
-        caption: `${componentName(head)}: what it attends to`,
+        caption: `${componentName(head)}: its attention`,
         names: all,
         side: room / (all.length + 1),
         key: `pattern-${i}`,
@@ -146,7 +146,7 @@ function attention(state, line, page) {
   );
 }
 
-/** A head's attention. One that adds up gives BOS nearly all of it: then the other keys are shown relative to each other. */
+/** A head's attention. If BOS has nearly all of it, the other keys are shown relative to each other. */
 class Pattern {
   constructor(weights, size) {
     this.weights = weights;
@@ -165,19 +165,19 @@ class Pattern {
   }
 }
 
-/** How the pattern follows from the selector. */
+/** A sentence on how the pattern follows from the selector. */
 function rule(model, line, heads, patterns) {
-  if (!heads.length) return "No head realises this selector.";
-  const parts = heads.length > 1 && line.kind === "sop" ? "The heads divide the selected keys among them. " : "";
+  if (!heads.length) return "No head computes this selector.";
+  const parts = heads.length > 1 && line.kind === "sop" ? "Each head attends to a part of the selected keys. " : "";
   if (patterns.some(({ scale }) => scale !== 1))
-    return `${parts}To add up, a head gives BOS (first column) nearly all its attention; each selected key gets the same tiny share, which its value is scaled up by. Colours show shares relative to each other.`;
+    return `${parts}To make its counts add up with those of other heads, a head gives BOS (first column) nearly all its attention; each selected key gets the same tiny share, and the values are scaled up. Colours show shares relative to each other.`;
   const kinds = heads[0].writes.map((number) => model.sops.get(model.groups[number].sop)?.op.kind);
   if (kinds.includes("width") || kinds.includes("length"))
-    return `${parts}To count, a head always gives BOS (first column) a fixed weight besides the selected keys.`;
-  return `${parts}The selected keys share the attention; where nothing is selected it goes to BOS (first column).`;
+    return `${parts}To count, a head attends to the selected keys and, with a fixed weight, to BOS (first column).`;
+  return `${parts}The selected keys share the attention; if no key is selected, BOS (first column) gets it.`;
 }
 
-/** The table a function became; what the input uses is marked. */
+/** The table of a function; the rows that the input uses are marked. */
 function functionTable(state, sop) {
   const { model, tokens, now } = state;
   const { op } = sop;
@@ -203,7 +203,7 @@ function functionTable(state, sop) {
   return h(
     "details",
     { class: "table", data: { key: "table" } },
-    h("summary", {}, `The function as a table (${count(places.length, "row")}${more}; what this input uses first)`),
+    h("summary", {}, `The function as a table (${count(places.length, "row")}${more}; those of this input first)`),
     h(
       "div",
       { class: "scroll tall" },
@@ -226,7 +226,7 @@ function functionTable(state, sop) {
   );
 }
 
-/** The components of the line: what they read, who reads them, their weights on demand. */
+/** The components of the line: their reads, writes and readers, and their weights on demand. */
 function parts(state, page) {
   const { model } = state;
   const lit = [...state.lit].sort((a, b) => a - b).map((number) => model.components[number]);

@@ -1,4 +1,4 @@
-// How the page calls things.
+// The names that the page uses.
 
 /** A column of the stream: embed, attention 0, MLP 0, ... */
 export function stageName(stage, stages) {
@@ -8,7 +8,7 @@ export function stageName(stage, stages) {
   return stage % 2 ? `attention ${layer}` : `MLP ${layer}`;
 }
 
-/** A component in words, and under the name TransformerLens gives it. */
+/** The name of a component in words. */
 export function componentName(part) {
   if (part.id === "embed") return "token embedding";
   if (part.id === "pos_embed") return "position embedding";
@@ -28,13 +28,13 @@ export function componentSize(part) {
   return "";
 }
 
-/** What a component computes: the lines of the program it finishes, else what its construction is for. */
+/** What a component computes: the lines of the program that it completes, else its own description. */
 export function computes(model, part) {
   const sops = part.writes.map((number) => model.groups[number]).filter((group) => group.settable);
   const lines = model.lines.filter((line) => line.kind === "sop" && sops.some((group) => group.sop === line.id));
   const told = part.kind === "head" || part.kind === "neurons" ? lines : [];
   if (part.clears.length)
-    return `${part.computes}: nothing reads it any more, and its dimensions can hold something else`;
+    return `${part.computes}, after the last reader, so that its dimensions can hold another variable`;
   return told.map((line) => `${line.label} = ${line.text}`).join("; ") || part.computes;
 }
 

@@ -27,7 +27,7 @@ export class Overview {
       h(
         "p",
         { class: "caption" },
-        "Left to right, one column for each sub-layer. Above, the circuit: who writes which variable, and who reads it. Below, the residual stream: what every variable holds after that sub-layer, token by token. ",
+        "Left to right, one column for each sub-layer. Above is the circuit: the components, and the variables they pass to each other. Below is the residual stream: the value of every variable after each sub-layer, token by token. ",
         streamCaption(state.model),
       ),
       this.scroller,
@@ -61,7 +61,7 @@ export class Overview {
     if (state.component !== this.shown) this.reveal(plan);
   }
 
-  /** Make a choice without scrolling to it: the reader is looking at what is chosen. */
+  /** Make a choice without scrolling: the chosen item is already in view. */
   stay(choose) {
     this.staying = true;
     choose();
@@ -88,7 +88,7 @@ function stageHead(state, column, plan, lit) {
     {
       class: classes("stage", !column.works && "idle", lit.has(column.stage) && "lit"),
       style: `left:${column.x}px;width:${column.width}px`,
-      title: column.works ? name : `${name} does nothing here`,
+      title: column.works ? name : `${name} is a no-op`,
     },
     h("b", {}, column.works ? name : "—"),
     column.cells &&
@@ -108,7 +108,7 @@ function button(text, pressed, act, key) {
   );
 }
 
-/** What wires are hidden at first. */
+/** The name of the wires that are hidden at first. */
 function plumbing({ edges }) {
   return edges.some((edge) => edge.cancelled) ? "BOS, PAD and cancelled wiring" : "BOS and PAD wiring";
 }

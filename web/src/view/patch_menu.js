@@ -1,4 +1,4 @@
-// Choosing another value for a variable at a position: program and model run on from there.
+// The menu to choose another value for a variable at a position; program and model continue with it.
 
 import { classes, h } from "./dom.js";
 import { Finite, shortNumber } from "../core/domains.js";
@@ -52,7 +52,7 @@ export class PatchMenu {
             type: "button",
             "aria-pressed": String(choice === code),
             class: classes(choice === original && "original"),
-            title: choice === original ? "what the program computes" : null,
+            title: choice === original ? "the program's value" : null,
             on: { click: () => this.choose(sop, position, choice) },
           },
           value.number === null ? value.text : value.text.length > 8 ? shortNumber(value.number, 4) : value.text,

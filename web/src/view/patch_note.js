@@ -1,4 +1,4 @@
-// What is patched, and the way back.
+// The list of patches, and the button that removes them.
 
 import { h } from "./dom.js";
 
@@ -21,7 +21,7 @@ export function patchNote(state) {
     { class: "note" },
     h("span", { class: "title" }, "Patched"),
     parts,
-    h("span", { class: "hint" }, "What differs from the unpatched run is purple."),
+    h("span", { class: "hint" }, "Values that differ from the unpatched run are purple."),
     h("button", { type: "button", data: { key: "undo" }, on: { click: () => state.unpatch() } }, "undo"),
   );
 }

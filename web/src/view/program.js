@@ -1,4 +1,4 @@
-// The program: a line for each s-op and selector, or the text it was written as. Arrow keys step through it.
+// The program: one line for each s-op and selector, or its source text. Arrow keys step through it.
 
 import { classes, h } from "./dom.js";
 import { stageName } from "./names.js";
@@ -52,7 +52,7 @@ function row(state, line, number) {
   );
 }
 
-/** In which sub-layers a line is computed. */
+/** The sub-layers that compute a line. */
 function where(state, line) {
   const { model } = state;
   if (line.kind === "sop" && model.sops.get(line.id).folded) return "folded";
@@ -83,7 +83,7 @@ export function written(state) {
   });
   return h(
     "ol",
-    { class: "listing written", tabindex: 0, "aria-label": "The source as it was written", data: { key: "written" } },
+    { class: "listing written", tabindex: 0, "aria-label": "The source text", data: { key: "written" } },
     model.source
       .replace(/\n$/, "")
       .split("\n")

@@ -1,4 +1,4 @@
-// The outcome: tokens, what the program says, what the model says; before and after where something is patched.
+// The results: tokens, the outputs of the program and of the model; with a patch, before and after.
 
 import { classes, h } from "./dom.js";
 
@@ -51,7 +51,7 @@ export function results(state) {
     h(
       "p",
       { class: classes("verdict", stale ? "hint" : fails || !agree ? "bad" : "ok"), role: "status" },
-      stale ? "Everything still shows the last input that made sense." : verdict(state, fails, agree),
+      stale ? "The page still shows the last valid input." : verdict(state, fails, agree),
     ),
   ];
 }
@@ -73,16 +73,16 @@ function row(name, cells, kind) {
 
 function verdict(state, fails, agree) {
   const { model, tokens, now, base } = state;
-  if (!tokens.length) return "No tokens yet: the model sees only its own first token, BOS.";
+  if (!tokens.length) return "No tokens yet: the input is only BOS, which the model adds.";
   if (fails) {
     const { sop, position } = now.program.errors[0];
     const where = `${model.sops.get(sop).label} at position ${position}`;
     if (now !== base)
-      return `With this patch the program has no value (${where}): no input leads there, so what the model says means nothing.`;
-    return `The program has no value on this input: ${where} fails. What the model says there means nothing.`;
+      return `With this patch the program has no value (${where}): no input leads there, so the model's output has no meaning.`;
+    return `The program has no value on this input: ${where} fails. The model's output has no meaning there.`;
   }
-  if (!agree) return "✗ The model says something else than the program. That is a bug of tracr: please report it.";
+  if (!agree) return "✗ Model and program differ. This is a bug in tracr: please report it.";
   return now === base
-    ? "✓ The model says what the program says."
-    : "✓ Patched alike, model and program still say the same.";
+    ? "✓ Model and program agree."
+    : "✓ With the same patches, model and program agree.";
 }

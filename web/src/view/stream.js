@@ -1,5 +1,5 @@
-// The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the rows and
-// columns in sight are in the document, so a stream of thousands of dimensions scrolls as well as one of ten.
+// The residual stream: a row for each variable, or for each of its directions, after every sub-layer. Only the visible
+// rows and columns are in the document, so a stream of thousands of dimensions scrolls as fast as one of ten.
 
 import { isThere } from "../core/model.js";
 import { brief, describe } from "./cell_text.js";
@@ -7,10 +7,10 @@ import { classes, h } from "./dom.js";
 
 const GROUP = 27,
   ROW = 18; // heights
-const MARGIN = 200; // rendered beyond what is in sight, in pixels
+const MARGIN = 200; // pixels rendered beyond the visible part
 const CHANGED = 5e-4;
 
-/** The rows that are shown, with their places. */
+/** The rows shown, with their places. */
 export function rowsOf(state) {
   const rows = [];
   let top = 0;
@@ -30,7 +30,7 @@ export class Stream {
   constructor(state, page) {
     this.state = state;
     this.page = page;
-    this.cursor = null; // {row, column}: a place the keyboard is on; column -1 is the name
+    this.cursor = null; // {row, column}: the place of the keyboard; column -1 is the name
     this.element = h("div", {
       class: "stream",
       role: "grid",
@@ -63,7 +63,7 @@ export class Stream {
     this.render();
   }
 
-  /** Put what is in sight into the document. */
+  /** Put the visible part into the document. */
   render() {
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
     const top = scrollTop - this.element.offsetTop - MARGIN,
@@ -131,7 +131,7 @@ export class Stream {
     );
   }
 
-  /** What a variable holds, as text. */
+  /** The value of a variable, as text. */
   value({ group }, number, stage, position) {
     const { state, plan } = this;
     const read = state.model.read(group, state.now.run, stage, position);
@@ -158,7 +158,7 @@ export class Stream {
     );
   }
 
-  /** One direction at one position: colour for size, a red border where the sub-layer changed it. */
+  /** One direction at one position: the colour shows the size, a red border a change by the sub-layer. */
   cell({ group, dimension }, number, stage, position) {
     const { state, plan } = this;
     const { run } = state.now;
@@ -197,7 +197,7 @@ export class Stream {
     return this.firstCell.get(stage) + position;
   }
 
-  /** What the tooltip says of a cell, or of the name (column -1). */
+  /** The tooltip of a cell, or of the name (column -1). */
   describe(row, column) {
     const lines = describe(this.state, row, this.cells[column]);
     return column >= 0 && this.patchable(row, column) ? [...lines, ["", "click to patch"]] : lines;
@@ -208,7 +208,7 @@ export class Stream {
     return row.group.settable && this.state.patchable(row.group.sop) && position > 0 && this.holds(row, stage);
   }
 
-  /** Whether a variable (some of it), or the direction, is there after a stage. */
+  /** Whether a variable (or part of it), or the direction, is stored after a stage. */
   holds({ group, dimension }, stage) {
     return stage >= group.stage && (dimension ? [dimension] : group.own).some((row) => isThere(row, stage));
   }
@@ -279,7 +279,7 @@ export class Stream {
     );
   }
 
-  /** Scroll to the cursor, mark it and say what is there. */
+  /** Scroll to the cursor, mark it and show its tooltip. */
   reveal() {
     const { scroller, plan } = this;
     const row = this.rows[this.cursor.row];

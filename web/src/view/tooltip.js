@@ -1,4 +1,4 @@
-// One tooltip for the whole page: by the mouse, or by the cell the keyboard is on.
+// The tooltip of the page: next to the mouse, or next to the cell with the keyboard focus.
 
 import { h } from "./dom.js";
 

@@ -1,11 +1,11 @@
-// The weights of a component in the labelled basis: what is not zero of W_QK and W_OV, of neurons, of embeddings.
+// The nonzero weights of a component, with labels: W_QK and W_OV of heads, weights of neurons and embeddings.
 
 import { h } from "./dom.js";
 import { capitalised, componentName, computes, count } from "./names.js";
 import { shortNumber } from "../core/domains.js";
 import { matricesOf } from "../core/matrices.js";
 
-const LEGIBLE = 11; // pixels a label needs
+const LEGIBLE = 11; // the fewest pixels of a label
 
 export class Weights {
   constructor(model, tooltip) {
@@ -72,7 +72,7 @@ export class Weights {
     );
     const [all, every] = matrix.of.map((number) => number.toLocaleString("en"));
     const shown = `${count(rows.length, "row")} of ${all} and ${count(columns.length, "column")} of ${every}`;
-    const note = h("p", { class: "hint" }, `${shown} are not zero; only those are shown.`);
+    const note = h("p", { class: "hint" }, `${shown} are not zero; only these are shown.`);
     return h("figure", {}, title(matrix), h("div", { class: "scroll" }, board), readout, note);
   }
 }

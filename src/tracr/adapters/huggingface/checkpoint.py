@@ -169,7 +169,8 @@ def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
     for name, array in expected.items():
         if name not in given or given[name].shape != array.shape:
             raise FormatError(
-                f"{WEIGHTS} has no {name} of the shape {array.shape}", hint="these are the weights of another model"
+                f"{WEIGHTS} has no {name} of the shape {array.shape}",
+                hint="these weights belong to another model; save this model again",
             )
         if not np.isfinite(given[name]).all():
             raise FormatError(f"{name} has weights that are not finite", hint="training diverged, or float16 was used")

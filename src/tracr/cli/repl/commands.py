@@ -1,4 +1,4 @@
-"""The commands that begin with a colon: what a definition becomes as a transformer."""
+"""The commands that begin with a colon: they compile, run, verify and draw definitions."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Commands", "saved"]
 
 COMMANDS = {
-    ":compile": ":compile x            compile x; says how large the model is",
-    ":run": ':run x "abc"          run the compiled x beside the interpreter',
+    ":compile": ":compile x            compile x and print the size of the model",
+    ":run": ':run x "abc"          run the compiled x and the interpreter',
     ":verify": ":verify x             compare the compiled x with the interpreter",
-    ":info": ":info x               layers, heads and dimensions of the compiled x",
+    ":info": ":info x               print layers, heads and dimensions of the compiled x",
     ":draw": ':draw x ["abc"]       draw x on an input into x.svg',
-    ":vocab": ":vocab abc 8          the tokens and the longest input to compile for (usual: the example)",
-    ":print": ":print x              the program of x as text",
-    ":help": ":help                 this list",
+    ":vocab": ":vocab abc 8          set the tokens and the longest input to compile for (default: the example)",
+    ":print": ":print x              print the program of x as text",
+    ":help": ":help                 print this list",
     ":quit": ":quit                 leave",
 }
 
 
 class Commands:
-    """Runs commands on the names of a session; what was compiled is kept while its definition lasts."""
+    """Runs commands on the names of a session; a compiled model is kept until its name is redefined."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -68,28 +68,28 @@ class Commands:
         return methods[word](rest.strip())
 
     def help(self, rest: str) -> str:
-        """What can be typed."""
+        """The list of commands."""
         return "\n".join(
             [
                 *COMMANDS.values(),
-                'set example "abc"     what definitions are shown on; examples on|off, full seq display on|off',
-                "statements end with ; and may take several lines",
+                'set example "abc"     set the example input; examples on|off, full seq display on|off',
+                "statements end with ; and can take several lines",
             ]
         )
 
     def named(self, rest: str) -> tuple[SOp | Selector, str]:
-        """The expression a command is about, and what else was typed."""
+        """The expression that a command names, and the rest of the line."""
         name, _, more = rest.partition(" ")
         if not name:
-            raise InputError("of what? name an s-op", hint="type its name after the command")
+            raise InputError("the command needs an s-op", hint="type its name after the command")
         source = Source(name, "<repl>")
         value = self.runner.evaluator(source).value(read_expression(source))
         if not isinstance(value, SOp | Selector):
-            raise InputError(f"{name} is no s-op", hint="name an s-op")
+            raise InputError(f"{name} is not an s-op", hint="name an s-op")
         return value, more.strip()
 
     def given(self, text: str, value: object) -> list[Any]:
-        """An input as it was typed, or the example."""
+        """The input typed, or the example."""
         if not text:
             return list(self.runner.settings.example(value))
         if text[0] in '"[':
@@ -102,9 +102,9 @@ class Commands:
         return list(words[0]) if len(words) == 1 else list(words)
 
     def model(self, value: object, tokens: list[Any]) -> CompiledModel:
-        """The model of an s-op, for the vocabulary that was set, else for the example and the input."""
+        """The model of an s-op, for the vocabulary of :vocab, else for the tokens of the example and the input."""
         if not isinstance(value, SOp):
-            raise InputError("only an s-op can be compiled", hint="selector_width(s) makes one of a selector")
+            raise InputError("only an s-op can be compiled", hint="selector_width(s) turns a selector into an s-op")
         example = list(self.runner.settings.sop_example)
         vocab = tuple(dict.fromkeys(self.vocab or [*example, *tokens]))
         length = self.length or max(len(example), len(tokens))
@@ -166,7 +166,7 @@ class Commands:
 
 
 def saved(drawing: Drawing, name: str) -> str:
-    """A drawing written to a file called after what is drawn."""
+    """Write a drawing to a file named after its expression."""
     safe = "".join(character for character in name if character.isalnum() or character in "_-") or "drawing"
     return f"drawn into {drawing.save(Path(f'{safe}.svg'))}"
 

@@ -1,4 +1,4 @@
-"""The terminal: a line editor with history, completion and colours; or, where there is no terminal, plain lines."""
+"""The terminal: a line editor with history, completion and colours; plain lines if the input is not a terminal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STYLE = {
 
 
 def interact(session: Session) -> None:
-    """Read, run and print until the user leaves."""
+    """Read, run and print until the input ends."""
     if sys.stdin.isatty():
         print(session.banner)
         _terminal(session)
@@ -43,7 +43,7 @@ def interact(session: Session) -> None:
 
 
 def _lines(session: Session, lines: Iterable[str]) -> None:
-    """Statements from a pipe; they end where the language says, not with the line."""
+    """Run statements from a pipe; a statement can take several lines."""
     text = ""
     for line in lines:
         text += line
@@ -80,7 +80,7 @@ def _terminal(session: Session) -> None:
 
 
 def _editor(prompt: Any, session: Session) -> Callable[[], str]:
-    """A function that lets the user edit one entry, over several lines if need be."""
+    """A function that reads one entry from the user, of one or several lines."""
     completion = need("prompt_toolkit.completion", "repl")
     bindings = need("prompt_toolkit.key_binding", "repl").KeyBindings()
     styles = need("prompt_toolkit.styles", "repl")
@@ -113,7 +113,7 @@ def _editor(prompt: Any, session: Session) -> Callable[[], str]:
 
 
 def _history() -> Any:
-    """Kept in a file where there is a place for it."""
+    """The history, kept in a file if its folder can be written."""
     history = need("prompt_toolkit.history", "repl")
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "tracr"
     try:
@@ -125,7 +125,7 @@ def _history() -> Any:
 
 
 class _Colours:
-    """Colours by a regular expression, line by line: what prompt_toolkit calls a lexer."""
+    """A prompt_toolkit lexer: colours each line by a regular expression."""
 
     def lex_document(self, document: Any) -> Callable[[int], list[tuple[str, str]]]:
         """A function from the number of a line to its pieces."""

@@ -1,4 +1,4 @@
-"""What is typed, run: text in, text out. A statement that cannot be read never takes what follows it along."""
+"""Runs what is typed: text in, text out. A statement with a syntax error does not stop the statements after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracr.text.values import literal
 
 __all__ = ["Session"]
 
-MOST_LINES = 200  # of one statement in a text that cannot be read as a whole
+MOST_LINES = 200  # most lines of one statement in a text with a syntax error
 TEXT_OR_COMMENT = re.compile(r'"[^"]*"|#.*')
 
 
@@ -34,10 +34,10 @@ class Session:
     @property
     def banner(self) -> str:
         """The first lines."""
-        return f"tracr: RASP\nrunning example is: {self.runner.settings.sop_example}\n:help says what can be typed"
+        return f"tracr: RASP\nrunning example is: {self.runner.settings.sop_example}\ntype :help for the commands"
 
     def words(self) -> list[str]:
-        """Everything a name can be completed to."""
+        """The words that completion offers."""
         own = [*self.runner.names, *library(), *CONSTANTS]
         return sorted({*own, *RESERVED, "select", "aggregate", "range", "zip", "len", "example", "s-op", "selector"})
 
@@ -45,7 +45,7 @@ class Session:
 
     @staticmethod
     def is_complete(text: str) -> bool:
-        """Whether a text can be run as it is, or can be told to be wrong; if not, more lines are wanted."""
+        """Whether a text can be run, or has an error that more lines cannot mend; if not, more lines are read."""
         if not text.strip() or text.lstrip().startswith(":"):
             return True
         try:
@@ -58,13 +58,13 @@ class Session:
 
     @classmethod
     def lacks_only_semicolon(cls, text: str) -> bool:
-        """Whether a ; makes the text a statement: on a terminal it may be left out."""
+        """Whether a ; makes the text a statement: on a terminal the ; may be left out."""
         return cls.is_complete(f"{text};") and not cls.is_complete(text) and _readable(f"{text};")
 
     # running
 
     def feed(self, text: str) -> str:
-        """Run what was typed; what to print."""
+        """Run what was typed and return the text to print."""
         self._output = []
         self.runner.budget.steps, self.runner.files.loaded = STEPS, {}
         if text.lstrip().startswith(":"):
@@ -103,7 +103,7 @@ class Session:
             self._run_statements(source, statements)
 
     def _run_in_pieces(self, source: Source) -> None:
-        """Run what can be read of a text, and tell what cannot: one broken statement takes no other along."""
+        """Run the readable statements of a text and report the others, one by one."""
         lines, here = source.text.splitlines(), 0
         while here < len(lines) and not self.over:
             count, found = _first_piece(lines, here, source.name)
@@ -152,7 +152,7 @@ def _readable(text: str) -> bool:
 def _first_piece(
     lines: list[str], here: int, name: str
 ) -> tuple[int, tuple[Source, list[syntax.Statement]] | SourceError]:
-    """How many lines from there on can be read together, the fewest, and their statements; or why they cannot."""
+    """The fewest lines from `here` that can be read, with their statements; or the error."""
     found: SourceError | None = None
     most = min(len(lines) - here, MOST_LINES)
     for count in range(1, most + 1):
@@ -168,7 +168,7 @@ def _first_piece(
 
 
 def _lines_of_broken(lines: list[str]) -> int:
-    """How many lines a statement takes that cannot be read: up to its last }, or one if it has no braces."""
+    """The number of lines of a statement with a syntax error: up to its last }, or one if it has no braces."""
     depth = 0
     for number, line in enumerate(lines, 1):
         code = TEXT_OR_COMMENT.sub("", line)

@@ -1,4 +1,4 @@
-"""Values as the interpreter shows them after a definition, with the running example."""
+"""Prints values after a definition, with the running example."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tracr.text.values import Result, kind_of, literal, printed, shown
 
 __all__ = ["definition", "matrix", "result"]
 
-LONGEST_SHOWN = 2_000  # characters of a value
+LONGEST_SHOWN = 2_000  # most characters of a value
 
 
 def definition(runner: Runner, value: Any, name: str = "") -> str:
-    """A value that was defined or asked for; an expression with its running example."""
+    """The text shown for a value; for an expression, with its running example."""
     if isinstance(value, Result):
         return result(runner, value)
     if isinstance(value, SOp | Selector):
@@ -65,7 +65,7 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def matrix(rows: Sequence[Sequence[bool]], tokens: Sequence[Any]) -> str:
-    """A selector: a row for each query, a column for each key."""
+    """A selector as text: a row for each query, a column for each key."""
     texts = [shown(token) for token in tokens]
     width = max(map(len, texts), default=1)
     lines = [f"\t\t{' ' * width}   {' '.join(text.rjust(width) for text in texts)}"]
@@ -76,7 +76,7 @@ def matrix(rows: Sequence[Sequence[bool]], tokens: Sequence[Any]) -> str:
 
 
 def result(runner: Runner, value: Result) -> str:
-    """What an expression gave on an input."""
+    """The text shown for the result of an expression on an input."""
     if isinstance(value.expr, Selector):
         return f"\t =\n{matrix(value, value.given)}"
     return f"\t {_sequence(runner, '', list(value.given), value, '= ')}"

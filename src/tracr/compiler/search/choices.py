@@ -117,8 +117,8 @@ def _at_level_1(program: Program) -> Program:
 
 def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Program:
     """The program with all of them split, or with those that pay one after the other."""
-    start = search.measure(program)
-    search.tried(PassName.SPLIT, "no selector split, level 1", start, True, "the start")
+    start, level = search.measure(program), f"level {program.options.level}"
+    search.tried(PassName.SPLIT, f"no selector split, {level}", start, True, "the start")
     best = start.size
     for more in dict.fromkeys((found, *((number,) for number in found))):
         apart = replace(program, stored=Stored(split=program.stored.split + more))
@@ -128,7 +128,7 @@ def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Progra
             best is None or size.parameters < WORTH ** (size.heads - best.heads) * best.parameters
         )
         why = _why(measured, best, kept, "worth its heads", "not worth its heads")
-        search.tried(PassName.SPLIT, f"{_split_names(apart)} split, level 1", measured, kept, why)
+        search.tried(PassName.SPLIT, f"{_split_names(apart)} split, {level}", measured, kept, why)
         if kept:
             program, best = apart, size
             if program.stored.split == found:

@@ -1,9 +1,9 @@
-"""The explorer: one HTML file that runs a model and its program, and shows how the one computes the other.
+"""The explorer: one HTML file that runs a program and its model and shows how the model computes the program.
 
-page.py       the page, and what to do with it: save, open, show in a notebook
-data.py       everything the page knows of a model, as JSON
-listing.py    the program, a line for every s-op and selector
-lambdas.py    lambdas as they were written
+page.py       the page: save it, open it, show it in a notebook
+data.py       the data of the page, as JSON
+listing.py    the program as text, one line for every s-op and selector
+lambdas.py    the source text of lambdas
 explorer.js   the page's script, built from `web/` in the repository (`make bundle`); do not edit
 """
 

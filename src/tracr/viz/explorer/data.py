@@ -1,7 +1,7 @@
-"""Everything the explorer page knows of a model, as JSON: the tabulated program, the weights, and what they mean.
+"""The data of the explorer page, as JSON: the tabulated program, the weights, and the labels of the dimensions.
 
 Values of any type are entries of one list, `values`: [text, number or null, the first entry that is equal]. Codes,
-tables and weights are numbers; a weight matrix lists what is not zero. Nothing here is ever executed.
+tables and weights are numbers; a weight matrix lists its nonzero entries. The page executes none of it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["page_data"]
 
 FORMAT, VERSION = "tracr explorer", 1
-CELLS = {0: "0", 1: "1", -1: "e", -2: "u"}  # of a selector's table
+CELLS = {0: "0", 1: "1", -1: "e", -2: "u"}  # the cells of a selector's table
 SPECIAL = (BOS, PAD)
 KNOWN = frozenset(  # the operations that the page computes: `web/src/core/program.js`
     ["tokens", "indices", "length", "constant", "positions", "lookup", "pair_lookup", "linear", "aggregation", "width"]
@@ -43,7 +43,7 @@ KNOWN = frozenset(  # the operations that the page computes: `web/src/core/progr
 
 
 def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
-    """The model (of a variant, its weights along its directions), its program and an input to start with."""
+    """The model (for a variant, its weights along its directions), its program and the first input."""
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
     circuit, without = _Circuit(model, groups), folded(model.program, model.layout)
@@ -93,7 +93,7 @@ def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, descript
 
 
 class _Values:
-    """The list of all values, each once; values that are equal but not the same (1 and True) are two entries."""
+    """The list of all values, each once; values that are equal but differ in type (1 and True) are two entries."""
 
     def __init__(self) -> None:
         self.entries: list[list[Any]] = []
@@ -113,7 +113,7 @@ class _Values:
 
 
 def _number(value: Value) -> float | None:
-    """A number as a float, if a float can hold it."""
+    """A number as a float, or None if a float cannot hold it."""
     try:
         return float(value) if is_number(value) else None
     except OverflowError:
@@ -121,7 +121,7 @@ def _number(value: Value) -> float | None:
 
 
 def _words(vocab: Sequence[Value]) -> list[str]:
-    """How tokens are typed: their text; quoted where that is blank, or another token's too.
+    """The words to type for tokens: their text, quoted if it is blank or also the text of another token.
 
     >>> _words(["a", " ", 1, "1", ("a", 2)])
     ['a', "' '", '1', "'1'", "('a', 2)"]
@@ -147,14 +147,14 @@ def _domain_json(domain: Domain, values: _Values) -> Any:
 def _op_json(op: Op, values: _Values) -> dict[str, Any]:
     if op.kind not in KNOWN:
         raise TracrError(
-            f"the explorer page has no way to compute the operation {op.kind!r}",
+            f"the explorer page cannot compute the operation {op.kind!r}",
             hint="add it to web/src/core/program.js and to KNOWN in viz/explorer/data.py",
         )
     return {"kind": op.kind, **{name: _field(role, getattr(op, name), values) for name, role in op.roles().items()}}
 
 
 def _field(role: Role, content: Any, values: _Values) -> Any:
-    """What a field of an operation holds."""
+    """The JSON of a field of an operation."""
     match role:
         case Role.DEFAULT:
             return values.id(content)
@@ -197,14 +197,14 @@ def _weights_json(model: CompiledModel) -> dict[str, Any]:
 
 
 def _sparse(array: NDArray[np.float32]) -> dict[str, Any]:
-    """What is not zero: places in the flattened array, and the numbers there (a float32 as a float64 is exact)."""
+    """The nonzero entries: indices in the flattened array, and numbers (a float32 as a float64 is exact)."""
     flat = array.ravel()
     places = np.flatnonzero(flat)
     return {"shape": list(array.shape), "at": places.tolist(), "values": [_short(x) for x in flat[places].tolist()]}
 
 
 def _short(number: float) -> float:
-    """An integer where it is one: fewer characters."""
+    """A whole number as an integer, which takes fewer characters."""
     return int(number) if number == int(number) else number
 
 
@@ -221,7 +221,7 @@ def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
 
 
 def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any]:
-    """A direction, the dimension (`slot`) it is, and the stages from which on and before which it is there.
+    """A direction, its dimension (`slot`), and the first stage in which it is stored and the first in which it is not.
 
     Stages are the embedding (0) and the sub-layers after it.
     """
@@ -237,9 +237,9 @@ def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any
 
 
 def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
-    """The directions of a variable: their numbers, each with the value it stands for; `null` for a number or a bit.
+    """The directions of a variable: their numbers, each with the value it represents; `null` for a number or a bit.
 
-    `dropped` are values without a direction; `codes`, if values are stored in bits, the coordinates of each value.
+    `dropped`: the values without a direction. `codes`: the coordinates of each value, if values are stored in bits.
     """
     first = group[0]
     name = "tokens" if first in SPECIAL else first.label
@@ -285,13 +285,13 @@ class _Circuit:
             self.turns.setdefault(direction.slot, []).append(direction)
 
     def _variables(self, node: ModelNode, slots: Sequence[int]) -> list[Variable]:
-        """What a part writes in (or clears from) dimensions."""
+        """The variables that a component writes to (or clears from) dimensions."""
         time = -1 if node.layer is None else 2 * node.layer + (node.kind == "neurons") - node.clears
         held = (next(direction for direction in self.turns[slot] if direction.held(time)) for slot in slots)
         return [direction.variable for direction in held]
 
     def components(self) -> list[dict[str, Any]]:
-        """Every part of the model, the column it stands in, what it writes or clears, which selector it realises."""
+        """Every component of the model: its column, what it writes or clears, and its selector."""
         found = []
         for node in self.nodes.values():
             slots = [slot for written in node.writes for slot in written.slots]
@@ -312,7 +312,7 @@ class _Circuit:
         return found
 
     def _computes(self, node: ModelNode) -> str:
-        """What a component does; where it stands the page says in its own words."""
+        """What a component does, without its place, which the page adds."""
         if node.layer is None:
             return node.computes
         layer = self.model.layout.layers[node.layer]
@@ -330,7 +330,7 @@ class _Circuit:
         return None
 
     def edges(self) -> list[dict[str, Any]]:
-        """Which variable flows from which part to which; `plumbing` if only BOS, PAD or one do.
+        """The edges: source, target and the variable they carry; `plumbing` if it is only BOS, PAD or the constant one.
 
         `cancelled` if the dimensions held the variable and were cleared since.
         """

@@ -1,4 +1,4 @@
-"""Functions as they were written: a lambda's own text, read from its file, says more than `<lambda>`."""
+"""The source text of lambdas, read from their file; it says more than `<lambda>`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracr.rasp.functions import Composition, function_name
 
 __all__ = ["written"]
 
-MOST = 90  # characters
+MOST = 90  # most characters of a text
 
 
 def written(function: Any) -> str:
-    """A lambda as it stands in its file, if that can be read; any other function by its name.
+    """The source text of a lambda, if its file can be read; the name of any other function.
 
     >>> written(len)
     'len'
@@ -30,7 +30,7 @@ def written(function: Any) -> str:
 
 
 def _segment(source: str, code: CodeType) -> str | None:
-    """The text of the innermost lambda whose body the instructions come from, on one line."""
+    """The text of the innermost lambda that contains the instructions, on one line."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The tabulated program as text: a line for every s-op and selector, selectors right before their first reader."""
+"""The tabulated program as text: one line for every s-op and selector, selectors directly before their first reader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Line:
 
 
 def listing(program: Program, expressions: Sequence[RASPExpr]) -> list[Line]:
-    """The lines of a program. A loaded model has no expressions: then lambdas are just that.
+    """The lines of a program. A loaded model has no expressions: its lambdas appear as `<lambda>`.
 
     >>> import tracr
     >>> from tracr.rasp.programs import EXAMPLES
@@ -65,7 +65,7 @@ def _row(origin: str, file: str) -> int | None:
 
 @dataclass(frozen=True)
 class _Written:
-    """How an operation names what it reads, in a line of the listing."""
+    """The names of an operation's inputs in a line of the listing."""
 
     program: Program
     expressions: Sequence[RASPExpr]
@@ -82,7 +82,7 @@ class _Written:
 
 
 def _function(text: str, expressions: Sequence[RASPExpr], number: int) -> str:
-    """The text of a node's function, with lambdas as they were written."""
+    """The text of a node's function, with the source text of lambdas."""
     if "<lambda>" not in text or number >= len(expressions):
         return text
     expr = expressions[number]

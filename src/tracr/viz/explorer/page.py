@@ -1,4 +1,4 @@
-"""The explorer's page: one HTML file with the script, the model and its program in it. It loads nothing."""
+"""The explorer page: one HTML file that contains the script, the model and its program. It loads no other file."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ style-src 'unsafe-inline'">
 </html>
 """
 EXAMPLE_LENGTH, CANDIDATES = 12, 64
-HEIGHT = 860  # of the frame in a notebook
+HEIGHT = 860  # the height of the frame in a notebook
 
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """A page that explains a model: `save` it, `open` it in a browser, or let a notebook show it."""
+    """A page that explains a model: `save` it, `open` it in a browser, or display it in a notebook."""
 
     title: str
     data: dict[str, Any]
@@ -61,13 +61,13 @@ class Explorer:
         return PAGE.format(title=title, data=data, script=script)
 
     def save(self, path: str | Path) -> Path:
-        """Write the page, all or nothing; its folder must be there."""
+        """Write the page, completely or not at all; its folder must exist."""
         target = Path(path)
         write_file(target, self.html.encode())
         return target
 
     def open(self) -> Path:
-        """Show the page in the browser, from a temporary file."""
+        """Open the page in the browser, from a temporary file."""
         with written_to(Path("a temporary folder")):
             folder = Path(tempfile.mkdtemp(prefix="tracr-"))
         path = self.save(folder / "explorer.html")
@@ -78,7 +78,7 @@ class Explorer:
         return f"Explorer({self.title}: {len(self.html) / 1000:,.0f} kB; .save(path) writes it, .open() shows it)"
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, for notebooks."""
+        """The page in a frame, for notebooks."""
         return (
             f'<iframe srcdoc="{html.escape(self.html)}" title="{html.escape(self.title)}" '
             f'style="width: 100%; height: {HEIGHT}px; border: 1px solid #8884; border-radius: 8px"></iframe>'
@@ -88,15 +88,15 @@ class Explorer:
 def explore(
     model: CompiledModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
 ) -> Explorer:
-    """The explorer page of a model, with `tokens` (else a telling input) to begin with."""
+    """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values."""
     given = _example(model) if tokens is None else tokens
-    _, _, (real,) = model.vocabulary.encode([given])  # refuses what is no input
+    _, _, (real,) = model.vocabulary.encode([given])  # refuses a wrong input
     name = name or model.outputs[0].name
     return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description))
 
 
 def _example(model: CompiledModel) -> list[Value]:
-    """An input on which the program has a value, few `None` and many different values in it, and a rare output."""
+    """An input with an output, with few `None` and many different values, and a rare output."""
     shortest, longest = model.program.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)
     inputs = [rng.choices(model.options.vocab, k=length) for _ in range(CANDIDATES)]

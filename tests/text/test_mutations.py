@@ -12,7 +12,7 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly, same
-from tests.rasp.text.cases import of_kind
+from tests.text.cases import of_kind
 from tracr.cli.repl.session import Session
 from tracr.ir.options import LEVELS
 from tracr.text.layout import format_text

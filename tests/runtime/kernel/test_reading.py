@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.model.fuzz_kernel import EXTREME, run, try_broken
+from tests.runtime.kernel.fuzz_kernel import EXTREME, run, try_broken
 from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.kernel import kernel
 from tracr.runtime.kernel.packed import pack

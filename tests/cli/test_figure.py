@@ -134,7 +134,7 @@ def test_draw_and_figure_take_the_same_inputs(tmp_path: Path, words: tuple[str, 
     program = [word.replace("FILE", str(file)) for word in words]
     said = invoke("draw", *program, "-o", tmp_path / "draw.svg")
     assert said.startswith(f"{tmp_path / 'draw.svg'}: {title}: ")
-    assert "a model's layers (tracr info) are blocks" in said
+    assert "the model (tracr info) can have more layers" in said
     assert f"stream of {title.partition('(')[0]}, " in invoke("figure", *program, "-o", tmp_path / "figure.svg")
 
 

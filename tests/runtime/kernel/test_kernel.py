@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.model.networks import random_network
+from tests.runtime.kernel.networks import random_network
 from tracr.ir.domains import Finite
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.rasp import rasp

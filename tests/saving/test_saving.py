@@ -254,7 +254,7 @@ def test_only_saved_models_are_replaced(tmp_path: Path) -> None:
     second.save(folder)
     assert_same(second, load_compiled(folder))
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(FormatError, match="something else in it"):
+    with pytest.raises(FormatError, match="something other than a saved model"):
         first.save(folder)
     assert (folder / "notes.txt").exists()
     first.save(folder, overwrite=True)
@@ -513,6 +513,20 @@ def test_a_file_that_is_too_large_is_not_read(folder: Path) -> None:
         load_compiled(folder, max_parameters=1000)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_folders_of_earlier_versions_load(level: int) -> None:
+    """With the very weights that are saved, and the options that the program compiles with today."""
+    model = tracr.load(Path(__file__).parents[1] / "data" / "saved" / f"hist_{level}")
+    assert isinstance(model, tracr.CompiledModel)
+    example = programs.EXAMPLES["hist"]
+    fresh = compile_quietly(example.program, example.vocab, example.max_seq_len, level=level)
+    assert model.options == fresh.options
+    assert model.graph == fresh.graph
+    assert model.certified
+    for (name, saved), (_, own) in zip(model.parameters.named(), fresh.parameters.named(), strict=True):
+        assert np.array_equal(saved, own), name
+
+
 def edit(path: str, value: Any) -> Callable[[Any], None]:
     """Put a value at a dotted path of a document; `...` deletes."""
 
@@ -542,33 +556,34 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("options.vocab", [], "vocabulary is empty"),
         ("options.vocab", ["a", "a"], "twice"),
         ("options.vocab", ["(", "a"], "not those of the input"),
-        ("options.vocab.0", {"tuple": "x"}, "no value"),
-        ("options.vocab.0", {"pickle": "gASV"}, "no value"),
-        ("options.vocab.0", [1], "no value"),
+        ("options.vocab.0", {"tuple": "x"}, "not a value"),
+        ("options.vocab.0", {"pickle": "gASV"}, "not a value"),
+        ("options.vocab.0", [1], "not a value"),
         ("options.bos", "(", "BOS"),
         ("options.causal", 1, "true or false"),
         ("program.lengths", [1, 99], "not between"),
         ("program.lengths", [1], "elements"),
         ("program.outputs", [], "outputs"),
         ("program.outputs.0.1", 999, "outputs"),
-        ("program.sops.0.id", 1, "another s-op|not there|before"),
+        ("program.sops.0.id", 1, "another s-op|does not exist|before"),
         ("program.sops.0.id", -1, "not between"),
-        ("program.sops.0.op.kind", "eval", "none of"),
-        ("program.sops.0.op", None, "none of"),
+        ("program.sops.0.op.kind", "eval", "not one of"),
+        ("program.sops.0.op", None, "not one of"),
         ("program.sops.0.op.code", "import os", "unknown 'code'"),
-        ("program.sops.0.domain.kind", "any", "none of"),
+        ("program.sops.0.domain.kind", "any", "not one of"),
         ("program.sops.0.domain.values", ["(", "("], "twice"),
         ("program.sops.0.domain.values", [], "not those of the input"),
-        ("program.sops.0.encoding", "binary", "none of"),
+        ("program.sops.0.encoding", "binary", "not one of"),
         ("program.sops.0.label", 3, "not a string"),
-        ("program.sops", [], "outputs|tables of nothing"),
-        ("program.selectors", [], "tables of nothing|not there"),
-        ("program.selectors.0.keys", 77, "not there"),
+        ("program.sops", [], "outputs|tables without an s-op"),
+        ("program.selectors", [], "tables without an s-op|does not exist"),
+        ("program.selectors.0.keys", 77, "does not exist"),
         ("program.selectors.0.counts", [3, 1], "ascending"),
         ("residual", [], "labels are not"),
         ("residual.0", "tokens:x", "labels are not"),
         ("outputs.0.2", 3, "labels are not"),
         ("graph.nodes.0.2", [5], "before something it reads"),
+        ("options.passes", ["share", "share"], "has a name twice"),
         ("graph.outputs.0.1", 99, "no node"),
         ("source", 3, "not a string"),
     ],
@@ -614,7 +629,7 @@ def weaken(tensors: dict[str, Any]) -> None:
         (lambda t: t.update({"unembed.W_U": t["unembed.W_U"][:, :1].copy()}), "shape"),
         (lambda t: t.update({"unembed.W_U": np.full_like(t["unembed.W_U"], np.nan)}), "not finite"),
         (lambda t: t.update({"embed.W_E": np.zeros(3)}), "no embed.W_E"),
-        (weaken, "not what its program compiles to"),
+        (weaken, "differs from the weights"),
     ],
 )
 def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, message: str) -> None:
@@ -622,7 +637,7 @@ def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, mes
     original = load_compiled(folder)
     change(folder, "weights.safetensors", f)
     refused(folder, message)
-    if message == "not what its program compiles to":
+    if message == "differs from the weights":
         assert_same(original, load_compiled(folder, recompile=True))
 
 
@@ -630,9 +645,9 @@ def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, mes
     ("f", "message"),
     [
         (lambda t: t.clear(), "no table"),
-        (lambda t: t.update(extra=np.zeros(3, dtype=np.int32)), "tables of nothing"),
+        (lambda t: t.update(extra=np.zeros(3, dtype=np.int32)), "tables without an s-op"),
         (lambda t: t.update({k: v.astype(np.int64) for k, v in t.items()}), "of type int64"),
-        (lambda t: t.update({k: v - 9 for k, v in t.items()}), "mean nothing"),
+        (lambda t: t.update({k: v - 9 for k, v in t.items()}), "without a meaning"),
         (lambda t: t.update({k: v + 99 for k, v in t.items()}), "leaves its domain|neither 0 nor 1"),
         (lambda t: t.update({k: v[:1].copy() for k, v in t.items()}), "shape"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracr
-from tests.rasp.text.cases import name, of_kind, parsed
+from tests.text.cases import name, of_kind, parsed
 from tracr.datasets.structure import same_structure
 from tracr.rasp import rasp
 from tracr.rasp.generate import random_program

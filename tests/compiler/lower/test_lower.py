@@ -1,4 +1,4 @@
-"""translate: a component for each operation, whose variable holds the operation's value."""
+"""lower: a component for each operation, whose variable holds the operation's value."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_output_that_float32_cannot_hold_is_refused() -> None:
 
 
 def test_circuits_of_random_programs_compute_them() -> None:
-    """Every level, translated alone: no pass over circuits has seen them."""
+    """Every level, lowered alone: no pass over circuits has seen them."""
     for level in (0, 1, 2):
         for model in random_models(range(12), level=level):
             typed = model.circuit.rewriting.applied(model.program)

@@ -27,7 +27,7 @@ from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.values import is_number
 from tracr.viz.explorer.data import page_data
 
-EVALUATE = Path(__file__).parents[2] / "web" / "tests" / "evaluate.mjs"
+EVALUATE = Path(__file__).parents[3] / "web" / "tests" / "evaluate.mjs"
 EQ = rasp.Comparison.EQ
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
 

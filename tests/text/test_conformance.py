@@ -9,7 +9,7 @@ import pytest
 
 import tracr
 from tests.agreement import compile_quietly
-from tests.rasp.text.cases import name, of_kind, parsed
+from tests.text.cases import name, of_kind, parsed
 from tracr.ir.options import LEVELS
 from tracr.rasp.elementwise import SOp
 from tracr.text.values import kind_of, printed

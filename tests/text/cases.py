@@ -11,7 +11,7 @@ import tracr
 from tracr.text.module import Module
 
 CASES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[2] / "data" / "rasp_conformance.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "data" / "rasp_conformance.json").read_text(encoding="utf-8")
 )
 
 

@@ -456,11 +456,11 @@ def test_weights_that_are_not_the_variants_are_refused(tmp_path: Path) -> None:
     """Changed weights, a basis that does not fit them, more noise than is told."""
     rotated = compiled("hist").rotated(1)
     other = compiled("hist").rotated(2)
-    with pytest.raises(tracr.FormatError, match="not what its program compiles to"):
+    with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
         load_compiled(resaved(tmp_path / "a", replace(rotated, changed=other.parameters)))
     noisy = compiled("hist").with_noise(1e-2)
     assert noisy.variant is not None
-    with pytest.raises(tracr.FormatError, match="not what its program compiles to"):
+    with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
         load_compiled(resaved(tmp_path / "b", replace(noisy, variant=replace(noisy.variant, noise=1e-5))))
     assert rotated.variant is not None
     basis = replace(rotated.variant.basis, read=np.ones_like(rotated.variant.basis.read))

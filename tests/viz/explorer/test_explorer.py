@@ -24,7 +24,7 @@ from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES, make_sort
 from tracr.viz.explorer.listing import listing
 
-WEB = Path(__file__).parents[2] / "web"
+WEB = Path(__file__).parents[3] / "web"
 MOST = 300_000  # bytes of the bundle
 
 

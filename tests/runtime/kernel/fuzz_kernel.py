@@ -1,6 +1,6 @@
 """Broken networks and random programs for the C kernel, built with sanitizers (`make kernel-check`).
 
-    python -m tests.model.fuzz_kernel [--against OTHER_KERNEL.so]
+    python -m tests.runtime.kernel.fuzz_kernel [--against OTHER_KERNEL.so]
 
 A broken network is refused with a `ValueError`, or it can be run; the sanitizers end the process at the first access
 outside of an array. Of networks that are not broken, the logits are compared bit for bit with those of another build.
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import tracr
 from tests.agreement import assert_agrees, compile_quietly, some_inputs
-from tests.model.networks import random_network
+from tests.runtime.kernel.networks import random_network
 from tracr.ir.parameters import Parameters
 from tracr.rasp.generate import random_program
 from tracr.runtime.kernel import kernel
@@ -40,7 +40,7 @@ Change = Callable[[np.random.Generator, Array], Array]
 BROKEN = 6_000
 SOUND = 300
 PROGRAMS = 60
-RARE = {"a map that adds is listed by input"}  # it takes many changes at once; test_kernel_reading.py has one
+RARE = {"a map that adds is listed by input"}  # it takes many changes at once; `test_reading.py` has one
 EXTREME = (-(2**31), -1, 0, 1, 2, 3, 2**16, 2**31 - 1)
 
 
@@ -178,7 +178,7 @@ def leaked(work: Callable[[], object]) -> int | None:
 
 def refusals() -> set[str]:
     """All that a network can be refused for."""
-    (source,) = Path(__file__).parents[2].glob("src/**/unpack.h")
+    (source,) = Path(__file__).parents[3].glob("src/**/unpack.h")
     return set(re.findall(r'require\(.*, "(.+)"\);', source.read_text()))
 
 
