@@ -125,7 +125,7 @@ def test_what_was_proved_of_selectors_may_not_hold(level: int) -> None:
 
 
 def test_a_causal_mask_that_stands_for_a_selector() -> None:
-    """Positions up to the query's are what a causal query sees, unless positions are set otherwise."""
+    """The causal mask may replace a selector of earlier positions, but not if the positions are set to other values."""
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
     model = tracr.compile(rasp.SelectorWidth(before).named("width"), "ab", 3, causal=True, level=0)
     assert model.run("aba", set={"indices": [0, 2, 2]}).decoded == [1, 2, 3]
@@ -291,7 +291,7 @@ def test_setting_what_breaks_a_proof_counts_as_an_error() -> None:
 
 
 def test_setting_a_folded_variable() -> None:
-    """In what its readers compute; several at once, one of which is read through the other."""
+    """A folded variable is set in its readers' activations; also two together, one read through the other."""
     is_x, is_a = (rasp.numerical(rasp.tokens == token).named(f"is_{token}") for token in "xa")
     weighted = rasp.LinearSequenceMap(is_x, is_a, 2, -1).named("weighted")
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)

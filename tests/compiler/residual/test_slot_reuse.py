@@ -1,4 +1,4 @@
-"""Slots are used again without anybody noticing: where, when, and what it may cost."""
+"""Slots are reused without a change of any output: where, when, and at what cost."""
 
 from __future__ import annotations
 
