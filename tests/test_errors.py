@@ -181,7 +181,7 @@ def test_a_small_gap_is_fine_without_attention(level: int, gap: float) -> None:
         assert model.verify()
         assert not any(layer.heads for layer in model.schedule.layers)
     for program in (HIST, rasp.length, rasp.Aggregate(SAME, rasp.indices)):
-        with pytest.raises(tracr.CompileError, match="goes astray"):
+        with pytest.raises(tracr.CompileError, match="leaks to keys"):
             tracr.compile(program, "ab", 3, level=level, gap=gap)
 
 

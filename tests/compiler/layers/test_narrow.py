@@ -138,7 +138,7 @@ def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
     times = assign_to_layers(circuit).placement.times
-    with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
+    with pytest.raises(tracr.TracrError, match="cannot be in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 
 
