@@ -64,7 +64,7 @@ def test_what_the_text_says_is_true(cells: list[Any]) -> None:
 
 
 def test_it_is_committed_clean() -> None:
-    """Without outputs: they are made by whoever runs it."""
+    """The stored notebook has no outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:

@@ -143,7 +143,7 @@ def test_assumptions_are_saved(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     loaded = load_compiled(tmp_path / "model")
     assert loaded.assumptions == model.assumptions
-    assert "the interpreter was not asked" in str(loaded.verify())
+    assert "the interpreter was not run" in str(loaded.verify())
 
 
 def test_copies_of_texts_are_an_assumption_too() -> None:

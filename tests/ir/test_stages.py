@@ -118,7 +118,7 @@ def test_inferred_programs_are_complete() -> None:
 
 
 def test_encodings_make_a_program() -> None:
-    """Complete at once: every s-op has an encoding, and the choices of the optimiser are none yet."""
+    """The program is complete: every s-op has an encoding, and the optimiser has made no choice yet."""
     for _, inferred in inferred_programs():
         try:
             program = choose_encodings(drop_unused(inferred))

@@ -260,7 +260,7 @@ def test_what_a_code_stands_for_is_labelled() -> None:
 
 
 def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
-    """Loading compiles the saved tables, as they were stored; a way that is none is refused."""
+    """A loaded model uses the saved storage choices; an unknown choice is refused."""
     model = tracr.compile(REVERSE, range(12), 12, level=2)
     assert model.program.stored.sums
     assert model.program.stored.few_bits

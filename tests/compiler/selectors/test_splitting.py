@@ -107,7 +107,7 @@ def test_a_split_takes_no_layer_more() -> None:
 
 
 def test_one_of_two_comparisons_is_split() -> None:
-    """Each is as it is best: sums for what is only put out, one head for what is counted by."""
+    """A comparison whose count is only an output is split; one whose count selects positions keeps one head."""
     previous = rasp.Aggregate(rasp.Select(indices, indices, lambda k, q: k == q - 1), tokens, 1)
     outputs = {"order": order(previous), "ranks": RANKS}
     models = [compile_quietly(outputs, range(1, 301), 5, level=level) for level in LEVELS]
