@@ -34,9 +34,9 @@ def zero(dimensions: list[int]) -> Callable[[str, np.ndarray], np.ndarray | None
 def main() -> None:
     """Ablate every numerical variable in turn."""
     model = tracr.compile(programs.make_dyck1(), "()a", 5, level=0)
-    exprs = {node.label: node.expr for node in model.graph.nodes}
+    exprs = {node.label: expr for node, expr in zip(model.graph.nodes, model.expressions, strict=True)}
     _, output = model.graph.outputs[0]
-    program = model.graph.nodes[output].expr
+    program = model.expressions[output]
     # Numbers computed by heads and MLPs. Zero in all directions of a one-hot code is not a value.
     numbers = [d for d in model.residual if d.encoding is Encoding.NUMERICAL and d.writer.startswith("blocks")]
     agree = 0

@@ -25,8 +25,9 @@ def lines(matrix: np.ndarray, digits: int) -> list[str]:
 def main() -> None:
     """Show every head."""
     model = tracr.compile(programs.make_induction(), "abc", len(INPUT))
-    values = rasp.DefaultRASPEvaluator().evaluate_all([node.expr for node in model.graph.nodes], INPUT)
-    selectors = {node.label: values[node.expr] for node in model.graph.nodes}
+    values = rasp.DefaultRASPEvaluator().evaluate_all(model.expressions, INPUT)
+    labelled = zip(model.graph.nodes, model.expressions, strict=True)
+    selectors = {node.label: values[expr] for node, expr in labelled}
     run = model.run(INPUT)
     for block, layer in enumerate(model.schedule.layers):
         for number, head in enumerate(layer.heads):

@@ -41,13 +41,11 @@ def side_by_side(model: tracr.CompiledModel, parts: dict[str, str], widths: list
 def main() -> None:
     """Write them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "folder", type=Path, nargs="?", default="paper_figures", help="the folder to write (default: paper_figures)"
-    )
+    parser.add_argument("folder", type=Path, nargs="?", default="paper_figures", help="default: paper_figures")
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     model = tracr.compile(EXAMPLES["frac_prevs"].program, vocab="xy", max_seq_len=3, level=0)
-    craft = model.show("translate").replace("  # ", "\n    ").replace(" where ", "\n    where ")
+    craft = model.show("lower").replace("  # ", "\n    ").replace(" where ", "\n    where ")
     analogy = {"RASP": RASP, "Craft": craft, "weights": "weights"}
     overview = {"1, 2: values": "graph", "3: components": "weights", "4, 5: layers": "layers"}
     figures = {name: stream(name) for name in STREAMS}

@@ -32,7 +32,8 @@ def main() -> None:
     batch = [list(xs) for xs in product(VOCAB, repeat=LENGTH)]
     run = model.run(batch)
 
-    exprs = {node.label: node.expr for node in model.graph.nodes if node.label in ("hist", "first", "hist2")}
+    labelled = {node.label: expr for node, expr in zip(model.graph.nodes, model.expressions, strict=True)}
+    exprs = {label: labelled[label] for label in ("hist", "first", "hist2")}
     truth = [rasp.DefaultRASPEvaluator().evaluate_all([program], xs) for xs in batch]
     values = {name: np.array([row[expr] for row in truth]).reshape(-1) for name, expr in exprs.items()}
     train = np.repeat(np.random.default_rng(0).random(len(batch)) < 0.5, LENGTH)

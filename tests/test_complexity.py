@@ -16,13 +16,7 @@ import tracr
 
 SOURCES = Path(tracr.__file__).parent
 LIMIT = 15
-LARGER = {
-    "cli/commands.py: compile_program": "the command's arguments, one after the other",
-    "text/printer.py: _Printer.phrase": "a case for each kind of expression",
-    "text/printer.py: _Printer.may_hold_booleans": "a case for each kind of expression",
-    "text/printer.py: _applied": "a case for each kind of function",
-    "viz/layering.py: arrange": "the steps of one algorithm",
-}
+LARGER: dict[str, str] = {}
 """Functions that may be larger, and why."""
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,4 +1,4 @@
-"""One name for one class: a reader who searches for it finds one."""
+"""No two classes have the same name: a search for a name finds one class."""
 
 from __future__ import annotations
 

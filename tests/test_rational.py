@@ -24,7 +24,7 @@ def test_a_float_stands_for_the_simple_fraction_it_rounds(fraction: Fraction) ->
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_what_a_float_stands_for_rounds_to_it(number: float) -> None:
-    """No float changes by being looked at."""
+    """The fraction found for a float rounds to the same float."""
     assert rounded(fraction_of(number)) == number
 
 

@@ -64,7 +64,7 @@ def test_what_the_text_says_is_true(cells: list[Any]) -> None:
 
 
 def test_it_is_committed_clean() -> None:
-    """Without outputs: they are made by whoever runs it."""
+    """The stored notebook has no outputs."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     for cell in notebook.cells:
@@ -78,6 +78,6 @@ def test_it_ends_with_words() -> None:
     *_, explained, answer, end = nbformat.read(NOTEBOOK, as_version=4).cells
     assert [cell.cell_type for cell in (explained, answer, end)] == ["markdown", "code", "markdown"]
     assert "`True` if" in explained.source
-    assert end.source.startswith("## Where to go on")
+    assert end.source.startswith("## Where to go next")
     for target in re.findall(r"\]\(([^)]+)\)", end.source):
         assert (NOTEBOOK.parent / target).is_file(), target

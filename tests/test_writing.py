@@ -56,7 +56,7 @@ WRITERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_disk_that_refuses_is_a_write_error(
     name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes: the error names the place and says what to do, and no part of a file is left."""
+    """For every writer, the error names the place and says what to do, and no part of a file is left."""
     write, target = WRITERS[name]
     write_programs(tmp_path / "records.jsonl", 1)
     there = sorted(tmp_path.iterdir())

@@ -86,7 +86,7 @@ def test_every_place_of_the_ground_truth_is_a_hook(name: str, level: int) -> Non
 
 @pytest.mark.parametrize("name", ["hist", "frac_prevs", "sort", "reverse", "induction", "shuffle_dyck"])
 def test_an_edge_starts_where_its_source_says(name: str) -> None:
-    """What the source's hook holds in the slots of an edge is what the residual stream holds there in the end."""
+    """In the slots of an edge, the activation of the source's hook equals the final residual stream."""
     model = compiled(name, False)
     module = model.to_transformer_lens(dtype="float64")
     _, cache = module.run_with_cache([list(model.options.vocab[:3])])

@@ -122,7 +122,7 @@ def test_passes_are_listed_and_switched() -> None:
     levels = [*((str(one.name), one.level) for one in PIPELINE), *((name, one.level) for name, one in OPTIONS.items())]
     assert listed == dict(levels)
     assert set(listed.values()) == {0, 1, 2, None}
-    assert re.search(r"^solve +--with solve +asks a constraint solver", invoke("passes"), re.MULTILINE)
+    assert re.search(r"^solve +--with solve +finds the best assignment", invoke("passes"), re.MULTILINE)
     assert "removes linear functions" in invoke("passes")
     words = ("--without", "sums", "--without", "fuse", "--with", "bits")
     got = invoke("compile", "dyck1", "--level", "2", *words, "--show", "translate")

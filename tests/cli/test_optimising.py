@@ -45,7 +45,7 @@ def test_solve_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_solve() -> None:
-    """The schedule says what was proven; a limit that is none is refused."""
+    """The schedule says what was proven; an invalid time limit is refused."""
     pytest.importorskip("ortools")
     text = invoke("compile", "shuffle_dyck2", "--level", "2", "--solve", "5", "--show", "schedule")
     assert text.splitlines()[-1].startswith("solver: optimal; ")

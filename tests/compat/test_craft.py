@@ -89,7 +89,7 @@ def test_vectors_are_matched_by_direction(names: list[str], rng: random.Random) 
 
 
 def test_projections_drop_and_add_directions() -> None:
-    """0 where there was none."""
+    """A projection drops directions that the new space lacks, and adds the others with 0."""
     ab, bc = VectorSpaceWithBasis.from_names("ab"), VectorSpaceWithBasis.from_names("bc")
     vectors = ab.make_vector([[1, 2], [3, 4]])
     assert vectors.project(bc).magnitudes.tolist() == [[2, 0], [4, 0]]

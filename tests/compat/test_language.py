@@ -247,7 +247,7 @@ def test_selectors_over_different_inputs_stay_two(combine: Any) -> None:
 
 
 def test_not_of_a_select_is_a_select() -> None:
-    """Unless simplify=False, or what is negated is none."""
+    """`Not` of a `Select` becomes a `Select`, unless simplify=False or its argument is another selector."""
     select = rasp.Select(rasp.tokens, rasp.indices, Comparison.LT)
     assert isinstance(rasp.selector_not(select), rasp.Select)
     assert isinstance(rasp.selector_not(select, simplify=False), rasp.SelectorNot)

@@ -71,7 +71,7 @@ def test_dyck_on_every_short_word_and_some_long_ones(level: int, causal: bool) -
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_dyck_ignores_other_tokens(level: int) -> None:
-    """A token that is no bracket stands on no level, wherever it is."""
+    """A token that is not a bracket does not change the nesting, at any position."""
     program = programs.make_dyck(["()", "{}"])
     model = tracr.compile(program, "(){}a", 5, level=level)
     assert model("a(a)a") == ["T", "P", "P", "T", "T"]

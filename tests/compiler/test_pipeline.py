@@ -141,7 +141,7 @@ def test_a_pass_that_is_switched_off_is_not_run() -> None:
 
 
 def test_the_model_is_made_of_what_the_passes_made() -> None:
-    """Not of copies: what is shown between passes is what is compiled."""
+    """The model has the very objects that the passes returned, not copies."""
     example = EXAMPLES["sort"]
     seen: dict[str, Any] = {}
     model = tracr.compile(

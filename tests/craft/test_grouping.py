@@ -14,7 +14,7 @@ from tracr.craft.grouping import group_rows, numbered
 @given(rows=st.integers(0, 12), columns=st.integers(0, 9), seed=st.integers(0, 99))
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.float64])
 def test_rows_are_grouped_by_what_they_hold(dtype: DTypeLike, rows: int, columns: int, seed: int) -> None:
-    """Whatever the type, also transposed, and where there is nothing."""
+    """For every type of entry, for transposed matrices and for empty ones."""
     matrix = np.random.default_rng(seed).integers(0, 2, (columns, rows)).astype(dtype).T
     first, group = group_rows(matrix)
     listed = [tuple(row) for row in matrix.tolist()]

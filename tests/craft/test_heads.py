@@ -81,7 +81,7 @@ def float32_logits(queries: Array, keys: Array, squares: Array) -> Array:
     ("most", "error"), [(5, 0.125), (50, 0.125), (500, 0.12), (800, 0.02), (830, 0.003), (2048, 0.0)]
 )
 def test_keys_found_by_number(most: int, error: float) -> None:
-    """Up to its limits the right key stands out by what float32's exponential takes for all, BOS too."""
+    """Up to the limits, all other keys, and BOS, are so far below the right key that float32's exponential is 0."""
     keys = np.arange(-most, most + 1.0)
     logits = number_logits(keys, most + error, error)
     assert logits is not None

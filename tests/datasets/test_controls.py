@@ -75,7 +75,7 @@ def test_vocabulary_and_length_are_respected() -> None:
     ],
 )
 def test_impossible_controls_are_refused(options: dict[str, object], message: str) -> None:
-    """At once, with the reason."""
+    """They are refused with the reason."""
     with pytest.raises(tracr.TracrError, match=message):
         tracr.random_program(0, **options)  # type: ignore[arg-type]
 

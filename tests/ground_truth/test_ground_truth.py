@@ -143,7 +143,7 @@ def test_edges_follow_the_weights() -> None:
 
 @library
 def test_nodes_are_all_parts_and_say_what_they_compute(model: tracr.CompiledModel) -> None:
-    """Every head and neuron is in one node; what nodes write is what the residual stream says."""
+    """Every head and neuron is in one node; the variables that nodes write are those of `model.residual`."""
     truth = model.ground_truth
     nodes = {node.id: node for node in truth.nodes()}
     for number, layer in enumerate(model.parameters.layers):

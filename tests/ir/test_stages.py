@@ -89,7 +89,7 @@ def test_broken_graphs_are_found() -> None:
     """Edges, labels and outputs."""
     first, second = Node("tokens", "Tokens", ()), Node("same", "Select", (0, 0))
     graph = Graph((first, second), (("output", 0),))
-    broken(graph, "stands before", nodes=(replace(first, children=(1,)), second))
+    broken(graph, "comes before", nodes=(replace(first, children=(1,)), second))
     broken(graph, "share a label", nodes=(first, replace(second, label="tokens")))
     broken(graph, "no node for output", outputs=(("output", 2),))
     broken(graph, "not an s-op", outputs=(("output", 1),))
@@ -118,7 +118,7 @@ def test_inferred_programs_are_complete() -> None:
 
 
 def test_encodings_make_a_program() -> None:
-    """Complete at once: every s-op has an encoding, and the choices of the optimiser are none yet."""
+    """The program is complete: every s-op has an encoding, and the optimiser has made no choice yet."""
     for _, inferred in inferred_programs():
         try:
             program = choose_encodings(drop_unused(inferred))
@@ -135,13 +135,13 @@ def test_broken_programs_are_found() -> None:
     """What each stage promises beyond the tables."""
     doubled = rasp.Map(lambda x: x + x, rasp.tokens)
     inferred = infer(trace({"output": doubled}), Options(("a", "b"), 3))
-    broken(inferred, "same as a node that is not there", same={**inferred.same, 1: 7})
+    broken(inferred, "same as a node that does not exist", same={**inferred.same, 1: 7})
     broken(inferred, "no s-op for output", outputs=(("output", 7),))
     program = choose_encodings(inferred)
     numerical = {number: replace(node, encoding=Encoding.NUMERICAL) for number, node in program.sops.items()}
     broken(program, "is numerical but takes", sops=numerical)
-    broken(program, "no part of the program", stored=Stored(sums=(7,)))
-    broken(program, "stands before", sops=dict(reversed(program.sops.items())))
+    broken(program, "not part of the program", stored=Stored(sums=(7,)))
+    broken(program, "comes before", sops=dict(reversed(program.sops.items())))
 
 
 # Rewriting
@@ -186,7 +186,7 @@ def test_a_rewrite_that_changes_what_an_s_op_holds_is_found() -> None:
     assert rewriting_of(rewritten).ops.keys() == {output}
     node = rewritten.sops[output]
     other = Encoding.NUMERICAL if node.encoding is Encoding.CATEGORICAL else Encoding.CATEGORICAL
-    broken(rewritten, "changed what", sops={**rewritten.sops, output: replace(node, encoding=other)})
+    broken(rewritten, "changed the domain", sops={**rewritten.sops, output: replace(node, encoding=other)})
 
 
 def reachable(value: object, seen: set[int]) -> Iterator[object]:
@@ -271,7 +271,7 @@ def test_broken_circuits_and_schedules_are_found() -> None:
     broken(circuit, "before it is written", components=circuit.components[::-1])
     placed = assign_to_layers(circuit)
     times = placed.placement.times
-    broken(placed, "cannot stand in", placement=replace(placed.placement, times=tuple(time + 1 for time in times)))
+    broken(placed, "cannot be in", placement=replace(placed.placement, times=tuple(time + 1 for time in times)))
     schedule = stack(in_sublayers(circuit, times))
     layer = next(layer for layer in schedule.layers if layer.mlps)
     part = layer.mlps[0]
@@ -279,7 +279,7 @@ def test_broken_circuits_and_schedules_are_found() -> None:
     changed = tuple(replace(one, mlps=(wide, *one.mlps[1:])) if one is layer else one for one in schedule.layers)
     broken(schedule, "with a matrix", layers=changed)
     stray = LinearMap({part.writes[0][0]: np.ones((part.writes[0][0].size, 1))}, 1)
-    broken(schedule, "is not there", through={stray: stray})
-    broken(circuit, "is not there", through={stray: stray})
+    broken(schedule, "no component has the map", through={stray: stray})
+    broken(circuit, "no component has the map", through={stray: stray})
     assert len(schedule.layers) > 1
     broken(schedule, "before it is written", layers=schedule.layers[::-1])

@@ -153,7 +153,7 @@ def outcome(action: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("vocab", ["ab", ["ab", "z"], ["a", "b", "ab"], [("a", "b"), "a", "b"], [1, "a", "b"]])
 @pytest.mark.parametrize("use_kernel", [True, False])
 def test_a_list_of_strings_is_one_input(vocab: Any, use_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the strings are: each is a token, as it is to the program itself, or refused with advice."""
+    """Each string is a token, as in the program itself, or is refused with a hint."""
     model: Any = tracr.compile(rasp.tokens, vocab, 4)
     if not use_kernel:
         monkeypatch.setattr(type(model), "_kernel", lambda self, dtype: None)
@@ -191,7 +191,7 @@ PLAIN = tracr.compile(programs.make_hist(), "ab", 3)
 
 
 def test_a_string_that_is_no_token_says_how_to_write_a_batch() -> None:
-    """The same for every list of strings, the characters of which are tokens."""
+    """If the characters of a string are tokens, the hint shows how to write a batch."""
     for texts in (["ab", "ba"], ["ab", "a"], ["a", "ab"]):
         with pytest.raises(tracr.InputError, match=r"'ab' at position .*(?s:.)*write \[list\('ab'\), ...\]"):
             PLAIN(texts)

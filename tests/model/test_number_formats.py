@@ -70,7 +70,7 @@ def test_rounding_errors_stay_within_their_bounds(name: str, level: int, to: For
 @pytest.mark.parametrize("to", SHORT.values(), ids=SHORT)
 @pytest.mark.parametrize("name", ["hist", "sort", "frac_prevs"])
 def test_bounds_hold_for_variants(name: str, to: Format) -> None:
-    """Rotated and noisy weights, few of which any format has."""
+    """The bounds hold for rotated and noisy weights, which nearly all need rounding in every format."""
     example = EXAMPLES[name]
     model = compile_quietly(example.program, example.vocab, example.max_seq_len)
     for variant in (model.rotated(1), model.with_noise(1e-3)):
@@ -100,7 +100,7 @@ def test_bounds_hold_for_random_programs(case: Case) -> None:
 def test_formats_that_are_wrong_are_refused() -> None:
     """The reports: hist of 4 tokens up to 60 in bfloat16; hist_bos, whose weights float16 lacks."""
     hist = tracr.compile(programs.make_hist(), "abcd", 60)
-    with pytest.raises(tracr.PrecisionError, match=r"bfloat16: proved for 0 of a sample of .* off by at most"):
+    with pytest.raises(tracr.PrecisionError, match=r"bfloat16: proved for 0 of a sample of .* a logit is at most"):
         hist.cast("bfloat16")
     example = EXAMPLES["hist_bos"]
     model = compile_quietly(example.program, example.vocab, example.max_seq_len)

@@ -320,7 +320,7 @@ BAD_BUILDS: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.parametrize("what", BAD_BUILDS)
 def test_foreign_objects_are_refused_where_they_are_written(what: str) -> None:
-    """An expression cannot be built from what is none; the message names the part and the object."""
+    """A part of an expression must be an expression; the message names the part and the object."""
     build, message = BAD_BUILDS[what]
     with pytest.raises(ExpressionError, match=message):
         build()

@@ -31,7 +31,7 @@ def activations(model: Any, ids: Any, parameters: Parameters | None = None, **op
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_finer_activations_change_nothing(name: str, causal: bool) -> None:
-    """With what each head sees and writes apart, all else is what it was; and the parts add up to the whole."""
+    """The activations per head do not change the others, and their sum is the attention's result."""
     model = model_of(name, causal=causal)
     ids = model.encode([list(model.options.vocab)[:3], list(model.options.vocab)[:2]])
     plain, fine = activations(model, ids), activations(model, ids, fine=FINE)
@@ -112,7 +112,7 @@ def test_named_weights_come_back() -> None:
 
 @pytest.mark.parametrize("fine", [(), FINE])
 def test_a_norm_stands_before_every_reader(fine: Any) -> None:
-    """What it makes of the residual stream is what attention, MLPs and the unembedding read, and nothing else."""
+    """Attention, MLPs and the unembedding read the normalised stream; the stream itself is not changed."""
     model = model_of("sort")
     ids = model.encode([3, 1, 2])
     plain = activations(model, ids)

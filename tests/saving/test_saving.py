@@ -582,7 +582,7 @@ def edit(path: str, value: Any) -> Callable[[Any], None]:
         ("residual", [], "labels are not"),
         ("residual.0", "tokens:x", "labels are not"),
         ("outputs.0.2", 3, "labels are not"),
-        ("graph.nodes.0.2", [5], "before something it reads"),
+        ("graph.nodes.0.2", [5], "before one of its inputs"),
         ("options.passes", ["share", "share"], "has a name twice"),
         ("graph.outputs.0.1", 99, "no node"),
         ("source", 3, "not a string"),
@@ -648,7 +648,7 @@ def test_weights_that_are_not_the_programs_are_refused(folder: Path, f: Any, mes
         (lambda t: t.update(extra=np.zeros(3, dtype=np.int32)), "tables without an s-op"),
         (lambda t: t.update({k: v.astype(np.int64) for k, v in t.items()}), "of type int64"),
         (lambda t: t.update({k: v - 9 for k, v in t.items()}), "without a meaning"),
-        (lambda t: t.update({k: v + 99 for k, v in t.items()}), "leaves its domain|neither 0 nor 1"),
+        (lambda t: t.update({k: v + 99 for k, v in t.items()}), "outside its domain|neither 0 nor 1"),
         (lambda t: t.update({k: v[:1].copy() for k, v in t.items()}), "shape"),
     ],
 )

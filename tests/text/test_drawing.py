@@ -73,7 +73,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 
 def test_draw_statements_are_kept_by_the_module() -> None:
-    """A file cannot write anything; whoever reads it may."""
+    """A `draw` statement writes no file; the module keeps the drawing for the caller."""
     module = tracr.parse('y = indices + 1;\ndraw(y, "abc");\ndraw(y);')
     assert [repr(drawing) for drawing in module.drawings] == [
         'Drawing(y("abc"): 0 layers, 0 heads)',

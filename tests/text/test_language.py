@@ -209,7 +209,7 @@ def test_a_file_with_a_byte_order_mark_or_windows_line_ends_is_read(tmp_path: Pa
 
 
 def test_what_stands_in_one_expression_is_one_operation() -> None:
-    """Names stay variables; the steps in between are none."""
+    """Only named values become variables; intermediate steps of one expression are one operation."""
     source = 'share = aggregate(select(indices, indices, <=), indicator(tokens == "a"));\n'
     source += "y = round((indices + 1) * share) % 2 == 1;"
     model = tracr.compile(tracr.parse(source)["y"], vocab="ab", max_seq_len=6)

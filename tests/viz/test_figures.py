@@ -195,7 +195,7 @@ def test_rows_are_grey_where_it_is_not_their_turn(name: str, tokens: str) -> Non
 
 
 def test_an_intervention_is_shown() -> None:
-    """A run stands for its input."""
+    """A run can be given instead of an input."""
     model = compiled("frac_prevs", 0)
     changed = model.run("xacx", set={"is_x": [True, True, True, True]})
     assert words(model.figure("stream", changed)).count("0.33") == 0

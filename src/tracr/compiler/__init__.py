@@ -1,4 +1,4 @@
-"""The compiler: six steps from a program to weights. `pipeline.py` lists them in order."""
+"""The compiler, from a program to weights. `pipeline.py` lists its passes in order."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["compile_rasp_to_model"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `compile_rasp_to_model` when asked for: it needs the model, which needs the compiler's types."""
+    """Import `compile_rasp_to_model` when it is used: it needs the model, which needs the compiler's types."""
     if name == "compile_rasp_to_model":
         from tracr.compiler.compiling import compile_rasp_to_model
 

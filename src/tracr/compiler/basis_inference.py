@@ -1,8 +1,8 @@
-"""The error existing code catches where a program cannot be compiled for the values it takes."""
+"""The error that existing code catches if a program cannot be compiled for its values."""
 
 from tracr.errors import CompileError
 
 __all__ = ["InvalidValueSetError"]
 
 InvalidValueSetError = CompileError
-"""Every refusal of the compiler: an `except` clause for this name skips whatever is not compiled."""
+"""Every refusal of the compiler: an `except` clause with this name catches them all."""

@@ -1,4 +1,4 @@
-"""Compile a program, with the signature and the result existing code expects; `tracr.compile` is our own."""
+"""Compile a program with the signature and the result that existing code expects. New code uses `tracr.compile`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPILER_PAD = "compiler_pad"
 class TracrOutput:
     """A model, the networkx graph of its program and its sub-layers.
 
-    Code written for a compiler that returns this finds the same three names on `compile_rasp_to_model`'s result.
+    `compile_rasp_to_model` returns it, because existing code expects these three names.
     """
 
     model: AssembledTransformerModel
@@ -49,7 +49,7 @@ def compile_rasp_to_model(
         causal: mask attention to earlier positions.
         compiler_bos: the token every input starts with.
         compiler_pad: the token that fills inputs up on the right.
-        mlp_exactness: accepted and not needed: MLPs are exact here.
+        mlp_exactness: accepted and ignored: MLPs are exact here.
 
     >>> from tracr.compiler import lib
     >>> from tracr.rasp import rasp

@@ -1,4 +1,4 @@
-"""The error existing code catches where a program does not read the tokens."""
+"""The error that existing code catches if a program does not read the tokens."""
 
 from tracr.errors import CompileError
 

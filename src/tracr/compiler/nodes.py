@@ -1,4 +1,4 @@
-"""What the nodes of a program's graph hold, under the keys existing code uses."""
+"""The keys that existing code uses for the data of graph nodes."""
 
 __all__ = ["EXPR", "ID", "MODEL_BLOCK", "OUTPUT_BASIS", "VALUE_SET"]
 
@@ -7,7 +7,7 @@ ID = "ID"
 EXPR = "EXPR"
 """The expression."""
 VALUE_SET = "VALUE_SET"
-"""The values an s-op may take, where they are listed."""
+"""The values an s-op may take, if they are listed."""
 OUTPUT_BASIS = "OUTPUT_BASIS"
 """The directions of the residual stream that hold an s-op."""
 MODEL_BLOCK = "MODEL_BLOCK"

@@ -1,39 +1,40 @@
 """The compiler on one page: `PIPELINE` lists its passes in the order they run.
 
     pass                from          to            level   what it does                                      in
-    fuse_expressions    outputs       outputs       always  .rasp: one expression becomes one operation       frontend/
+    fuse_expressions    outputs       outputs       always  .rasp: merges the operations of one expression    frontend/
     trace               outputs       TracedGraph   always  lists the operations                              frontend/
-    infer               TracedGraph   Inferred      always  tabulates them; calls the user's functions        frontend/
+    infer               TracedGraph   Inferred      always  calls the user's functions to fill tables         frontend/
     share            *  Inferred      Inferred      1       computes equal expressions once                   program/
-    drop_unused         Inferred      Inferred      always  removes what no output needs                      program/
-    encode              Inferred      Program       always  one-hot or number, for every variable             program/
-    split            *  Program       Program       1       large comparisons over several heads              selectors/
-    store            *  Program       Program       2       other encodings: numbers, weighted sums, bits     program/
+    drop_unused         Inferred      Inferred      always  removes operations that no output needs           program/
+    encode              Inferred      Program       always  stores each variable one-hot or as a number       program/
+    split            *  Program       Program       1       splits large comparisons over several heads       selectors/
+    store            *  Program       Program       2       tries numbers, weighted sums and bits             program/
     simplify         *  Program       Program       2       removes constant operations                       program/
-    fuse             *  Program       Program       2       a function of functions is one function           program/
-    sums             *  Program       Program       2       a function of several variables from one sum      program/
-    lower               Program       Circuit       always  heads and groups of neurons for every operation   lower/
+    fuse             *  Program       Program       2       composes nested functions into one                program/
+    sums             *  Program       Program       2       computes functions of several variables by a sum  program/
+    lower               Program       Circuit       always  builds heads and neurons for every operation      lower/
     embed_functions  *  Circuit       Circuit       1       embeds functions of one token or position         circuit/
-    fold                Circuit       Circuit       2       removes linear functions                          circuit/
-    prune               Circuit       Circuit       1       removes what nothing reads                        circuit/
-    factor              Circuit       Circuit       2       embeds only what is read of tokens and positions  circuit/
-    assign              Circuit       PlacedCircuit always  every component into its earliest layer           layers/
-    schedule            PlacedCircuit PlacedCircuit 2       moves components: a narrower stream, as deep      layers/
-    solve               PlacedCircuit PlacedCircuit asked   the best schedule, by a solver                    optimal/
-    stack               PlacedCircuit Schedule      always  the layers, which hold the components from now on layers/
+    fold                Circuit       Circuit       2       multiplies linear functions into their readers    circuit/
+    prune               Circuit       Circuit       1       removes unread components and directions          circuit/
+    factor              Circuit       Circuit       2       embeds only the features that are read            circuit/
+    assign              Circuit       PlacedCircuit always  puts each component into its earliest layer       layers/
+    schedule            PlacedCircuit PlacedCircuit 2       moves components to make the stream narrower      layers/
+    solve               PlacedCircuit PlacedCircuit asked   finds the best schedule with a solver             optimal/
+    stack               PlacedCircuit Schedule      always  collects the components of each layer             layers/
     merge_heads         Schedule      Schedule      1       merges heads with the same pattern                layers/
     share_neurons       Schedule      Schedule      2       merges neurons with the same input weights        layers/
-    layout              Schedule      Layout        always  a dimension for every direction, with its label   residual/
-    reuse               Layout        Layout        2       one dimension for several variables in turn       residual/
-    assemble            Layout        Parameters    always  the weights                                       residual/
+    layout              Schedule      Layout        always  gives every direction a labelled dimension        residual/
+    reuse               Layout        Layout        2       stores several variables in one dimension in turn residual/
+    assemble            Layout        Parameters    always  writes the weights                                residual/
 
-Every pass is a pure function from one frozen value to the next. Those marked * propose rivals, between which the search
-(`search/`) chooses: it runs the later passes on each rival, as far as its size, and keeps one. The next pass takes that
-one. Level 0 has no rivals; level 1 has those of `share`, `split` and `embed_functions`; level 2 has all.
+Every pass is a pure function from one frozen value to the next. A pass marked * proposes rivals. The search (`search/`)
+runs the later passes on each rival until its size is known, and keeps one rival for the next pass. Level 0 has no
+rivals; level 1 has those of `share`, `split` and `embed_functions`; level 2 has all.
 
-The program of a compilation is the value after `store`: models are checked against it, saved as it and shown as it.
-Loading a saved model runs the passes after it again. Every value has `show()`. It also has `verify()`, which is run
-here on the values that the model is made of, and by `tracr compile --check-each` after every pass.
+The program of a compilation is the value after `store`. Models are checked against this program, saved with it and
+shown as it. Loading a saved model runs the later passes again. Every value after `trace` has `show()`, and all but the
+weights have `verify()`. This module verifies the values that the model is made of. `tracr compile --check-each`
+verifies the value after every pass.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ Run = Callable[[Any, Searcher], Any]
 
 
 def _alone(function: Callable[[Any], Any]) -> Run:
-    """A pass that needs to know nothing but the value."""
+    """A pass that needs only the value, not the search."""
     return lambda value, _: function(value)
 
 
@@ -102,7 +103,7 @@ def _switched(name: PassName, takes: type, gives: type, run: Run) -> Pass:
 
 
 def _solved(placed: PlacedCircuit, search: Searcher) -> PlacedCircuit:
-    """What a solver finds; it is loaded for those only who ask for it."""
+    """The schedule found by a solver, which is imported only when used."""
     from tracr.compiler.optimal.solve import solve
 
     return solve(placed.circuit, search.options.solve_seconds)
@@ -129,7 +130,7 @@ PIPELINE: tuple[Pass, ...] = (
         Mapping,
         Mapping,
         lambda outputs, search: fuse(outputs, search.options.vocab),
-        "makes one operation of each expression of a .rasp text",
+        "merges the operations written in one expression of a .rasp text",
     ),
     Pass(P.TRACE, 0, Mapping, TracedGraph, _alone(trace), "lists every operation that the outputs are built from"),
     Pass(
@@ -138,7 +139,7 @@ PIPELINE: tuple[Pass, ...] = (
         TracedGraph,
         Inferred,
         _inferring(),
-        "finds the values each variable can take, and calls the program's functions to make tables of them",
+        "finds the values each variable can take, and turns the program's functions into tables",
     ),
     _switched(P.SHARE, Inferred, Inferred, choose_sharing),
     Pass(P.DROP_UNUSED, 0, Inferred, Inferred, _alone(drop_unused), "removes operations that no output needs"),
@@ -156,7 +157,7 @@ PIPELINE: tuple[Pass, ...] = (
         Program,
         Program,
         choose_splits,
-        "splits comparisons of very many values over several narrow heads, where that makes the model smaller",
+        "splits large comparisons over several narrow heads, if that makes the model smaller",
         (OptionName.RANK,),
     ),
     Pass(
@@ -178,7 +179,7 @@ PIPELINE: tuple[Pass, ...] = (
         Circuit,
         Circuit,
         choose_embedding,
-        "lets the embedding write functions of one token or position, where that makes nothing larger",
+        "lets the embedding write functions of one token or position, if no size of the model grows",
         (P.PRUNE, P.FACTOR),
     ),
     _switched(P.FOLD, Circuit, Circuit, _alone(fold)),
@@ -190,7 +191,7 @@ PIPELINE: tuple[Pass, ...] = (
         Circuit,
         PlacedCircuit,
         _alone(assign_to_layers),
-        "puts each head and neuron into the earliest layer",
+        "puts each head and each group of neurons into the earliest possible layer",
     ),
     _switched(P.SCHEDULE, PlacedCircuit, PlacedCircuit, lambda placed, _: narrow(placed.circuit)),
     _switched(
@@ -199,7 +200,7 @@ PIPELINE: tuple[Pass, ...] = (
         PlacedCircuit,
         _solved,
     ),
-    Pass(P.STACK, 0, PlacedCircuit, Schedule, _alone(stack), "puts the heads and neurons of each layer together"),
+    Pass(P.STACK, 0, PlacedCircuit, Schedule, _alone(stack), "collects the heads and the neurons of each layer"),
     _switched(P.MERGE_HEADS, Schedule, Schedule, _alone(merge_heads)),
     _switched(P.SHARE_NEURONS, Schedule, Schedule, _alone(share_neurons)),
     Pass(
@@ -220,15 +221,15 @@ PIPELINE: tuple[Pass, ...] = (
         "writes the weights",
     ),
 )
-TABULATED = [one.name for one in PIPELINE].index(P.STORE) + 1  # how many passes make the program that is saved
-VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.FACTOR, P.REUSE)  # what a model is made of
+TABULATED = [one.name for one in PIPELINE].index(P.STORE) + 1  # how many passes run before the program is saved
+VERIFIED = (P.TRACE, P.STORE, P.SUMS, P.FACTOR, P.REUSE)  # the values that a model is made of
 
 
 def compile_program(outputs: Outputs, options: Options, watch: Watch | None = None) -> Compilation:
-    """A transformer that computes the outputs; `watch` sees every pass and what it made.
+    """A transformer that computes the outputs; `watch` is called with every pass and its result.
 
-    If it would have to tell numbers apart that differ by rounding only, they are taken for one value, which is recorded
-    as an assumption; with `strict`, or if the vocabulary itself has such numbers, the program is refused.
+    If the model would have to tell apart numbers that differ only by rounding, they are treated as one value, and this
+    is recorded as an assumption. With `strict`, or if the vocabulary itself has such numbers, the program is refused.
     """
     try:
         return _compiled(outputs, options, watch, PIPELINE)
@@ -246,7 +247,7 @@ def _compiled(outputs: Outputs, options: Options, watch: Watch | None, passes: S
 
 
 def tabulated(traced: TracedGraph, options: Options) -> Program:
-    """Step 2: the program as data. The user's functions are called here, and nowhere later."""
+    """The program as data: the passes from `infer` to `store`. No later pass calls the user's functions."""
     first = [one.name for one in PIPELINE].index(P.INFER)
     made = _run(PIPELINE[first:TABULATED], traced, Searcher(PIPELINE, options))
     program: Program = made[P.STORE]
@@ -256,7 +257,7 @@ def tabulated(traced: TracedGraph, options: Options) -> Program:
 def compile_tabulated(
     graph: Graph, program: Program, schedule_of: Callable[[Circuit], PlacedCircuit] | None = None
 ) -> Compilation:
-    """How a saved model is rebuilt from its tables, and from the schedule that a solver found for it, if one did."""
+    """Rebuild a saved model from its tables and, if a solver was used, from the schedule that it found."""
     _check_gap(program)
     passes = PIPELINE
     if schedule_of is not None:
@@ -267,7 +268,7 @@ def compile_tabulated(
 
 
 def stages(outputs: Outputs, options: Options) -> list[tuple[Pass, Any]]:
-    """Every pass that runs, and the value it made.
+    """Every pass that runs, with its result.
 
     >>> from tracr.rasp import rasp
     >>> made = stages({"output": (rasp.tokens == "x").named("is_x")}, Options(("x", "y"), 3))
@@ -284,12 +285,12 @@ def stages(outputs: Outputs, options: Options) -> list[tuple[Pass, Any]]:
 
 
 def _with_run(name: PassName, run: Run) -> tuple[Pass, ...]:
-    """The passes with another way to do one of them."""
+    """The passes of `PIPELINE`, with another function for one of them."""
     return tuple(replace(one, run=run) if one.name is name else one for one in PIPELINE)
 
 
 def _run(passes: Sequence[Pass], value: Any, search: Searcher, watch: Watch | None = None) -> dict[PassName, Any]:
-    """What there is after each pass; a pass that is off leaves the value as it is."""
+    """The value after each pass; a pass that is off does not change the value."""
     made: dict[PassName, Any] = {}
     verified = None
     checked: frozenset[Component] = frozenset()
@@ -325,17 +326,17 @@ def _compilation(
 
 
 def verify(value: Any, checked: Collection[Component] = ()) -> None:
-    """Raise if an invariant of a value between two passes is broken, or of what it is made of.
+    """Raise if a value between two passes, or a part of it, breaks an invariant.
 
     The matrices of `checked` components are known to fit their variables.
     """
     if isinstance(value, Layout):
         value.schedule.verify(checked)
-    if not isinstance(value, Mapping | Parameters):  # what the program was written as, and weights, have no invariants
+    if not isinstance(value, Mapping | Parameters):  # expressions and weights have no invariants
         value.verify()
 
 
 def _check_gap(program: Tables) -> None:
-    """Refuse a gap that is too small, if the program has attention at all."""
+    """Refuse a gap that is too small, if the program uses attention."""
     if any(isinstance(node.op, Attention | LengthOp) for node in program.sops.values()):
         program.options.check_gap()

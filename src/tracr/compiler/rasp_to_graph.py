@@ -1,4 +1,4 @@
-"""The graph of a program for networkx, as existing code asks for it; our own is `trace.py`."""
+"""The graph of a program for networkx, as existing code expects it. The compiler itself uses `trace.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ExtractRaspGraphOutput", "extract_rasp_graph"]
 
 @dataclass(frozen=True, eq=False)
 class ExtractRaspGraphOutput:
-    """The networkx.DiGraph, its node for the whole program, and its nodes for the s-ops made of no other."""
+    """The networkx.DiGraph, its node for the whole program, and its nodes for the s-ops without inputs."""
 
     graph: Any
     sink: dict[str, Any]
@@ -24,9 +24,9 @@ class ExtractRaspGraphOutput:
 
 
 def extract_rasp_graph(tip: RASPExpr) -> ExtractRaspGraphOutput:
-    """Every expression under its label, with edges from what is read to what reads it.
+    """Every expression under its label, with edges from inputs to readers.
 
-    `graph.nodes[expr.label]["EXPR"]` is the expression. Labels have the unique id, so nodes with one name stay apart.
+    `graph.nodes[expr.label]["EXPR"]` is the expression. Labels contain a unique id, to keep nodes of one name apart.
     """
     if not isinstance(tip, RASPExpr):
         raise ExpressionError(f"only a RASP expression has a graph, not {tip!r}", hint="build one with tracr.rasp")

@@ -1,9 +1,9 @@
-"""What of a program cannot be compiled, and why: a list of expressions, empty when all is well.
+"""Lists the expressions of a program that cannot be compiled, with the reasons; an empty list if all can.
 
-Nothing here has rules of its own. A sub-expression that does not read the tokens means the same whatever the
-vocabulary, so it is compiled as it stands, for the shortest input it accepts: what is refused there is refused
-always. They are compiled together first, and one by one only if that is refused. With an input, the interpreter runs
-it, and the compiler tries the program for that input's tokens and length.
+The checks are those of the compiler. A sub-expression that does not read the tokens means the same for every
+vocabulary. It is compiled by itself, for the shortest input it accepts: if that is refused, it is always refused. All
+such sub-expressions are compiled together first, and one by one only if that is refused. If an input is given, the
+interpreter runs it, and the compiler tries the program for the tokens and the length of that input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TracrUnsupportedExpr:
 
 
 def validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsupportedExpr]:
-    """What cannot be compiled whatever the vocabulary; and, given `xs`, for the tokens and length of `xs`.
+    """The expressions that cannot be compiled for any vocabulary or, if `xs` is given, for its tokens and length.
 
     >>> from tracr.rasp import rasp
     >>> everywhere = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.TRUE)
@@ -50,14 +50,14 @@ def validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsup
         return static_validate(program)
     dynamic = dynamic_validate(program, xs)
     if not dynamic:
-        return []  # what compiles for these tokens is not refused whatever the vocabulary
+        return []  # it compiles for these tokens: it is not refused for every vocabulary
     static = static_validate(program)
     known = {entry.expr for entry in static}
     return static + [entry for entry in dynamic if entry.expr not in known]
 
 
 def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
-    """What cannot be compiled for any vocabulary and any maximum length.
+    """The expressions that cannot be compiled for any vocabulary and any maximum length.
 
     >>> from tracr.rasp import rasp
     >>> [found.reason for found in static_validate(rasp.numerical(rasp.Full("a")))]
@@ -88,7 +88,7 @@ def static_validate(program: SOp) -> list[TracrUnsupportedExpr]:
 
 
 def dynamic_validate(program: SOp, xs: Sequence[Value] | None = None) -> list[TracrUnsupportedExpr]:
-    """What fails on the input `xs`, and what cannot be compiled for its tokens and its length."""
+    """The expressions that fail on the input `xs`, or cannot be compiled for its tokens and its length."""
     if xs is None or not len(xs):
         return []
     vocab = as_vocabulary(list(xs))
@@ -113,7 +113,7 @@ def _unused(name: str, vocab: tuple[Value, ...]) -> str:
 
 
 def _refusal(outputs: Outputs, options: Options) -> TracrError | None:
-    """Why the compiler refuses; warnings are for whoever compiles."""
+    """The error of the compiler, or `None`; warnings are ignored here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TracrWarning)
         try:
@@ -131,7 +131,7 @@ def _entry(program: RASPExpr, error: TracrError) -> TracrUnsupportedExpr:
 
 
 def _as_sop(expr: RASPExpr) -> SOp:
-    """What is compiled to try an expression: of a selector, its width."""
+    """The s-op that is compiled to try an expression: itself, or the width of a selector."""
     sop = SelectorWidth(expr) if isinstance(expr, Selector) else expr
     assert isinstance(sop, SOp)
     return sop

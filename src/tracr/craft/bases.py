@@ -1,7 +1,7 @@
-"""Labelled spaces and their vectors, under the names existing code uses; models are built from `variables.py`.
+"""Labelled spaces and their vectors, under the original Tracr's names; the compiler itself uses `variables.py`.
 
-A space keeps the order its directions are given in, so that the labels of a residual stream give the space of its
-dimensions. Spaces with the same directions are equal in whatever order, and vectors are matched by direction.
+A space keeps its directions in the given order. Therefore the labels of a residual stream give the space of its
+dimensions. Spaces with the same directions in different orders are equal, and vectors are matched by direction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class BasisDirection:
-    """One direction: `name` holds a number, or `name:value` is 1 where the variable has that value.
+    """One direction. `name` holds a number; `name:value` is 1 if the variable has that value, else 0.
 
     >>> sorted([BasisDirection("x", 2), BasisDirection("x", 1), BasisDirection("one")])
     [BasisDirection(name='one', value=None), BasisDirection(name='x', value=1), BasisDirection(name='x', value=2)]
@@ -38,7 +38,7 @@ class BasisDirection:
         return str(self.name) if self.value is None else f"{self.name}:{value_text(self.value)}"
 
     def __lt__(self, other: BasisDirection) -> bool:
-        """By name, then value; by the text where these have no order."""
+        """Compare by name, then by value; by the text if these cannot be compared."""
         try:
             return bool((self.name, self.value) < (other.name, other.value))
         except TypeError:
@@ -46,7 +46,7 @@ class BasisDirection:
 
 
 def _in_order(directions: Iterable[BasisDirection], given: object) -> list[BasisDirection]:
-    """A set has no order, so its directions are sorted."""
+    """The directions in the given order; those of a set, which has no order, are sorted."""
     return sorted(directions) if isinstance(given, set | frozenset) else list(directions)
 
 
@@ -62,16 +62,16 @@ class VectorInBasis:
         object.__setattr__(self, "magnitudes", np.asarray(self.magnitudes))
         if self.magnitudes.shape[-1:] != (len(self.basis_directions),):
             raise ExpressionError(
-                f"a vector in {len(self.basis_directions)} directions has coordinates of the shape "
+                f"a vector in {len(self.basis_directions)} directions cannot have coordinates of the shape "
                 f"{self.magnitudes.shape}",
-                hint="the last axis has one coordinate per direction",
+                hint="give one coordinate per direction on the last axis",
             )
 
     def _aligned(self, other: VectorInBasis) -> Array:
-        """The coordinates of `other` in the order of this one's directions."""
+        """The coordinates of `other`, in the order of this vector's directions."""
         if set(self.basis_directions) != set(other.basis_directions):
             raise ExpressionError(
-                f"vectors in different directions do not go together: {_names(self)} and {_names(other)}",
+                f"vectors in different directions cannot be combined: {_names(self)} and {_names(other)}",
                 hint="project both to one space first",
             )
         return other.project(self.basis_directions).magnitudes
@@ -113,7 +113,7 @@ class VectorInBasis:
         return cls(first.basis_directions, np.stack([first._aligned(vector) for vector in vectors], axis=axis))
 
     def project(self, basis: VectorSpaceWithBasis | Sequence[BasisDirection]) -> VectorInBasis:
-        """The coordinates in other directions: 0 where this one has none."""
+        """The coordinates in other directions: 0 in the directions that this vector lacks."""
         wanted = list(basis.basis if isinstance(basis, VectorSpaceWithBasis) else basis)
         index = {direction: place for place, direction in enumerate(self.basis_directions)}
         coordinates = np.zeros((*self.magnitudes.shape[:-1], len(wanted)), dtype=self.magnitudes.dtype)
@@ -124,7 +124,7 @@ class VectorInBasis:
         return VectorInBasis(wanted, coordinates)
 
     def add_directions(self, vector: VectorInBasis) -> VectorInBasis:
-        """The sum with a vector in some of these directions."""
+        """The sum of this vector and a vector in some of its directions."""
         return self + vector.project(self.basis_directions)
 
 
@@ -159,12 +159,12 @@ class VectorSpaceWithBasis:
 
     @property
     def num_dims(self) -> int:
-        """How many directions there are."""
+        """The number of directions."""
         return len(self.basis)
 
     @cached_property
     def index_by_direction(self) -> dict[BasisDirection, int]:
-        """The place of each direction."""
+        """The index of each direction."""
         return {direction: place for place, direction in enumerate(self.basis)}
 
     def __eq__(self, other: object) -> bool:
@@ -179,7 +179,7 @@ class VectorSpaceWithBasis:
         return set(item.basis_directions) == set(self.basis)
 
     def issubspace(self, other: VectorSpaceWithBasis) -> bool:
-        """Whether the other space has all these directions."""
+        """Whether the other space has all directions of this one."""
         return set(self.basis) <= set(other.basis)
 
     def make_vector(self, magnitudes: ArrayLike) -> VectorInBasis:
@@ -200,7 +200,7 @@ class VectorSpaceWithBasis:
 
 
 def direct_sum(*vs: VectorSpaceWithBasis) -> VectorSpaceWithBasis:
-    """The space of all directions, one space's after the other's; they may not share any."""
+    """The space of all directions, one space after the other; the spaces may not share a direction."""
     every = list(itertools.chain.from_iterable(space.basis for space in vs))
     if len(set(every)) != len(every):
         double = next(direction for direction in every if every.count(direction) > 1)
@@ -209,5 +209,5 @@ def direct_sum(*vs: VectorSpaceWithBasis) -> VectorSpaceWithBasis:
 
 
 def join_vector_spaces(*vs: VectorSpaceWithBasis) -> VectorSpaceWithBasis:
-    """The space of all directions, sorted; spaces may share some."""
+    """The space of all directions, sorted; the spaces may share directions."""
     return VectorSpaceWithBasis(sorted(set(itertools.chain.from_iterable(space.basis for space in vs))))

@@ -1,12 +1,12 @@
-"""Reading nothing at BOS, to the last bit.
+"""Rounds weights such that heads read exactly 0 at BOS.
 
-A head that adds up weighs BOS up to 2**34 times as much as a key (`heads.py`), and what it reads there must be 0, not
-nearly 0. What is read is the sum of a constant, of the weight of the BOS direction, and of what variables hold at BOS
-times their weights. In exact arithmetic it cancels; but 1/10, 9/10 and -1 do not cancel in float32.
+A head that computes a sum gives BOS up to 2**34 times the weight of a key (`heads.py`). Therefore the value it reads at
+BOS must be exactly 0. This value is a constant, plus the weight of the BOS direction, plus the contents of variables at
+BOS times their weights. In exact arithmetic these terms cancel; but 1/10, 9/10 and -1 do not cancel in float32.
 
-So these terms are rounded to multiples of q = 2**-24 s, where s is a power of two and the sum of their sizes is at most
-s. Then float32 holds all of them and all of their sums, in any order, and the weight of BOS is what is left. A weight
-is off by q/2 at most, as much as float32 rounds the sum of the terms.
+This module rounds the terms to multiples of q = 2**-24 s, where s is a power of two and the sum of the terms' absolute
+values is at most s. Then float32 holds all terms and all their sums, in any order. The weight of the BOS direction is
+set to minus the sum of the others. A weight changes by at most q/2, which is also float32's rounding of the sum.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tracr.nearness import CANCELLED
 
 __all__ = ["cancelling_at_bos"]
 
-FINENESS = 2.0**-20  # a weight may be rounded to multiples of this part of it
+FINENESS = 2.0**-20  # the largest relative change of a weight by rounding
 
 
 def cancelling_at_bos(linear: LinearMap) -> LinearMap:
-    """The map with its constants rounded so that columns which should read 0 at BOS do, in float32 and in any order."""
+    """The map with rounded constants: columns that should read 0 at BOS read 0 in float32, in any order of the sum."""
     held = {variable: _at_bos(variable) for variable in linear.blocks}
     terms = {variable: held[variable][:, None] * block for variable, block in linear.blocks.items()}
     sizes = sum((np.abs(part).sum(axis=0) for part in terms.values()), np.zeros(linear.width))
@@ -40,7 +40,7 @@ def _at_bos(variable: Variable) -> Array:
 
 
 def _cancel(blocks: dict[Variable, Array], held: dict[Variable, Array], column: int, quantum: float) -> None:
-    """Round the weights of one column, unless some of them have to be rounded too much for that."""
+    """Round the weights of one column, unless a weight would change by more than `FINENESS`."""
     rounded: dict[Variable, Array] = {}
     total = 0.0
     for variable, block in blocks.items():

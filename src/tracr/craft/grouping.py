@@ -1,4 +1,4 @@
-"""What is equal: items of a list, rows of a matrix; and rows that have one entry only."""
+"""Groups equal items of a list and equal rows of a matrix, and finds rows with at most one entry."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 __all__ = ["ascending", "at_most_one", "group_rows", "numbered", "row_keys"]
 
-UNPACKED = 64  # columns of truth values up to which it does not pay to pack them
+UNPACKED = 64  # with more boolean columns than this, packing them into bits saves time
 
 
 def numbered(items: Sequence[Hashable]) -> tuple[list[Any], NDArray[np.int32]]:
-    """The different items in the order they come, and the number of each item among them.
+    """The different items in order of first occurrence, and for each item its index among them.
 
     >>> numbers = numbered("abca")
     >>> numbers[0], numbers[1].tolist()
@@ -28,7 +28,7 @@ def numbered(items: Sequence[Hashable]) -> tuple[list[Any], NDArray[np.int32]]:
 
 
 def ascending(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The different numbers, in order: `np.unique`, which loads a part of numpy that nothing else needs.
+    """The different numbers, ascending: like `np.unique`, without the part of numpy that it would load.
 
     >>> ascending(np.array([3, 1, 3])).tolist()
     [1, 3]
@@ -53,14 +53,14 @@ def group_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 
 def row_keys(matrix: NDArray[Any]) -> list[bytes]:
-    """Something hashable for each row, the same for equal ones.
+    """A hashable key for each row; equal rows have equal keys.
 
     >>> len(set(row_keys(np.array([[1, 2], [0, 0], [1, 2]]))))
     2
     """
     if matrix.dtype == bool and matrix.shape[1] > UNPACKED:
         matrix = np.packbits(matrix, axis=1)
-    if not matrix.size:  # nothing tells rows apart
+    if not matrix.size:  # all rows are equal
         return [b""] * len(matrix)
     row = np.dtype((np.void, matrix.shape[1] * matrix.itemsize))
     keys: list[Any] = np.ascontiguousarray(matrix).view(row).ravel().tolist()

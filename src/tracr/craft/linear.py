@@ -1,4 +1,4 @@
-"""Linear maps out of the residual stream, block by block: one matrix for each variable that is read."""
+"""Linear maps that read the residual stream, with one matrix (block) for each variable they read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 ONE = Variable("one", Encoding.NUMERICAL, (NUMBER,))
-"""1 at every position: the source of biases."""
+"""1 at every position; its weights are the biases."""
 BOS = Variable("tokens:bos", Encoding.NUMERICAL, (NUMBER,))
 """1 at the BOS position only."""
 PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
@@ -39,7 +39,7 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 
 
 Blocks = Mapping[Variable, Array]
-WORTH_LOOKING = 16  # from so many rows on it pays to look at what a block is
+WORTH_LOOKING = 16  # with at least this many rows, testing a block for the identity saves time
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class LinearMap:
 
     @property
     def nbytes(self) -> int:
-        """How much memory the matrices take."""
+        """The memory of the matrices in bytes."""
         return sum(block.nbytes for block in self.blocks.values())
 
     @staticmethod
@@ -67,15 +67,15 @@ class LinearMap:
         return LinearMap(_sum(self.blocks, other.blocks), self.width)
 
     def columns(self, used: NDArray[np.bool_]) -> LinearMap:
-        """Only these outputs, reading only what they depend on."""
+        """The map to these outputs only, without the variables that they do not depend on."""
         return self.take(np.flatnonzero(used)).nonzero()
 
     def nonzero(self) -> LinearMap:
-        """Only what is read of variables with a weight."""
+        """The map without the variables whose weights are all 0."""
         return LinearMap({variable: block for variable, block in self.blocks.items() if block.any()}, self.width)
 
     def take(self, places: NDArray[np.integer]) -> LinearMap:
-        """The outputs at these places, perhaps several times."""
+        """The outputs with these indices; an index may occur several times."""
         return LinearMap({variable: block[:, places] for variable, block in self.blocks.items()}, len(places))
 
     def beside(self, other: LinearMap) -> LinearMap:
@@ -102,7 +102,7 @@ def _sum(first: Blocks, second: Blocks) -> Blocks:
 
 
 def _times(block: Array, matrix: Array) -> Array:
-    """`block @ matrix`; most codes are read by an identity: a large one is found faster than it is multiplied with."""
+    """`block @ matrix`. Most codes are read by an identity: for a large block a test is faster than the product."""
     rows, columns = block.shape
     if rows == columns > WORTH_LOOKING and np.count_nonzero(block) == rows and (block.diagonal() == 1).all():
         return matrix + 0.0  # as in a product, no zero is negative
@@ -121,16 +121,16 @@ def present() -> LinearMap:
 
 
 def read_code(variable: Variable) -> LinearMap:
-    """The code of a variable, and zero at BOS.
+    """Reads the code of a variable, and zero at BOS.
 
-    What the BOS position holds is known (a head's default, say), so a multiple of the BOS direction cancels it: no
-    reader ever sees a stray code.
+    The contents of the BOS position are known (a head's default, for example). A multiple of the BOS direction cancels
+    them, and no reader sees a code there.
     """
     return read_through(variable, np.eye(variable.size))
 
 
 def read_through(variable: Variable, matrix: Array) -> LinearMap:
-    """`read_code`, then a matrix."""
+    """`read_code`, followed by a matrix."""
     plain = LinearMap.of(variable, matrix + 0.0)  # as in a product, no zero is negative
     if not any(variable.at_bos):
         return plain
@@ -139,10 +139,10 @@ def read_through(variable: Variable, matrix: Array) -> LinearMap:
 
 @dataclass(frozen=True, eq=False)
 class NumberRead:
-    """A number read linearly (0 at BOS and where there is none), with its error, grid and range.
+    """A number read linearly (0 at BOS and for values that are not numbers), with its error, grid and range.
 
-    `flags` are the values that are not numbers (`None`, or a default), each with a map that is 1 where it holds.
-    `spread` is the sum of the sizes of all partial sums on the way, in terms of the largest number.
+    `flags` are the values that are not numbers (`None`, or a default), each with a map that is 1 if the variable has
+    that value. `spread` is the sum of the sizes of all partial sums of the reading, relative to the largest number.
     """
 
     number: LinearMap
@@ -154,11 +154,11 @@ class NumberRead:
 
     @property
     def largest(self) -> float:
-        """The largest size of the number."""
+        """The largest absolute value of the number."""
         return max(abs(self.low), abs(self.high))
 
     def missing(self) -> LinearMap | None:
-        """1 where there is no number."""
+        """A map that is 1 where the value is not a number; `None` if it always is one."""
         total: LinearMap | None = None
         for _, flag in self.flags:
             total = flag if total is None else total + flag
@@ -166,14 +166,14 @@ class NumberRead:
 
 
 def read_flag(variable: Variable, value: Value) -> LinearMap:
-    """1 where the variable is `value`, which has a direction of its own."""
+    """A map that is 1 where the variable is `value`; the value must have a direction of its own."""
     column = np.zeros((variable.size, 1))
     column[variable.index[value]] = 1.0
     return read_through(variable, column)
 
 
 def read_number(variable: Variable) -> NumberRead:
-    """The number a variable holds; a one-hot code is read linearly, the value of each direction as its weight."""
+    """Reads the number in a variable; from a one-hot code, with the value of each direction as its weight."""
     listed = [1.0 if value is NUMBER else float(value) if is_number(value) else 0.0 for value in variable.values]
     weights: Array = np.array(listed)[:, None]
     noise, low, high = variable.noise, variable.low, variable.high
@@ -187,17 +187,18 @@ def read_number(variable: Variable) -> NumberRead:
         grid = dyadic_grid(listed)
         exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
         error = 0.0 if exact else max(-low, high) * (noise.error + U) + float(np.abs(weights).sum()) * noise.cold
-        if flags:  # which are as exact as the code is
+        if flags:  # their error is that of the code
             error = max(error, noise.error, noise.cold)
         noise = Noise(error=error, grid=grid if exact else 0.0)
     return NumberRead(read_through(variable, weights), flags, noise, low, high)
 
 
 def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | None:
-    """The number a code in bits stands for, where the value numbered k is a + s k, as a vocabulary of integers is.
+    """Reads the number of a code in bits, if the value numbered k is a + s k, as in a vocabulary of integers.
 
-    k is the sum of 2^i (1 - b_i) / 2, so the number is linear in the bits. With all terms multiples of g and T < 2^20 g
-    for the sum T of their sizes, nothing is rounded; T at most 4 times the largest number leaves readers their margins.
+    k is the sum of 2^i (1 - b_i) / 2; therefore the number is linear in the bits. If all terms are multiples of g, and
+    the sum T of their sizes is less than 2^20 g, nothing is rounded. T must be at most 4 times the largest number: this
+    preserves the margins of readers.
     """
     assert variable.codebook is not None
     if not all(is_number(value) for value in variable.values):
@@ -218,9 +219,9 @@ def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | 
 
 
 def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
-    """A weighted sum of numbers, read linearly; not a number where any of them is none.
+    """Reads a weighted sum of numbers linearly; the result is not a number where one of them is not a number.
 
-    Large terms may cancel: what counts for rounding is the size of the terms, not of their sum.
+    Large terms may cancel: rounding depends on the size of the terms, not of their sum.
     """
     number = LinearMap({}, 1)
     flags: list[tuple[Value, LinearMap]] = []
@@ -232,7 +233,7 @@ def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 
         flags += read.flags
         ends = sorted((factor * read.low, factor * read.high))
         low, high = low + ends[0], high + ends[1]
-        error += max(abs(factor), float(bool(read.flags))) * read.noise.error  # flags are read whatever the factor
+        error += max(abs(factor), float(bool(read.flags))) * read.noise.error  # flags are read with any factor
         reach += abs(factor) * read.largest
         rounded += abs(factor) * read.largest * read.spread
         exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()

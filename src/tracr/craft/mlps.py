@@ -1,7 +1,7 @@
 """MLPs from tables: lookups of one-hot codes and of bits, staircases and interpolations of numbers, weighted sums.
 
-All of them write zero at the BOS position (their inputs read as zero there, and constants are gated by BOS), so that
-heads which fall back to BOS find it clean.
+All of them write zero at the BOS position: their inputs read as zero there, and constants are gated by BOS. Therefore a
+head whose query selects no key reads no MLP's output at BOS.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class MLP:
     writes: tuple[tuple[Variable, Array], ...]
     what: str
     as_linear: Callable[[], LinearMap] | None = None
-    """Makes `linear`."""
+    """Computes `linear`."""
     clears: tuple[tuple[Variable, Array], ...] = ()
-    """Variables whose slots are cleared, and how (`residual/slot_reuse.py`)."""
+    """The variables whose slots it clears, and the maps for that (`residual/slot_reuse.py`)."""
 
     @cached_property
     def linear(self) -> LinearMap | None:
-        """What is written, where that is a linear function of what is read."""
+        """The written value as a linear function of the residual stream, if it is one."""
         return None if self.as_linear is None else self.as_linear()
 
     @property
     def maps(self) -> tuple[LinearMap, ...]:
-        """What the neurons read the residual stream with."""
+        """The maps with which the neurons read the residual stream."""
         return (self.read,)
 
     def with_maps(self, maps: Sequence[LinearMap], writes: tuple[tuple[Variable, Array], ...] | None = None) -> MLP:
-        """The neurons reading, and perhaps writing, with other matrices."""
+        """The neurons with other matrices for reading and, if given, for writing."""
         (read,) = maps
         return MLP(self.label, read, writes or self.writes, self.what, self.as_linear, self.clears)
 
@@ -71,9 +71,9 @@ class MLP:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of what comes out.
+    """Neurons (`read`, with their biases) and what each writes; `noise` bounds the error of the result.
 
-    `as_linear` makes what comes out as a linear function of what is read, if it is one.
+    `as_linear` gives the result as a linear function of the input, if it is one.
     """
 
     read: LinearMap
@@ -83,12 +83,12 @@ class Units:
 
     @property
     def count(self) -> int:
-        """How many neurons."""
+        """The number of neurons."""
         return self.read.width
 
 
 class TooClose(Exception):
-    """Two numbers that must be told apart are closer than the error of what is stored."""
+    """Two numbers that must be distinguished are closer than the error with which they are stored."""
 
     def __init__(self, below: float, above: float, error: float) -> None:
         self.below, self.above, self.error = below, above, error
@@ -100,7 +100,7 @@ def _bias(weights: Array) -> LinearMap:
 
 
 def join(*parts: Units) -> Units:
-    """Several groups of neurons that write the same directions."""
+    """Joins several groups of neurons that write the same directions."""
     read = parts[0].read
     for part in parts[1:]:
         read = read.beside(part.read)
@@ -109,12 +109,13 @@ def join(*parts: Units) -> Units:
 
 
 def look_up(read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, merge: bool) -> Units:
-    """A table of a one-hot code: a neuron per value (with `merge`, per distinct row of the table but zero).
+    """A table of a one-hot code: a neuron per value; with `merge`, a neuron per distinct row of the table except zero.
 
-    `read` gives what reads the code and multiplies it with a matrix: most tables need far less of it than a square one.
+    `read(matrix)` is the map that reads the code and multiplies it with a matrix: most tables need far fewer columns
+    than a square matrix has.
 
-    relu(x_v) is 1 for the value that is there and 0 for the others. Where the code is rough, two neurons per value,
-    relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0.
+    relu(x_v) is 1 for the value of the variable and 0 for the others. If the code has a large error, two neurons per
+    value, relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0.
     """
     classes = np.arange(len(table))
     rows = table
@@ -138,11 +139,11 @@ def look_up(read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, m
 def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
     """A table of a code x in bits: a neuron per value v, relu(c_v . x - (B - 1)).
 
-    c_v . x counts the bits that agree less those that do not: B for the value that is there, at most B - 2 for others,
-    and 0 where x = 0 (BOS, PAD). So the neuron is 1 or 0, exactly: all terms are integers.
+    c_v . x is the number of bits that agree minus the number of bits that differ: B for the value of the variable, at
+    most B - 2 for others, and 0 for x = 0 (BOS, PAD). Therefore the neuron is exactly 1 or 0: all terms are integers.
 
-    In a table of 0, 1 and -1, one neuron writes the commonest row wherever there is a token, and those of other values
-    what they differ by: the sum is exact too.
+    In a table of 0, 1 and -1, one neuron writes the most common row at every token, and the neurons of other values
+    write the difference to it. This sum is exact too.
     """
     first, classes = group_rows(table)
     base = table[first[np.bincount(classes).argmax()]]
@@ -159,9 +160,10 @@ def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
 
 
 def _lookup_error(scale: float) -> float:
-    """Error of a + b - c where the first two are 1 or 0 times a number up to `scale`.
+    """Error of a + b - c, where a and b are 1 or 0 times a number up to `scale`.
 
-    Room for a neuron that clears what the slot held before, up to 1, and for adding to it (`residual/slot_reuse.py`).
+    This includes the errors of a neuron that clears the slot's earlier contents, up to 1, and of the addition to the
+    slot (`residual/slot_reuse.py`).
     """
     return max(4 * scale, 16.0) * U
 
@@ -174,8 +176,9 @@ def _inexact(rows: Array) -> float:
 def look_up_pairs(twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise]) -> Units:
     """A table of two one-hot codes: a neuron per pair of classes.
 
-    Of each pair 2x is read, for x that is 1 where its first class is there, and 2y. relu(2x + 2y - 3) is 1 if both are
-    there and 0, with a margin of 1, if not. Where a code is rough, relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
+    A neuron reads 2x and 2y, where x is 1 if the first variable is in the first class of the pair, and y is 1 if the
+    second variable is in the second. relu(2x + 2y - 3) is 1 if both are, and otherwise 0, with a margin of 1. If a code
+    has a large error, the neurons are relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
     """
     scale = float(np.abs(written).max(initial=0.0))
     both = twice_fst + twice_snd
@@ -188,9 +191,9 @@ def look_up_pairs(twice_fst: LinearMap, twice_snd: LinearMap, written: Array, no
 
 
 def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array, bias: Array | None = None) -> LinearMap:
-    """Neurons, with a bias perhaps, switched off at BOS and where the number is `None`.
+    """Neurons, with a bias if given, that are off at BOS and where the value is not a number.
 
-    Elsewhere nothing is added, so nothing is rounded.
+    Elsewhere the gate adds 0, and nothing is rounded.
     """
     biased = {} if bias is None else {ONE: bias[None, :]}
     gated = neurons + LinearMap({**biased, BOS: -ceiling[None, :]}, neurons.width)
@@ -199,7 +202,7 @@ def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array, bias: Array | No
 
 
 def _constant(read: NumberRead, written: Array) -> Units:
-    """A fixed row wherever there is a number: one neuron, relu(1 - bos - none)."""
+    """A fixed row at every position that holds a number: one neuron, relu(1 - bos - none)."""
     source, missing = present(), read.missing()
     if missing is not None:
         source = source + missing.then(np.array([[-1.0]]))
@@ -208,7 +211,7 @@ def _constant(read: NumberRead, written: Array) -> Units:
 
 
 def _others(read: NumberRead, rows: Others) -> list[Units]:
-    """A fixed row for each value that is not a number; where several flags stand for one value, at most once."""
+    """A fixed row for each value that is not a number; written at most once if several flags mark the same value."""
     flags: dict[Value, list[LinearMap]] = {}
     for value, flag in read.flags:
         if value in rows:
@@ -219,7 +222,7 @@ def _others(read: NumberRead, rows: Others) -> list[Units]:
         for flag in maps[1:]:
             total = total + flag
         units.append(Units(total, written, Noise()))
-        if len(maps) > 1:  # min(1, total) = relu(total) - relu(total - 1), as long as there are two
+        if len(maps) > 1:  # min(1, total) = relu(total) - relu(total - 1)
             units.append(Units(total + _bias(np.array([-1.0])), -written, Noise()))
     return units
 
@@ -227,9 +230,10 @@ def _others(read: NumberRead, rows: Others) -> list[Units]:
 def _sum_error(weights: Array, largest: float, span: float) -> Array:
     """Error of the sums over neurons of weights [neuron, output] times hidden values.
 
-    A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. A sum
-    of k products up to P is off by the roundings of its partial sums; vectorised sums run in at least 16 lanes. One of
-    the products may clear what the slot held before, up to 1, to which the sum is added (`residual/slot_reuse.py`).
+    A hidden value is the difference of two numbers up to `largest`, each rounded, and is at most `span` itself. The
+    error of a sum of k products up to P is that of the roundings of its partial sums; vectorised sums run in at least
+    16 lanes. One of the products may clear the slot's earlier contents, up to 1, to which the sum is added
+    (`residual/slot_reuse.py`).
     """
     count = (weights != 0).sum(axis=0) + 1
     total = weights.sum(axis=0)
@@ -239,14 +243,14 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
 def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> Units:
     """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
 
-    A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Equal
-    neighbours need no step. With s a power of two between 2/gap and 4/gap the plateaus reach at least gap/4 around
-    every point, so errors below that are rounded away.
+    A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Neighbours
+    with equal rows need no step. With s a power of two between 2/gap and 4/gap the plateaus reach at least gap/4 around
+    every point; errors below that do not change the result.
 
     Exactness. Let x be a multiple of g, all steps have the same slope s <= 1/(2g), every t be a multiple of g, and
-    |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, sums of two of them
-    need no more than 24 bits, and so a coordinate with at most two steps (one up by 1, one down) is exact on plateaus
-    in float32, in whatever order it is added up. Otherwise hidden values are rounded, and errors of large ones do not
+    |x - t| + 1/(2s) <= 2**23 g. Then every hidden value is a multiple of s*g and at most 2**23 s*g, and sums of two of
+    them need at most 24 bits. Therefore a coordinate with at most two steps (one up by 1, one down) is exact on
+    plateaus in float32, in any order of the sum. Otherwise hidden values are rounded, and errors of large ones do not
     cancel: see `_sum_error`.
     """
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
@@ -288,9 +292,9 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
 def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others, width: int) -> Units:
     """The piecewise linear function through (points, numbers), one neuron per change of slope.
 
-    f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). Input error is amplified by the steepest slope, and
-    rounding adds `_sum_error`; but on a grid (x and x_i multiples of g, changes of slope multiples of h) nothing is
-    rounded as long as all partial sums, multiples of g*h, fit into 24 bits.
+    f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). The steepest slope amplifies the input error, and rounding
+    adds `_sum_error`. But on a grid (x and x_i multiples of g, changes of slope multiples of h) nothing is rounded if
+    all partial sums, multiples of g*h, fit into 24 bits.
     """
     slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
     turns = np.diff(slopes, prepend=0.0)
@@ -347,13 +351,13 @@ def divide(
     default: Array | None,
     width: int,
 ) -> Units:
-    """A sum, at most `largest`, divided by the count whose one-hot code `counts` holds; its `default` where that is 0.
+    """A sum, at most `largest`, divided by the count in the one-hot code `counts`; the `default` if the count is 0.
 
-    For each count w, with h = 1 where it is the count and 0 elsewhere, and A = 2 largest / w:
-    relu(sum/w + A(2h - 1)) - relu(A(2h - 1)) is sum/w where h = 1, as A exceeds it, and 0 where h = 0, as -A + sum/w is
-    negative. An error of h cancels as long as it is below a quarter; rounding adds up to 8 U A.
+    For each count w, let h be 1 if w is the count and 0 otherwise, and A = 2 largest / w. Then
+    relu(sum/w + A(2h - 1)) - relu(A(2h - 1)) is sum/w for h = 1, because A is larger than sum/w, and 0 for h = 0,
+    because -A + sum/w is negative. An error of h below 1/4 cancels; rounding adds at most 8 U A.
 
-    `flags` (place, how many keys hold a value that is no number) are passed on where one key is selected.
+    `flags` (a place, and the number of selected keys whose value is not a number) are passed on if one key is selected.
     """
     code = read_code(counts)
     numbers = np.array([float(value) for value in counts.values if isinstance(value, int)])

@@ -1,7 +1,7 @@
-"""What float32 does to a compiled model: the logit gap, and how far stored values may be from what they stand for.
+"""The rounding errors of a compiled model in float32: the logit gap, and bounds on the errors of stored values.
 
-Weights are derived in float64 and run in float32, whose unit roundoff is U = 2**-24. Each variable carries a bound on
-its error, and a construction is used only where its own bound is good enough.
+Weights are derived in float64 and run in float32, whose unit roundoff is U = 2**-24. Each variable has a bound on its
+error, and a construction is used only if its bound is small enough.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ __all__ = [
 U = 2.0**-24
 
 GAP = 256.0
-"""Logits are 0 for selected keys and -GAP for the rest (`Options.gap` is another); BOS, the default, sits at half of
-it. exp(-104) is already 0 in float32, so both -128 and -256 vanish exactly; powers of two survive any float format."""
+"""Logits are 0 for selected keys and -GAP for the rest; `Options.gap` can replace it. BOS, the default, has -GAP/2.
+exp(-104) is already 0 in float32; therefore the weights of -128 and -256 are exactly 0. Powers of two are exact in
+every float format."""
 
 CLEAN = 2e-6
 """A one-hot code whose hot coordinate is this close to 1 needs no clean-up."""
 
 OUTPUT_TOLERANCE = 1e-3
-"""How far an output number may be off by its error bound, times max(1, |number|). True errors stay far below."""
+"""The largest allowed error bound of an output number, times max(1, |number|). True errors are far smaller."""
 
 TOO_ROUGH = 0.2
-"""A one-hot code farther off than this cannot be cleaned any more."""
+"""A one-hot code with a larger error than this cannot be cleaned any more."""
 
 NUMBER_TOLERANCE = 5e-5
-"""How far an MLP may put a number off, times max(1, |number|)."""
+"""The largest error that an MLP may add to a number, times max(1, |number|)."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def power_of_two_above(number: float) -> float:
 
 
 def dyadic_grid(numbers: Iterable[float]) -> float:
-    """The largest power of two of which all the numbers are multiples, or 0 if float32 has no room for that.
+    """The largest power of two that divides all the numbers, or 0 if float32 does not hold them as its multiples.
 
     >>> dyadic_grid([0.5, 3.0]), dyadic_grid([1, 2]), dyadic_grid([1 / 3])
     (0.5, 1.0, 0.0)
@@ -88,7 +89,7 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
 
 
 def low_bits(numbers: ArrayLike) -> NDArray[Any]:
-    """The largest power of two that each number is a multiple of; infinity for 0.
+    """The largest power of two that divides each number; infinity for 0.
 
     >>> low_bits(np.array([6.0, 0.75, 0.0])).tolist()
     [2.0, 0.25, inf]
@@ -100,28 +101,29 @@ def low_bits(numbers: ArrayLike) -> NDArray[Any]:
 
 
 def mean_error(keys: int, largest: float, error: float) -> float:
-    """Error of a mean over up to `keys` numbers of size `largest`, each off by `error`.
+    """Error of a mean over up to `keys` numbers of size `largest`, each with an error of `error`.
 
-    The weights 1/w carry 3 roundings, their products with the values one more. Adding up n equal terms to S, a step in
-    the binade [b, 2b) is off by at most U b. With S = x b, 1 <= x < 2, there are n (x-1)/x such steps, and n/(2x) in
-    the binade below at half the error, n/(4x) at a quarter, and so on: U b n (x - 2/3)/x in all, at most 3/8 n U S.
+    The weights 1/w have 3 roundings, their products with the values one more. When n equal terms are added up to S, the
+    error of a step in the binade [b, 2b) is at most U b. With S = x b, 1 <= x < 2, there are n (x-1)/x such steps, and
+    n/(2x) in the binade below with half the error, n/(4x) with a quarter, and so on. In all this is
+    U b n (x - 2/3)/x, at most 3/8 n U S.
     """
     return error + (keys * 3 / 8 + 8) * U * largest
 
 
 def sum_error(keys: int, largest: float, error: float, weight: float) -> float:
-    """Error of a sum over up to `keys` numbers, per key: read as a mean with BOS at `weight` C (`heads.py`).
+    """Error, per key, of a sum over up to `keys` numbers that is read as a mean with BOS at `weight` C (`heads.py`).
 
-    The sum comes with a factor between 1 and 1 - keys/C.
+    The sum is multiplied by a factor between 1 and 1 - keys/C.
     """
     return mean_error(keys, largest, error) + keys / weight * largest
 
 
 def leak(gap: float, keys: int) -> float:
-    """The most attention that goes astray among up to `keys` keys, BOS not counted: 0 unless the gap was made small.
+    """The largest share of attention on keys that are not selected, among up to `keys` keys (BOS not counted).
 
-    Relative to what is attended to, BOS has at most exp(-gap/2); other keys have exp(-gap), and where nothing is
-    selected exp(-gap/2) against BOS.
+    It is 0 unless the gap was made small. Relative to a selected key, BOS has at most exp(-gap/2), and other keys have
+    exp(-gap). If no key is selected, they have exp(-gap/2) relative to BOS.
 
     >>> leak(256.0, 100), leak(40.0, 5) < 2e-8
     (0.0, True)
@@ -132,6 +134,6 @@ def leak(gap: float, keys: int) -> float:
 def share_error(keys: int) -> float:
     """Error of the attention BOS receives, c/(c+w): one exponential, a sum of w+1 positive terms, a division.
 
-    The sum is bounded as if it were added in runs of at most 64 terms, as vectorised sums are.
+    The bound is that of a sum in runs of at most 64 terms, as in vectorised sums.
     """
     return (16 + min(keys, 64)) * U

@@ -1,4 +1,4 @@
-"""Heads and MLPs as functions of labelled vectors, under the names existing code uses.
+"""Heads and MLPs as functions of labelled vectors, under the original Tracr's names.
 
 `apply` takes the residual stream of one input, BOS included: vectors [position, direction].
 """
@@ -22,19 +22,22 @@ NOTHING = VectorSpaceWithBasis([])
 
 
 def _around(given: VectorSpaceWithBasis | None, *spaces: VectorSpaceWithBasis) -> VectorSpaceWithBasis:
-    """The residual space that was given, or the smallest one."""
+    """The given residual space; without one, the smallest that has all the other spaces."""
     if given is None or not given.basis:
         return join_vector_spaces(*spaces)
     if not all(space.issubspace(given) for space in spaces):
-        raise ExpressionError("the residual space lacks directions that are read or written", hint="leave it out")
+        raise ExpressionError(
+            "the residual space lacks directions that are read or written",
+            hint="leave residual_space out, or give a space with all of them",
+        )
     return given
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionHead:
-    """One head: the logit of a key is `w_qk(query, key)`, and what is attended to is written through `w_ov`.
+    """One head: the logit of a key is `w_qk(query, key)`, and the head writes the attended vectors through `w_ov`.
 
-    `residual_space` has the directions that are read and written, unless a larger one is given.
+    `residual_space` has the directions that the head reads and writes, unless a larger one is given.
     """
 
     w_qk: ScalarBilinear
@@ -48,7 +51,7 @@ class AttentionHead:
 
     @property
     def num_heads(self) -> int:
-        """One."""
+        """The number of heads: 1."""
         return 1
 
     def as_multi(self) -> MultiAttentionHead:
@@ -69,7 +72,7 @@ class AttentionHead:
 
 @dataclass(frozen=True, eq=False)
 class MultiAttentionHead:
-    """The heads of a layer, side by side."""
+    """The heads of a layer."""
 
     sub_blocks: Sequence[AttentionHead]
 
@@ -80,7 +83,7 @@ class MultiAttentionHead:
 
     @property
     def num_heads(self) -> int:
-        """How many heads there are."""
+        """The number of heads."""
         return len(self.sub_blocks)
 
     def heads(self) -> Iterator[AttentionHead]:
@@ -88,11 +91,11 @@ class MultiAttentionHead:
         return iter(self.sub_blocks)
 
     def as_multi(self) -> MultiAttentionHead:
-        """Itself."""
+        """This object."""
         return self
 
     def apply(self, x: VectorInBasis) -> VectorInBasis:
-        """What its heads add to the residual stream."""
+        """The sum that the heads add to the residual stream."""
         return VectorInBasis.sum([head.apply(x).project(self.residual_space) for head in self.sub_blocks])
 
 
@@ -107,15 +110,15 @@ class MLP:
     def __post_init__(self) -> None:
         if self.fst.output_space != self.snd.input_space:
             raise ExpressionError(
-                "the second map of an MLP does not read the neurons of the first",
-                hint="give it the output space of the first",
+                "the second map of an MLP does not read the neurons of the first map",
+                hint="make the input space of `snd` the output space of `fst`",
             )
         spaces = (self.fst.input_space, self.snd.output_space)
         object.__setattr__(self, "residual_space", _around(self.residual_space, *spaces))
 
     @staticmethod
     def combine_in_parallel(mlps: Sequence[MLP]) -> MLP:
-        """One MLP that does what several do; their neurons have different names."""
+        """One MLP with the neurons of all the given ones, which must have different names."""
         first, second = (Linear.combine_in_parallel(maps) for maps in zip(*((m.fst, m.snd) for m in mlps), strict=True))
         return MLP(first, second)
 

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class Number:
-    """Marks the direction whose size is the value."""
+    """Marks the direction whose coordinate is the value."""
 
     def __repr__(self) -> str:
         return "number"
@@ -30,14 +30,14 @@ NUMBER = Number()
 
 @dataclass(frozen=True)
 class Bit:
-    """Marks a direction that holds a bit, +1 for 0 and -1 for 1, of the number of the value."""
+    """Marks a direction that holds one bit of the value's number: +1 for 0, -1 for 1."""
 
     place: int
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Marks a direction that holds some other function of the value; `name` is what follows the variable's label."""
+    """Marks a direction that holds another function of the value; its label is the variable's label plus `name`."""
 
     name: str
 
@@ -53,13 +53,13 @@ def bits_of(numbers: NDArray[np.integer], width: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """A named subspace: one direction per value (categorical), or one for the number and one for `None` if it may be.
+    """A named subspace: one direction per value (categorical), or one for the number and, if possible, one for `None`.
 
     A categorical variable with very many values has a `codebook` [values, directions] of bits instead (`bits_of`). It
-    is always exact: bits are written and copied as +1 and -1, and sums of them are small integers. One that the
-    embedding writes may have one of other `features` of the value.
+    is always exact: bits are written and copied as +1 and -1, and sums of them are small integers. A variable written
+    by the embedding may have a codebook of other `features` of the value.
 
-    `at_bos` is what the BOS position holds there, always the same; `low` and `high` bound the numbers stored.
+    `at_bos` is the code at the BOS position, the same for every input; `low` and `high` bound the stored numbers.
     """
 
     label: str
@@ -81,7 +81,7 @@ class Variable:
 
     @property
     def compact(self) -> bool:
-        """Whether values are stored in bits, or as other features."""
+        """Whether values are stored as bits or as other features."""
         return self.codebook is not None
 
     @cached_property
@@ -91,16 +91,16 @@ class Variable:
 
     @property
     def maybe_none(self) -> bool:
-        """Whether a direction stands for `None`."""
+        """Whether `None` has a direction."""
         return None in self.index
 
     @property
     def numerical(self) -> bool:
-        """Whether the size of one direction is the value."""
+        """Whether the coordinate along one direction is the value."""
         return self.encoding is Encoding.NUMERICAL
 
     def with_noise(self, noise: Noise) -> Variable:
-        """The variable, now that it is known how exactly it is stored."""
+        """The variable with this bound on the error of its code."""
         return self if noise == self.noise else replace(self, noise=noise)
 
     def direction_label(self, place: int) -> str:
@@ -113,18 +113,18 @@ class Variable:
         return self.label if isinstance(value, Number) else f"{self.label}:{value_text(value)}"
 
     def held(self, place: int) -> Value | Number | Bit | Feature:
-        """What one direction stands for."""
+        """The value, or the mark (number, bit, feature), of one direction."""
         if self.features:
             return self.features[place]
         return self.values[place] if self.codebook is None else Bit(place)
 
     def code(self, value: Value) -> Array:
-        """The coordinates that stand for `value`."""
+        """The coordinates of `value`."""
         coordinates: Array = self.codes([value])[0]
         return coordinates
 
     def codes(self, values: Sequence[Value]) -> Array:
-        """The coordinates that stand for each of the values."""
+        """The coordinates of each value, a row each."""
         if self.codebook is not None:
             return np.asarray(self.codebook[[self.index[value] for value in values]], dtype=np.float64)
         coordinates = np.zeros((len(values), self.size))

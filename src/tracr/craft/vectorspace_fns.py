@@ -1,4 +1,4 @@
-"""Linear and bilinear functions of labelled vectors, under the names existing code uses."""
+"""Linear and bilinear functions of labelled vectors, under the original Tracr's names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ Array = NDArray[Any]
 
 
 def _coordinates(vector: VectorInBasis, space: VectorSpaceWithBasis) -> Array:
-    """In the order of the space, which must be the vector's own."""
+    """The vector's coordinates in the order of the space; both must have the same directions."""
     if vector not in space:
-        raise ExpressionError(
-            "the vector is not in the space of the function", hint="vector.project(space) puts it there"
-        )
+        raise ExpressionError("the vector is not in the space of the function", hint="write vector.project(space)")
     return vector.project(space).magnitudes
 
 
@@ -30,13 +28,13 @@ def _check_shape(matrix: Array, rows: VectorSpaceWithBasis, columns: VectorSpace
     if matrix.shape != (rows.num_dims, columns.num_dims):
         raise ExpressionError(
             f"a matrix from {rows.num_dims} to {columns.num_dims} dimensions cannot have the shape {matrix.shape}",
-            hint="a row for each dimension that is read, a column for each that is written",
+            hint="give one row per input dimension and one column per output dimension",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A linear map; `matrix` [input, output] is over the bases as they are ordered."""
+    """A linear map; the rows and columns of `matrix` [input, output] are in the order of the bases."""
 
     input_space: VectorSpaceWithBasis
     output_space: VectorSpaceWithBasis
@@ -55,7 +53,7 @@ class Linear:
         output_space: VectorSpaceWithBasis,
         action: Callable[[BasisDirection], VectorInBasis],
     ) -> Linear:
-        """The map that sends each direction to the vector that `action` gives for it."""
+        """The map that sends each direction to the vector `action(direction)`."""
         rows = [_coordinates(action(direction), output_space) for direction in input_space.basis]
         matrix = np.array(rows).reshape(input_space.num_dims, output_space.num_dims)
         return Linear(input_space, output_space, matrix)
@@ -87,7 +85,7 @@ def project(from_space: VectorSpaceWithBasis, to_space: VectorSpaceWithBasis) ->
 
 @dataclass(frozen=True, eq=False)
 class ScalarBilinear:
-    """A number for two vectors; `matrix` [left, right] is over the bases as they are ordered."""
+    """A bilinear function to numbers; the rows and columns of `matrix` [left, right] are in the order of the bases."""
 
     left_space: VectorSpaceWithBasis
     right_space: VectorSpaceWithBasis
@@ -97,7 +95,7 @@ class ScalarBilinear:
         _check_shape(self.matrix, self.left_space, self.right_space)
 
     def __call__(self, x: VectorInBasis, y: VectorInBasis) -> float:
-        """Its value for two vectors."""
+        """The value for two vectors."""
         return float(_coordinates(x, self.left_space) @ self.matrix @ _coordinates(y, self.right_space))
 
     @staticmethod

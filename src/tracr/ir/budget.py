@@ -1,9 +1,10 @@
 """How much memory a compilation may take.
 
-Before something large is made its size is estimated, and what would go beyond `max_memory` is refused: a `LimitError`
-with the estimate, never a `MemoryError`. The estimates are counts times the constants below, which were measured, so a
-refusal depends on the program and the options only, not on the machine or on what else it runs. They leave out what
-Python, numpy and tables of a fixed size (`JOINT_CELLS`, `GROUP_CELLS`, ...) take: `BASE` at most.
+The size of every large object is estimated before the object is made. An object that would exceed `max_memory` is
+refused: a `LimitError` with the estimate, never a `MemoryError`. An estimate is a count times one of the constants
+below, which were measured. A refusal therefore depends only on the program and the options, not on the machine or its
+other work. The estimates leave out Python, numpy and tables of a fixed size (`JOINT_CELLS`, `GROUP_CELLS`, ...): they
+take `BASE` at most.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ CELL = 24
 COMPARED = 8
 """A (query, key) cell of a selector: its truth, and copies of it while heads are chosen."""
 MEAN = 640
-"""A value of a mean: it may come out for twenty different counts, and all of these are sorted."""
+"""A mean: the same value may occur for twenty different counts, and all occurrences are sorted."""
 WEIGHT = 8
 """A weight of the model; running it takes half as much again, for float32."""
 
@@ -61,7 +62,7 @@ SIMPLE = SMALL | {int, str, bytes}
 SHARED = range(-5, 257)  # Python has one object of each of these integers
 SHORT = 2**1024  # a smaller integer takes less than `VALUE`
 LARGE = 1024
-SAMPLE = 256  # of the parts of a value these are measured
+SAMPLE = 256  # how many parts of a value are measured
 CHUNK = 16, 4096  # values that are made before they are measured, at first and later
 
 UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
@@ -96,16 +97,16 @@ def size_text(size: int) -> str:
 
 
 class ValueSizes:
-    """Measures values that are larger than `VALUE`: texts, large integers, tuples and sets with all that is in them.
+    """Measures values that are larger than `VALUE`: texts, large integers, tuples and sets with their elements.
 
-    An object of `LARGE` bytes or more is counted once, however many values it is in.
+    An object of `LARGE` bytes or more is counted once, even if it is part of several values.
     """
 
     def __init__(self) -> None:
         self._counted: dict[int, object] = {}
 
     def beyond(self, values: Sequence[Any]) -> int:
-        """How many bytes more than `VALUE` each these values take together."""
+        """How many bytes these values take together beyond `VALUE` each."""
         kinds = set(map(type, values))
         if kinds <= SMALL or (kinds == {int} and -SHORT < min(values) <= max(values) < SHORT):
             return 0
@@ -126,28 +127,28 @@ class ValueSizes:
         return size
 
     def _inside(self, value: Collection[object]) -> int:
-        """What is in a tuple or set, by a sample of it; an object that is in the sample twice is counted once."""
+        """The size of the elements of a tuple or set, from a sample; an object found twice in it is counted once."""
         step = 1 + len(value) // SAMPLE
         sample = {id(part): part for part in islice(value, 0, None, step)}
         return step * sum(map(self._size, sample.values()))
 
 
 class Budget:
-    """What a compilation holds by its own estimate, and whether what it makes next fits as well."""
+    """The memory that a compilation holds, by its own estimate, and whether the next object fits too."""
 
     def __init__(self, most: int, held: int = 0) -> None:
         self.most = most
         self.held = held
 
     def fits(self, size: int) -> bool:
-        """Whether so many bytes more are allowed."""
+        """Whether `size` more bytes are allowed."""
         return self.held + size <= self.most
 
     def need(self, size: int, what: str, expression: object = "") -> None:
-        """Refuse to make something for which so many bytes are needed for a while."""
+        """Refuse an object that needs `size` bytes for a while, if they are not left."""
         if self.fits(size):
             return
-        held = f", beside {size_text(self.held)} for the program so far" if self.held >= 1024**2 else ""
+        held = f", in addition to {size_text(self.held)} for the program so far" if self.held >= 1024**2 else ""
         raise LimitError(
             f"{what}: about {size_text(size)} of memory{held}",
             expression=expression,
@@ -156,13 +157,13 @@ class Budget:
         )
 
     def hold(self, size: int, what: str, expression: object = "") -> None:
-        """The same for something that is kept."""
+        """Refuse an object that needs `size` bytes, if they are not left; count it as held otherwise."""
         self.need(size, what, expression)
         self.held += size
 
 
 class Growing:
-    """A list of values under way, made in chunks so that large ones are noticed before they fill the memory."""
+    """A list of values made in chunks, to notice large values before they fill the memory."""
 
     def __init__(self, budget: Budget, what: str, expression: object = "") -> None:
         self.budget, self.what, self.expression = budget, what, expression
@@ -171,7 +172,7 @@ class Growing:
 
     @property
     def chunk(self) -> int:
-        """How many values may be made before they are measured: no more than fit if they are like those so far."""
+        """How many values may be made before the next measurement: as many as fit if they are as large as those."""
         first, most = CHUNK
         if not self.many:
             return first
@@ -179,7 +180,7 @@ class Growing:
         return max(1, min(most, left // each))
 
     def measure(self, values: Sequence[object]) -> None:
-        """Count values that were added; refuse them if all together are too large."""
+        """Count the values that were added; refuse if all values together are too large."""
         self.size += self._sizes.beyond(values)
         self.many += len(values)
         if not self.budget.fits(self.size):

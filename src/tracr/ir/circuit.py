@@ -1,4 +1,4 @@
-"""The program in Craft: variables with their directions, and the heads and MLPs that compute them."""
+"""The circuit: variables with their directions, and the heads and groups of neurons that compute them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Component = Head | MLP
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """A variable the embedding writes: a row for each token, or for each position (BOS, then 0, 1, ...)."""
+    """A variable written by the embedding: a row for each token, or for each position (BOS, then 0, 1, ...)."""
 
     variable: Variable
     by_token: Array | None = None
@@ -34,25 +34,25 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What is the same wherever components are placed: what the embedding writes, the variables, and the outputs."""
+    """The parts of a circuit that do not depend on layers: embedded variables, other variables, and outputs."""
 
     options: Options
     embedded: tuple[Embedded, ...]
     variables: tuple[Variable, ...]
-    """Those that components write."""
+    """The variables written by components."""
     outputs: tuple[tuple[str, Variable], ...]
     read: Mapping[Variable, NDArray[np.bool_]]
-    """Which directions are part of the model: all, or those that are read once the rest is pruned."""
+    """Which directions are part of the model: all of them, or after `prune` those that are read."""
     folded: Mapping[Variable, LinearMap]
-    """Variables that are no directions: what their readers read instead."""
+    """Variables without directions of their own, each with the map that its readers read instead."""
     through: Mapping[LinearMap, LinearMap]
-    """For maps that read folded variables, of components or in `folded`, what they read these with."""
+    """For each map that reads folded variables (of a component or in `folded`): its matrices over these variables."""
     tables: int
     """How much memory the tables of the program take."""
 
     @property
     def unembedded(self) -> tuple[LinearMap, ...]:
-        """What each output is read off."""
+        """The map that reads each output."""
         found = []
         for _, variable in self.outputs:
             found.append(self.folded.get(variable) or LinearMap.of(variable, np.eye(variable.size)))
@@ -60,7 +60,7 @@ class Frame:
 
     @property
     def unembedded_through(self) -> tuple[LinearMap, ...]:
-        """What folded variables, itself included, each output is read with."""
+        """For each output, the matrices over the folded variables that it is read from, itself included."""
         found = []
         for (_, variable), linear in zip(self.outputs, self.unembedded, strict=True):
             own = LinearMap.of(variable, np.eye(variable.size)) if variable in self.folded else None
@@ -68,7 +68,7 @@ class Frame:
         return tuple(found)
 
     def folded_in(self, linear: LinearMap) -> LinearMap:
-        """What a map reads folded variables with."""
+        """The matrices with which a map reads folded variables."""
         return self.through.get(linear) or LinearMap({}, linear.width)
 
     def kept(self, variable: Variable) -> Sequence[int]:
@@ -76,7 +76,7 @@ class Frame:
         return self.read[variable].nonzero()[0].tolist() if variable in self.read else ()
 
     def bytes_with(self, components: Iterable[Component]) -> int:
-        """How much memory the matrices take; those that several components have count once."""
+        """How much memory the matrices take; matrices shared by several components count once."""
         components = tuple(components)
         maps = {id(linear): linear for component in components for linear in component.maps}
         written = (matrix for component in components for _, matrix in component.writes)
@@ -87,15 +87,15 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Circuit(Frame):
-    """Components in topological order over named variables; nothing is placed in a layer yet."""
+    """Components in topological order over named variables. No component is in a layer yet."""
 
     components: tuple[Component, ...]
     rewriting: Rewriting
-    """What was changed in the program for it to be lowered."""
+    """How the program was rewritten before it was lowered."""
     listed: frozenset[int]
     """The s-ops whose values are listed."""
     choices: tuple[str, ...]
-    """How selectors that are not simply one head were lowered, and what that costs."""
+    """How selectors that need more than one plain head were lowered, and the cost."""
 
     @staticmethod
     def of(
@@ -106,7 +106,7 @@ class Circuit(Frame):
         outputs: tuple[tuple[str, Variable], ...],
         choices: Iterable[str] = (),
     ) -> Circuit:
-        """The circuit of a program as it is lowered: nothing is folded, and every direction is part of the model."""
+        """The circuit of a program right after lowering: no variable is folded, all directions are in the model."""
         written = tuple(variables)
         everything = (BOS, PAD, ONE, *(source.variable for source in embedded), *written)
         all_read = np.ones(max(variable.size for variable in everything), dtype=bool)
@@ -127,11 +127,11 @@ class Circuit(Frame):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the matrices take; those that several components have count once."""
+        """How much memory the matrices take; matrices shared by several components count once."""
         return self.bytes_with(self.components)
 
     def verify(self) -> None:
-        """Raise if a component reads what is not yet written, or its matrices do not fit their variables."""
+        """Raise if a component reads a variable before it is written, or its matrices do not fit their variables."""
         written = {ONE, BOS, PAD, *(source.variable for source in self.embedded)}
         for component in self.components:
             for variable in component.reads:
@@ -145,7 +145,7 @@ class Circuit(Frame):
                 raise InternalError(f"output {name} is never written")
 
     def show(self) -> str:
-        """One line per component: what it reads, its size, what it writes."""
+        """One line per component: its inputs, its size, its outputs."""
         lines = [f"embedding writes {', '.join(self._space(source.variable) for source in self.embedded)}"]
         lines += [self._component_line(component) for component in self.components]
         lines += [self._folded_line(variable) for variable in self.folded]
@@ -196,7 +196,7 @@ def check_through(frame: Frame, components: Iterable[Component]) -> None:
     used = {*frame.folded.values(), *(linear for component in components for linear in component.maps)}
     for linear, own in frame.through.items():
         if linear not in used or own.width != linear.width or not frame.folded.keys() >= own.blocks.keys():
-            raise InternalError(f"what reads {', '.join(part.label for part in own.blocks)} is not there")
+            raise InternalError(f"no component has the map that reads {', '.join(part.label for part in own.blocks)}")
 
 
 def check_matrices(component: Component) -> None:

@@ -19,16 +19,16 @@ __all__ = ["Compilation"]
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """What each step of the compiler made."""
+    """The result of every step of the compiler."""
 
     options: Options
     graph: Graph
     expressions: tuple[RASPExpr, ...]
-    """Those that the nodes of the graph were traced from; a saved program has none."""
+    """The expression of each node of the graph; empty for a saved program."""
     program: Program
     circuit: Circuit
     schedule: Schedule
     layout: Layout
     parameters: Parameters
     search: Search | None = None
-    """What was tried to make the model smaller; a loaded model does not know."""
+    """The record of the search for a smaller model; `None` for a loaded model."""

@@ -1,8 +1,8 @@
-"""What values an s-op can take: a finite set, or an interval of numbers.
+"""The domain of an s-op: the values it can take, a finite set or an interval of numbers.
 
-Sets are supersets of what occurs. Equal values (`1`, `1.0`, `True`) are one value with one code; `twins` remembers
-the other representatives that can occur, so that a function which tells them apart is found out. Where that is assumed
-(`pipeline.py`), numbers that differ by rounding only are one value with twins, too.
+A domain may contain values that never occur. Equal values (`1`, `1.0`, `True`) are one value with one code; `twins`
+lists the other representatives that can occur, to detect a function that tells them apart. If the compiler assumes
+that numbers which differ only by rounding are equal (`pipeline.py`), these are one value with twins, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracr.values import Value, is_number, sort_values
 __all__ = ["Codes", "Domain", "Finite", "Interval", "finite", "surely_same"]
 
 Codes = NDArray[np.int32]
-BULK = 200  # values for which an array of objects is worth making
+BULK = 200  # from this many values on, an array of objects is worth making
 NO_TWINS: Mapping[int, tuple[Value, ...]] = MappingProxyType({})
 NUMBERS, NONE = frozenset({bool, int, float}), type(None)
 
@@ -38,7 +38,7 @@ class Finite:
     twins: Mapping[int, tuple[Value, ...]] = field(default_factory=lambda: NO_TWINS)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How it is pickled: without what was computed from the values."""
+        """Pickle the values and twins only; cached properties are computed again."""
         return _restored, (self.values, dict(self.twins))
 
     @cached_property
@@ -59,7 +59,7 @@ class Finite:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The smallest and the largest number (0 where there is none)."""
+        """The smallest and the largest number; 0 if there are no numbers."""
         numbers = self.numbers[self.of_numbers]
         return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
 
@@ -105,7 +105,7 @@ class Finite:
 
     @cached_property
     def others(self) -> NDArray[np.intp]:
-        """The codes of what is not a number."""
+        """The codes of the values that are not numbers."""
         if self.kinds <= NUMBERS:
             return np.zeros(0, dtype=np.intp)
         return np.flatnonzero([not is_number(value) for value in self.values])
@@ -128,11 +128,11 @@ class Finite:
         return len(self.values)
 
     def representatives(self, code: int) -> tuple[Value, ...]:
-        """The value and those equal to it that can occur."""
+        """The value, and the values equal to it that can occur."""
         return (self.values[code], *self.twins.get(code, ()))
 
     def key(self) -> tuple[object, ...]:
-        """What makes two domains the same: values, with their types."""
+        """Equal for equal domains: the values with their types."""
         return (self.values, tuple(map(type, self.values)), tuple(sorted(self.twins)))
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class Interval:
         return inside | (np.isnan(numbers) if self.maybe_none else False)
 
     def key(self) -> tuple[object, ...]:
-        """What makes two domains the same."""
+        """Equal for equal domains."""
         return (self.low, self.high, self.maybe_none)
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ Domain = Finite | Interval
 def finite(representatives: Iterable[Value], *, ordered: bool = False, near: float = 0.0) -> Finite:
     """The set of these values, sorted unless already `ordered`; equal ones become twins.
 
-    So do numbers that are as `near` each other, times the largest; the simplest of them is the value.
+    Numbers closer than `near` times the largest number also become twins; the simplest of them is the value.
 
     >>> domain = finite([2, 1, True, 1.0])
     >>> domain.values, domain.representatives(0)
@@ -216,7 +216,7 @@ def _equal_as_one(representatives: Iterable[Value], *, ordered: bool) -> Finite:
 
 
 def _near_as_one(domain: Finite, near: float) -> Finite:
-    """The domain with numbers next to each other that are near as one value."""
+    """The domain with neighbouring numbers that are near each other as one value."""
     codes = domain.ascending[0]
     numbers = domain.numbers[codes]
     different = apart(numbers, near, scale=float(np.abs(numbers).max(initial=0.0)))
@@ -235,7 +235,7 @@ def _near_as_one(domain: Finite, near: float) -> Finite:
 
 
 def surely_same(kinds: Set[type], distinct: Collection[Value]) -> bool:
-    """Whether values of these types that are equal to one of the distinct ones are the same: the usual case."""
+    """Whether, for values of these types, equal to one of the distinct values means identical: the usual case."""
     return kinds <= {*NUMBERS, str, NONE} and len(kinds & NUMBERS) <= 1 and (float not in kinds or 0.0 not in distinct)
 
 

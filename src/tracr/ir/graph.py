@@ -1,4 +1,4 @@
-"""The program as a graph of operations, as it was written: labels, kinds and edges, without the expressions."""
+"""The graph of the operations of a program, as written: labels, kinds and edges, without the expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SELECTORS = ("Select", "ConstantSelector", "SelectorAnd", "SelectorOr", "Selecto
 
 @dataclass(frozen=True)
 class Node:
-    """One operation of the program: its label, its kind (`Map`, `Aggregate`, ...) and the numbers of those it reads."""
+    """One operation of the program: its label, its kind (`Map`, `Aggregate`, ...) and the numbers of its inputs."""
 
     label: str
     kind: str
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in topological order, each with its place as its number, and which of them are outputs."""
+    """Nodes in topological order, numbered from 0, and which of them are outputs."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, int], ...]
@@ -37,7 +37,7 @@ class Graph:
         """Raise if an invariant is broken: edges go forward, labels are unique, outputs are s-ops of the graph."""
         for position, node in enumerate(self.nodes):
             if not all(0 <= child < position for child in node.children):
-                raise InternalError(f"graph node {node.label} stands before something it reads")
+                raise InternalError(f"graph node {node.label} comes before one of its inputs")
         if len({node.label for node in self.nodes}) != len(self.nodes):
             raise InternalError("two graph nodes share a label")
         for name, output in self.outputs:

@@ -1,6 +1,6 @@
-"""Whether one MLP can clear a variable's slot and write another there: if 0 < as_new(other) <= as_old(it).
+"""Whether one MLP can clear a slot and write a new variable there: if 0 < as_new(new) <= as_old(old).
 
-`slot_reuse.py` says why.
+The proof is in `slot_reuse.py`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ COVERS_ROUNDING = 16 * U  # an error bound from here on leaves room for two furt
 
 
 def as_old(variable: Variable) -> int:
-    """By what a variable can be overwritten: 0 nothing, 1 what is rough, 2 exact codes too."""
+    """Which variables can overwrite this one: 0 none, 1 rough ones, 2 exact codes too."""
     if _largest(variable) > 1.0:
         return 0
     return 2 if _is_integer(variable) else 1
 
 
 def as_new(variable: Variable) -> int:
-    """What a variable can overwrite: 0 nothing, 1 (it is rough) whatever is small, 2 (it is exact) small integers."""
+    """Which variables this one can overwrite: 0 none, 1 (it is rough) small ones, 2 (it is exact) small integers."""
     if is_rough(variable):
         return 1 if _largest(variable) <= 1.0 else 0
     return 2 if _is_integer(variable) and not variable.numerical else 0
 
 
 def is_rough(variable: Variable) -> bool:
-    """Whether a variable's own error covers further roundings."""
+    """Whether the error bound of a variable leaves room for further roundings."""
     return variable.noise.error >= COVERS_ROUNDING
 
 
 def _is_integer(variable: Variable) -> bool:
-    """Whether what is stored are integers, exactly."""
+    """Whether all stored numbers are exact integers."""
     if variable.codebook is not None and (variable.codebook != np.round(variable.codebook)).any():
         return False
     if not variable.numerical:

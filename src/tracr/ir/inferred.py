@@ -1,4 +1,4 @@
-"""What inference makes of a traced program: tables and domains, and which nodes compute the same. No encodings yet."""
+"""The result of the pass `infer`: tables and domains, and which nodes compute the same. No encodings yet."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ class Inferred(Tabulation[InferredNode]):
     """A tabulated program without encodings."""
 
     same: Mapping[int, int]
-    """For each s-op and selector the first that computes the same: itself, mostly, and after sharing always."""
+    """For each s-op and selector, the first one that computes the same: mostly itself, after sharing always itself."""
     warnings: tuple[Diagnostic, ...]
     assumptions: tuple[Diagnostic, ...]
-    """What had to be assumed of the inputs for the program to be compiled."""
+    """The assumptions about inputs under which the model is right."""
     shared: Mapping[str, str]
-    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
+    """For each s-op removed by sharing (`share.py`), by label: the equal s-op that is kept."""
     bypassed: Mapping[str, str]
-    """S-ops whose parts a selector compares in their place, and that selector."""
+    """For each s-op whose parts are compared by a selector in its place: that selector."""
     written: Tables
     """The program as it was written, before sharing (`as_written.py`)."""
 
     def only(self, sops: Container[int], selectors: Container[int]) -> Self:
-        """Without the others; of nodes that compute the same the first that is left counts as the first."""
+        """The program with only these nodes; of nodes that compute the same, the first one kept is the first."""
         left = super().only(sops, selectors)
         first: dict[int, int] = {}
         same = {number: first.setdefault(self.same[number], number) for number in (*left.sops, *left.selectors)}
         return replace(left, same=same)
 
     def verify(self) -> None:
-        """Raise if an invariant is broken: those of tables, and every node is the same as a node that is there."""
+        """Raise if an invariant is broken: those of tables, and `same` names existing nodes only."""
         super().verify()
         for nodes in (self.sops, self.selectors):
             for number in nodes:
                 first = self.same.get(number, -1)
                 if first not in nodes or self.same[first] != first:
-                    raise InternalError(f"{nodes[number].label} is said to be the same as a node that is not there")
+                    raise InternalError(f"{nodes[number].label} is the same as a node that does not exist")
 
     def show(self) -> str:
-        """One line per s-op: what it is, and its values."""
+        """One line per s-op: its operation and its values."""
         notes = [f"warning {warning}" for warning in self.warnings]
         notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join([super().show(), *notes])

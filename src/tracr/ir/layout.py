@@ -1,4 +1,4 @@
-"""The residual stream: which variable is in which dimension, from when to when."""
+"""The layout of the residual stream: the dimension of every direction, and from when to when it is there."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tracr.values import Value
 __all__ = ["ALWAYS", "Direction", "Layout"]
 
 ALWAYS = 2**31
-"""The end of a direction that stays to the last layer."""
+"""The `until` of a direction that stays until the last layer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Direction:
     """One direction of the residual stream: the variable it belongs to, and the value it stands for.
 
-    It is dimension `slot` of the stream from sub-layer `since` on and before sub-layer `until` (`slot_reuse.py` numbers
-    them).
+    It is stored in dimension `slot` from sub-layer `since` on and before sub-layer `until`. Sub-layers are numbered as
+    in `slot_reuse.py`.
     """
 
     label: str
@@ -37,7 +37,7 @@ class Direction:
     until: int = ALWAYS
 
     def held(self, time: int) -> bool:
-        """Whether it is there after a sub-layer."""
+        """Whether the stream holds this direction after a sub-layer."""
         return self.since <= time < self.until
 
 
@@ -65,7 +65,7 @@ class Layout:
 
     @cached_property
     def slots(self) -> dict[Variable, NDArray[np.intp]]:
-        """For each variable, the dimension of each of its directions (-1 where it was dropped)."""
+        """For each variable, the dimension of each of its directions (-1 if the direction was dropped)."""
         found: dict[Variable, NDArray[np.intp]] = {}
         for direction in self.directions:
             if direction.variable not in found:
@@ -81,11 +81,11 @@ class Layout:
             raise InternalError(f"several directions of the residual stream are called {double}")
         places = {(direction.variable, direction.place) for direction in self.directions}
         if len(places) != len(labels):
-            raise InternalError("one direction of a variable stands at two places")
+            raise InternalError("one direction of a variable occurs twice in the residual stream")
         ends: dict[int, int] = {}
         for direction in sorted(self.directions, key=lambda one: one.since):
             if ends.get(direction.slot, -1) > direction.since:
-                raise InternalError(f"{direction.label} is written where another direction still is")
+                raise InternalError(f"{direction.label} is written into a dimension that still holds another direction")
             ends[direction.slot] = direction.until
 
     def show(self) -> str:

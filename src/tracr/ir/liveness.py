@@ -1,15 +1,15 @@
-"""How wide the residual stream must be: which directions take up room after each sub-layer.
+"""How wide the residual stream must be: the directions that occupy a dimension after each sub-layer.
 
-Sub-layers are numbered as they come, 0 attention, 1 MLP, 2 attention, ...; the embedding is -1, the unembedding comes
-after the last. A direction is live from the sub-layer that writes it to the last one that reads it; BOS, PAD and one
-always are. What is dead stays in the stream until neurons subtract it (`slot_reuse.py`): in the MLP sub-layer that
-reads it last, or the first one after the head that reads it last. Its place is free after that; or at once, for what
-the same MLP writes, where the two variables allow that (`in_place.py`).
+Sub-layers are numbered in order: 0 attention, 1 MLP, 2 attention, ... The embedding is -1, the unembedding comes after
+the last. A direction is live from the sub-layer that writes it to the last one that reads it; BOS, PAD and one are
+always live. A dead direction stays in the stream until neurons subtract it (`slot_reuse.py`): in the MLP sub-layer that
+reads it last, or in the first one after the head that reads it last. Its dimension is free after that MLP. A variable
+written by the same MLP can overwrite it in place, if the two variables allow it (`in_place.py`).
 
-The largest of the widths is what the residual stream needs if dead directions are overwritten, and all it needs: spans
-of time are an interval graph, which takes as many colours as there are spans at any one time. In which pairs an MLP
-overwrites in place matters to the width after this MLP only, where the most pairs are best. Exact codes overwrite small
-integers only, rough ones anything small, so the most is to have rough ones take what is no integer first.
+If dead directions are overwritten, the residual stream needs exactly the largest of these widths: spans of time form an
+interval graph, which needs as many colours as there are spans at any one time. Which pairs an MLP overwrites in place
+affects only the width after this MLP, and the most pairs are best. Exact codes overwrite small integers only, rough
+codes overwrite anything small. Rough codes should therefore first overwrite directions that are not integers.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Times = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """For each variable of the residual stream: its directions, the component that writes it, those that read it.
+    """For each variable of the residual stream: its directions, the component that writes it, the readers.
 
-    Components have their numbers; two more stand for the embedding and the unembedding.
+    Components are given by number; two more numbers mean the embedding and the unembedding.
     """
 
     variables: tuple[Variable, ...]
@@ -46,12 +46,12 @@ class Flows:
 
     @property
     def embedding(self) -> int:
-        """The number that stands for the embedding."""
+        """The number of the embedding."""
         return self.components
 
     @property
     def unembedding(self) -> int:
-        """The number that stands for the unembedding."""
+        """The number of the unembedding."""
         return self.components + 1
 
     @cached_property
@@ -73,7 +73,7 @@ class Flows:
         return born, last | 1
 
     def widths(self, times: Sequence[int] | Times, depth: int) -> Times:
-        """The directions that take up room after the embedding and after each sub-layer."""
+        """How many directions occupy a dimension after the embedding and after each sub-layer."""
         weights = self._weights
         sublayers = 2 * depth + 3  # the embedding first
         when = np.repeat(self.spans(times, depth), 3, axis=0) + np.arange(1, 6 * sublayers, sublayers)[:, None]
@@ -84,7 +84,7 @@ class Flows:
 
     @cached_property
     def _weights(self) -> Times:
-        """What is counted where variables are written, and where they are freed: three kinds of directions each."""
+        """The counts added where variables are written, and where they are freed: three kinds of directions each."""
         return np.stack([self.sizes, *self.overwriting, self.sizes, *self.overwritten])
 
     @cached_property
@@ -95,19 +95,19 @@ class Flows:
 
     @cached_property
     def overwritten(self) -> tuple[Times, Times]:
-        """The directions that can be overwritten: small ones that are no integers, and those that are."""
+        """The directions that can be overwritten: small ones that are not integers, and small integers."""
         kind = np.array([as_old(variable) for variable in self.variables], dtype=np.intp)
         return self.sizes * (kind == 1), self.sizes * (kind == 2)
 
 
 def most_pairs(rough: Times, exact: Times, small: Times, integer: Times) -> Times:
-    """How many directions can be overwritten in place: so many new ones, so many dead ones of each kind."""
+    """How many directions can be overwritten in place, given the numbers of new and of dead ones of each kind."""
     by_rough = np.minimum(rough, small)
     return np.asarray(by_rough + np.minimum(rough - by_rough + exact, integer))
 
 
 def flows_of(frame: Frame, components: Sequence[Component]) -> Flows:
-    """What flows between components."""
+    """The writer and the readers of every variable."""
     embedding, unembedding = len(components), len(components) + 1
     special = (BOS, PAD, ONE) if frame.options.level == 0 else (BOS, PAD)
     writer = dict.fromkeys((*special, *(source.variable for source in frame.embedded)), embedding)
@@ -131,7 +131,7 @@ def flows_of(frame: Frame, components: Sequence[Component]) -> Flows:
 
 
 def live_widths(frame: Frame, sublayers: Iterable[tuple[int, Sequence[Component]]]) -> tuple[int, ...]:
-    """The directions that take up room after the embedding, attention 0, MLP 0, attention 1, ...
+    """How many directions occupy a dimension after the embedding, attention 0, MLP 0, attention 1, ...
 
     >>> import tracr
     >>> from tracr.rasp import programs

@@ -1,11 +1,11 @@
-"""The operations of a program: each s-op computes one of these from the codes of others.
+"""The operations of a program: each s-op computes one of these from the codes of other s-ops.
 
-Values are integer codes (places in a node's domain); `ERROR` marks a cell where the user's function raises, `UNREACHED`
-a cell that no input leads to.
+Values are integer codes (places in a node's domain). `ERROR` marks a table cell where the user's function raises,
+`UNREACHED` a cell that no input reaches.
 
-An operation owns its facts. Each field says what it holds (`Role`); from that follow the s-ops that an operation reads,
-how it is renumbered, saved, loaded, shown by the explorer and compared. `kind` is its name in files, `phrase` and
-`text` are how it is shown. `docs/extending.md` adds one.
+Each field of an operation has a role (`Role`). The roles determine which s-ops the operation reads, and how it is
+renumbered, saved, loaded, compared and shown by the explorer. `kind` is its name in files; `phrase` and `text` describe
+it for readers. `docs/extending.md` shows how to add an operation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ERROR = -1
 UNREACHED = -2
 
 PAIR = "pair of values"
-"""The function of an s-op that a product space is made of."""
+"""The text of the function that makes the pairs of a product space."""
 
 
 class Role(enum.Enum):
@@ -63,7 +63,7 @@ class Role(enum.Enum):
     NUMBER = "a number"
     DEFAULT = "a value of the program"
     FUNCTION = "the text of a function"
-    FLAG = "true or false: what the compiler found out"
+    FLAG = "true or false, found by the compiler"
 
 
 Input = Annotated[int, Role.INPUT]
@@ -79,7 +79,7 @@ Flag = Annotated[bool, Role.FLAG]
 
 
 class Names(Protocol):
-    """What the s-ops and selectors that an operation reads are called."""
+    """The names that a description uses for s-ops, selectors and functions."""
 
     def sop(self, number: int) -> str:
         """An s-op."""
@@ -105,15 +105,15 @@ class _FieldNames(NamedTuple):
 
 
 class Operation:
-    """What all operations have in common."""
+    """The base class of all operations."""
 
     kind: ClassVar[str]
-    """The name of the operation in saved programs and in the explorer: never changed."""
+    """The name of the operation in saved programs and in the explorer. It must never change."""
 
     @classmethod
     @functools.cache
     def roles(cls) -> Mapping[str, Role]:
-        """What each field holds, in their order."""
+        """The role of each field, in order."""
         hints, found = get_type_hints(cls, include_extras=True), {}
         for one in fields(cls):  # type: ignore[arg-type]
             role = next((extra for extra in get_args(hints[one.name]) if isinstance(extra, Role)), None)
@@ -155,7 +155,7 @@ class Operation:
         return getattr(self, names[0]) if names else None
 
     def renumbered(self, to: Callable[[int], int]) -> Self:
-        """The same with other numbers for s-ops and selectors; itself if they stay."""
+        """The operation with its s-ops and selectors renumbered; itself if no number changes."""
         changed: dict[str, Any] = {}
         for name, role in self.roles().items():
             now = getattr(self, name)
@@ -167,7 +167,7 @@ class Operation:
         return self if same else replace(self, **changed)  # type: ignore[type-var]
 
     def shape(self, sizes: tuple[int, ...], positions: int) -> tuple[int, ...]:
-        """The shape its table must have, for inputs of so many values and a model of so many positions."""
+        """The shape its table must have, for inputs with `sizes` values and a model with `positions` positions."""
         raise NotImplementedError(f"{type(self).__name__}.shape")
 
     @property
@@ -181,7 +181,7 @@ class Operation:
         raise NotImplementedError(f"{type(self).__name__}.phrase")
 
     def text(self, names: Names, domain: Domain) -> str:
-        """The operation as one writes it in Python, for an s-op of these values."""
+        """The operation as Python text, for an s-op with this domain."""
         raise NotImplementedError(f"{type(self).__name__}.text")
 
 
@@ -296,7 +296,7 @@ class PairLookup(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Operation):
-    """`constant` plus a weighted sum of s-ops that hold numbers; `None` if any of them is."""
+    """`constant` plus a weighted sum of s-ops that hold numbers; `None` if any of them is `None`."""
 
     kind = "linear"
     terms: Terms
@@ -314,7 +314,7 @@ class Linear(Operation):
 class SumLookup(Operation):
     """A function of a weighted sum of s-ops that hold numbers: `table[i]` where the sum is `points.values[i]`.
 
-    The optimiser makes it of other tables (`functions_of_sums.py`); `function` is their text.
+    The optimiser makes it from other tables (`functions_of_sums.py`); `function` is their text.
     """
 
     kind = "sum_lookup"
@@ -337,8 +337,8 @@ class SumLookup(Operation):
 class Aggregation(Operation):
     """The mean of the selected values, or `default`.
 
-    `copies` is true when all selected values are equal (one, mostly), so that nothing is ever averaged; `assumed` when
-    that could not be proved but the interpreter would raise otherwise (several strings have no mean).
+    `copies` is true if all selected values are equal (mostly there is only one): then no average is needed. `assumed`
+    is true if the compiler could not prove that, but the interpreter would raise otherwise (strings have no mean).
     """
 
     kind = "aggregation"
@@ -378,7 +378,7 @@ Attention = Aggregation | Width
 Op = TokensOp | IndicesOp | LengthOp | Constant | Positions | Table | Linear | Attention
 
 KINDS: Mapping[str, type[Op]] = {op.kind: op for op in get_args(Op)}
-"""Every operation by the name that saved programs have for it."""
+"""Every operation by its name in saved programs."""
 
 
 def _weighted(terms: Terms, names: Names) -> str:
@@ -386,7 +386,7 @@ def _weighted(terms: Terms, names: Names) -> str:
 
 
 def _sum(terms: list[tuple[float, str]], constant: float) -> str:
-    """A weighted sum as one writes it.
+    """A weighted sum as text.
 
     >>> _sum([(1, "a"), (-1, "b"), (0.5, "c")], -2)
     'a - b + 0.5 * c - 2'

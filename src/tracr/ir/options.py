@@ -1,4 +1,4 @@
-"""Everything a compilation depends on besides the program: one validated, frozen value."""
+"""`Options`: everything that a compilation depends on, except the program. Validated and frozen."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tracr.values import Value, as_value, short_repr, sort_values
 __all__ = ["LEVELS", "Options", "as_vocabulary"]
 
 LEVELS = (0, 1, 2)
-MOST_ASTRAY = 0.05  # attention that a small gap may leak; how much does no harm, each construction decides
+MOST_ASTRAY = 0.05  # the most attention that may leak; each construction then decides how much is harmless
 
 
 def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple[Value, ...]:
     """The distinct tokens: a list keeps its order, a set is sorted, a string is its characters.
 
-    Of a vocabulary that does not fit into the memory, or never ends, not all tokens are taken.
+    A vocabulary that is infinite or too large for the memory is refused before all its tokens are listed.
 
     >>> as_vocabulary({"b", "a"}), as_vocabulary("abca")
     (('a', 'b'), ('a', 'b', 'c'))
@@ -51,7 +51,7 @@ def as_vocabulary(vocab: Iterable[Value], max_memory: object = DEFAULT) -> tuple
 
 
 def _tokens(vocab: Iterable[Value], budget: Budget) -> list[Value]:
-    """The tokens, no more than fit into the memory."""
+    """The tokens, at most as many as fit into the memory."""
     tokens: list[Value] = []
     growing = Growing(budget, "the vocabulary has large tokens")
     left = itertools.islice(vocab, min(budget.most // VALUE + 1, sys.maxsize))
@@ -63,7 +63,7 @@ def _tokens(vocab: Iterable[Value], budget: Budget) -> list[Value]:
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `tracr.compile` documents each field but one.
+    """How to compile. `tracr.compile` documents all fields except `output_first`.
 
     `output_first` puts the outputs' directions first in the residual stream, where converters look for the logits.
     """
@@ -89,11 +89,11 @@ class Options:
         return name in (self.passes or ())
 
     def check_gap(self) -> None:
-        """Refuse a gap that makes attention soft beyond any use: for programs that attend to something."""
+        """Refuse a gap that makes attention too soft. Only for programs that use attention."""
         astray = leak(self.gap, self.max_seq_len)
         if astray > MOST_ASTRAY:
             raise CompileError(
-                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention goes astray",
+                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention leaks to keys that are not selected",
                 hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
             )
 

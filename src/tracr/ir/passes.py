@@ -1,4 +1,4 @@
-"""A pass of the compiler as an object."""
+"""`Pass`: one step of the compiler as an object."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Pass:
     """One step of the compiler: a function from one frozen value to the next.
 
     Attributes:
-        name: what switches, `--print-after` and the search record call it.
-        level: the optimisation level from which it runs; `None` if it runs only where it is asked for.
-        takes: the type of the value it is given.
-        gives: the type of the value it makes.
-        run: the function; its second argument is the search, which passes that choose between rivals use.
+        name: its name for switches, `--print-after` and the search record.
+        level: the lowest optimisation level at which it runs; `None` if it runs only when requested.
+        takes: the type of its input.
+        gives: the type of its result.
+        run: the function. Its second argument is the search, used by passes that choose between rivals.
         does: what it does, in a sentence.
-        switches: it runs if one of these is on; if there are none, always.
+        switches: it runs if at least one of these is on; always, if the tuple is empty.
     """
 
     name: PassName
@@ -35,7 +35,7 @@ class Pass:
     switches: tuple[SwitchName, ...] = ()
 
     def on(self, options: Options) -> bool:
-        """Whether it runs."""
+        """Whether the pass runs with these options."""
         return not self.switches or any(map(options.on, self.switches))
 
 

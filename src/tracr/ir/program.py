@@ -1,9 +1,9 @@
-"""The program as data: every s-op with its domain and its table. No user function is called from here on.
+"""The program as data: every s-op with its domain and its table. Later passes call no user function.
 
-`Tabulation` is what every stage of the program has. `Inferred` (`inferred.py`) is what the frontend makes: it knows
-which s-ops compute the same, and nothing of encodings. `Program` has an encoding for every s-op: later steps lower it,
-the vectorised interpreter runs it, and models are checked against it. Values are integer codes (places in a node's
-domain); `ERROR` marks a cell where the user's function raises, `UNREACHED` a cell that no input leads to.
+`Tabulation` has the fields common to all stages. The frontend makes an `Inferred` (`inferred.py`): it knows which s-ops
+compute the same, and has no encodings. `Program` has an encoding for every s-op: later passes lower it, the table
+interpreter runs it, and models are checked against it. Values are integer codes (places in a node's domain). `ERROR`
+marks a cell where the user's function raises, `UNREACHED` a cell that no input reaches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class InferredNode:
-    """An s-op: what it computes, the values it can take and the encoding that was asked for, if any.
+    """An s-op: its operation, the values it can take and the encoding that the user asked for, if any.
 
     `source` is the expression as text, `origin` where it was written (`file.py:12`).
     """
@@ -54,7 +54,7 @@ class InferredNode:
 
 @dataclass(frozen=True, eq=False)
 class SOpNode(InferredNode):
-    """An s-op of a program whose encodings are chosen: how it is to be stored, too."""
+    """An s-op with the encoding that was chosen for it."""
 
     encoding: Encoding
 
@@ -64,7 +64,7 @@ N = TypeVar("N", bound=InferredNode, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Tabulation(Generic[N]):
-    """All s-ops and selectors the outputs need, in topological order."""
+    """All s-ops and selectors that the outputs need, in topological order."""
 
     options: Options
     sops: dict[int, N]
@@ -74,7 +74,7 @@ class Tabulation(Generic[N]):
 
     @cached_property
     def nbytes(self) -> int:
-        """About how much memory values and tables take."""
+        """About how much memory the values and tables take."""
         domains = {id(node.domain): node.domain.size for node in self.sops.values()}
         tabulated = (*(node.op for node in self.sops.values()), *self.selectors.values())
         return VALUE * sum(domains.values()) + sum(one.nbytes for one in tabulated)
@@ -89,15 +89,15 @@ class Tabulation(Generic[N]):
         return (*node.inputs, *compared, *node.op.attended)
 
     def parts(self, number: int) -> list[Selector]:
-        """A selector and all it is made of, each once, what is read before its readers."""
+        """A selector and all selectors it is made of, each once, parts before their combinations."""
         return parts_of(self.selectors, number)
 
     def literals(self, number: int) -> list[SelectorNode]:
-        """The selectors that are not combinations which a selector is made of."""
+        """The plain selectors (no combinations) that a selector is made of."""
         return [part for part in self.parts(number) if isinstance(part, SelectorNode)]
 
     def only(self, sops: Container[int], selectors: Container[int]) -> Self:
-        """Without the others."""
+        """The program with only these s-ops and selectors."""
         return replace(
             self,
             sops={number: node for number, node in self.sops.items() if number in sops},
@@ -110,7 +110,7 @@ class Tabulation(Generic[N]):
         seen: set[int] = set()
         for number, node in self.sops.items():
             if number != node.id or any(child not in seen for child in self.children(node)):
-                raise InternalError(f"program node {node.label} stands before something it reads")
+                raise InternalError(f"program node {node.label} comes before one of its inputs")
             seen.add(node.id)
             self._verify_table(node)
         for name, output in self.outputs:
@@ -122,7 +122,7 @@ class Tabulation(Generic[N]):
         if cells is None:
             return
         if not isinstance(node.domain, Finite) or cells.max(initial=ERROR) >= len(node.domain):
-            raise InternalError(f"the table of {node.label} leaves its domain")
+            raise InternalError(f"the table of {node.label} has codes outside its domain")
         sizes = tuple(self.sops[child].domain.size for child in node.inputs)
         shape = node.op.shape(sizes, self.options.max_seq_len)
         if cells.shape != shape:
@@ -142,7 +142,7 @@ class Tabulation(Generic[N]):
             known.add(selector.id)
 
     def show(self) -> str:
-        """One line per s-op: what it is, and its values."""
+        """One line per s-op: its operation and its values."""
         lines = [f"{node.label} = {describe(self, node)} : {self._held(node)}" for node in self.sops.values()]
         combined = [s for s in self.selectors.values() if isinstance(s, CompositeNode)]
         for part in dict.fromkeys(part for composite in combined for part in (*composite.parts, composite.id)):
@@ -156,15 +156,15 @@ class Tabulation(Generic[N]):
 
 
 Tables = Tabulation[InferredNode]
-"""Any of them, for readers of tables alone."""
+"""Any stage, for code that reads only the tables."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What the optimiser has chosen, besides the encodings, because it made the model smaller (`search/`).
+    """The storage choices of the optimiser (`search/`); the encodings are in the s-ops.
 
-    `split` are the selectors that more and narrower heads read (`splitting.py`); `sums` the tables that are computed as
-    weighted sums; with `few_bits`, bits are not for very many values only.
+    `split`: the selectors read by several narrow heads instead of one wide head (`splitting.py`). `sums`: the tables
+    computed as weighted sums. `few_bits`: variables with few values may be stored in bits, too.
     """
 
     split: tuple[int, ...] = ()
@@ -174,21 +174,21 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Program(Tabulation[SOpNode]):
-    """A tabulated program whose encodings are chosen."""
+    """A tabulated program with an encoding for every s-op."""
 
     stored: Stored
     warnings: tuple[Diagnostic, ...] = ()
     assumptions: tuple[Diagnostic, ...] = ()
-    """What had to be assumed of the inputs for the program to be compiled."""
+    """The assumptions about inputs under which the model is right."""
     shared: Mapping[str, str] = field(default_factory=dict)
-    """S-ops that are computed once with another (`share.py`), by label, and the one that is left."""
+    """For each s-op removed by sharing (`share.py`), by label: the equal s-op that is kept."""
     bypassed: Mapping[str, str] = field(default_factory=dict)
-    """S-ops whose parts a selector compares in their place, and that selector; unknown of a loaded program."""
+    """For each s-op whose parts are compared by a selector in its place: that selector. Empty for a loaded program."""
     written: Tables | None = None
-    """The program as it was written, before sharing (`as_written.py`); a loaded program has none."""
+    """The program as it was written, before sharing (`as_written.py`); `None` for a loaded program."""
 
     def only(self, sops: Container[int], selectors: Container[int]) -> Self:
-        """Without the others, and without the choices for them."""
+        """The program with only these s-ops and selectors, and only the choices for them."""
         split = tuple(number for number in self.stored.split if number in selectors)
         sums = tuple(number for number in self.stored.sums if number in sops)
         return replace(super().only(sops, selectors), stored=replace(self.stored, split=split, sums=sums))
@@ -202,13 +202,13 @@ class Program(Tabulation[SOpNode]):
             if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
                 raise InternalError(f"{node.label} is categorical but its values are not listed")
         if not self.sops.keys() >= set(self.stored.sums) or not self.selectors.keys() >= set(self.stored.split):
-            raise InternalError("what is stored in another way is no part of the program")
+            raise InternalError("a storage choice names an s-op or selector that is not part of the program")
 
     def show(self) -> str:
-        """One line per s-op: what it is, its values and its encoding."""
+        """One line per s-op: its operation, its encoding and its values."""
         notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
         notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
-        notes += ["bits for what is copied and compared"] * self.stored.few_bits
+        notes += ["bits for variables that are copied and compared"] * self.stored.few_bits
         notes += [f"warning {warning}" for warning in self.warnings]
         notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]
         return "\n".join([super().show(), *notes])
@@ -218,14 +218,14 @@ class Program(Tabulation[SOpNode]):
 
 
 def describe(program: Tables, node: InferredNode) -> str:
-    """What an s-op computes, in one phrase."""
+    """The operation of an s-op, in one phrase."""
 
     return node.op.phrase(_Described(program))
 
 
 @dataclass(frozen=True)
 class _Described:
-    """How an operation names what it reads, in a phrase."""
+    """The names used in the phrase of an operation: labels, and descriptions of selectors."""
 
     program: Tables
 

@@ -1,4 +1,4 @@
-"""What the optimiser changes in a program before it is lowered. A model keeps the changes, and one program."""
+"""The rewrites of the optimiser before lowering. A model keeps one program and the changes made to it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Rewriting", "Rewritten", "rewriting_of"]
 
 @dataclass(frozen=True, eq=False)
 class Rewriting:
-    """The changes that make the program that is lowered of the program of a model."""
+    """The changes from the program of a model to the program that is lowered."""
 
     kept: frozenset[int]
-    """The s-ops that are left."""
+    """The s-ops that are kept."""
     ops: Mapping[int, Op]
-    """The operations of those that are computed in another way."""
+    """The new operations of the s-ops that are computed in another way."""
     selectors: Mapping[int, Selector]
-    """The selectors that are left, as they compare those."""
+    """The selectors that are kept, over the kept s-ops."""
     outputs: tuple[tuple[str, int], ...]
     absorbed: Mapping[str, str]
-    """S-ops that others depend on but do not read any more, by label, and where they went."""
+    """For each s-op that its dependents no longer read, by label: what became of it."""
 
     def applied(self, program: Program) -> Program:
         """The program that is lowered."""
@@ -37,27 +37,27 @@ class Rewriting:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rewritten(Program):
-    """A program in fewer operations than the `original`."""
+    """The `original` program in fewer operations."""
 
     original: Program
     absorbed: Mapping[str, str]
-    """S-ops of the original that others depend on but do not read any more, and where the optimiser left them."""
+    """For each s-op of the original that its dependents no longer read: what became of it."""
 
     def verify(self) -> None:
-        """Raise if an invariant is broken: those of programs, and every s-op holds what it does in the original."""
+        """Raise if an invariant is broken: those of programs, and s-ops keep their domains and encodings."""
         super().verify()
         for number, node in self.sops.items():
             before = self.original.sops.get(number)
             if before is None or before.domain is not node.domain or before.encoding is not node.encoding:
-                raise InternalError(f"the optimiser changed what {node.label} holds")
+                raise InternalError(f"the optimiser changed the domain or the encoding of {node.label}")
 
     def show(self) -> str:
-        """One line per s-op, then where the others went."""
+        """One line per s-op, then what became of the others."""
         return "\n".join([super().show(), *(f"absorbed {label}: {where}" for label, where in self.absorbed.items())])
 
 
 def rewriting_of(program: Program) -> Rewriting:
-    """The changes that made a program of its original; none if it is one itself."""
+    """The changes from a program's original to the program; none if it was not rewritten."""
     original, absorbed = (program.original, program.absorbed) if isinstance(program, Rewritten) else (program, {})
     ops = {number: node.op for number, node in program.sops.items() if node.op is not original.sops[number].op}
     return Rewriting(frozenset(program.sops), ops, program.selectors, program.outputs, absorbed)

@@ -1,4 +1,4 @@
-"""Which component runs in which layer."""
+"""The schedule: which component runs in which layer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 OPTIMAL, LIMIT = "optimal", "feasible, limit reached"
-"""What a solver says of a placement: nothing is better, or there was no time to find out."""
+"""The two results of a solver: proved to be the best placement, or stopped at the limit before a proof."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class PlacedHead(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the ground truth calls it."""
+        """Its name in the ground truth."""
         return f"blocks.{self.layer}.attn.{self.place}"
 
 
@@ -82,29 +82,29 @@ class PlacedNeurons(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the ground truth calls it."""
+        """Its name in the ground truth."""
         return f"blocks.{self.layer}.mlp.{self.place}"
 
     @property
     def stop(self) -> int:
-        """The number after that of its last neuron."""
+        """The number of its last neuron, plus 1."""
         return self.start + self.group.read.width
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The number of the sub-layer of each component of a circuit, and how these were chosen."""
+    """The number of the sub-layer of each component of a circuit, and how the numbers were chosen."""
 
     times: tuple[int, ...]
     status: str
-    """What the solver did, where components that can wait were not simply put first; "" there."""
+    """The result of the search or the solver; "" if every component is in its earliest sub-layer."""
     fewest: int
-    """So many directions are live somewhere in every schedule of this depth, as far as was proved."""
+    """A proved lower bound on the peak: every schedule of this depth has a point with so many live directions."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedCircuit:
-    """A circuit, and which of its components is to be in which sub-layer."""
+    """A circuit, and the sub-layer chosen for each of its components."""
 
     circuit: Circuit
     placement: Placement
@@ -123,12 +123,12 @@ class PlacedCircuit:
         return max(live_widths(self.circuit, self.sublayers()))
 
     def verify(self) -> None:
-        """Raise if a component is in a sub-layer of the other kind, or not after what it reads."""
+        """Raise if a component is in a sub-layer of the other kind, or not after its inputs."""
         self.circuit.verify()
         for number, components in self.sublayers():
             for component in components:
                 if number % 2 != (0 if isinstance(component, Head) else 1):
-                    raise InternalError(f"{component.label} cannot stand in sub-layer {number}")
+                    raise InternalError(f"{component.label} cannot be in sub-layer {number}")
         _check_order(self.circuit, list(self.sublayers()))
 
     def show(self) -> str:
@@ -138,24 +138,24 @@ class PlacedCircuit:
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Frame):
-    """The components in layers, merged with others where that was done, and with those that clear dimensions.
+    """The layers with their components, after merging, and with the neurons that clear dimensions.
 
-    `placement` says where the components of the circuit went.
+    `placement` gives the sub-layers of the components of the circuit.
     """
 
     layers: tuple[Layer, ...]
     placement: Placement
     blurred: Mapping[Variable, str]
-    """Folded variables that some, and not all, heads that were merged into one read with queries or keys; that head."""
+    """Folded variables that only some of the heads merged into one read with queries or keys; the merged head."""
 
     @property
     def status(self) -> str:
-        """What the solver did, where components that can wait were not simply put first."""
+        """The result of the search or the solver; "" if every component is in its earliest sub-layer."""
         return self.placement.status
 
     @property
     def fewest(self) -> int:
-        """So many directions are live somewhere in every schedule of this depth."""
+        """A proved lower bound on the peak of live directions of every schedule of this depth."""
         return self.placement.fewest
 
     def sublayers(self) -> Iterator[Sublayer]:
@@ -184,7 +184,7 @@ class Schedule(Frame):
         return self.bytes_with(component for layer in self.layers for component in layer.components)
 
     def verify(self, checked: Collection[Component] = ()) -> None:
-        """Raise if a component reads what is written in its own sub-layer or later, or its matrices do not fit.
+        """Raise if a component reads a variable written in its own sub-layer or later, or a matrix does not fit.
 
         The matrices of `checked` components are known to fit.
         """
@@ -206,7 +206,7 @@ class Schedule(Frame):
 
 
 def _check_order(frame: Frame, sublayers: Sequence[Sublayer]) -> None:
-    """Raise if a component reads what is written in its own sub-layer or later."""
+    """Raise if a component reads a variable written in its own sub-layer or later."""
     written = dict.fromkeys((source.variable for source in frame.embedded), -1)
     for number, components in sublayers:
         written.update({variable: number for component in components for variable, _ in component.writes})
@@ -226,4 +226,4 @@ def _line(sublayer: Sublayer) -> str:
 def _solved(placement: Placement, peak: int) -> list[str]:
     if not placement.status:
         return []
-    return [f"solver: {placement.status}; {peak} directions live at most, no schedule has < {placement.fewest}"]
+    return [f"solver: {placement.status}; at most {peak} directions live, lower bound {placement.fewest}"]

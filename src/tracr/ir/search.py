@@ -1,4 +1,4 @@
-"""What the compiler tried in order to make a model smaller, and why it chose what it chose."""
+"""The record of the search for a smaller model: the rivals that were tried, and why each was kept or not."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Measured", "Search", "Trial"]
 
 @dataclass(frozen=True)
 class Measured:
-    """How large the model of a rival is, as far as that was needed.
+    """The size of the model of a rival, as far as it was measured.
 
-    `size` is `None` if the rival was refused (then `refusal` says why), or had too many layers (then only their number
-    `layers` is known), or was not measured at all.
+    `size` is `None` if the rival was refused (`refusal` gives the reason), had too many layers (only `layers` is
+    known), or was not measured.
     """
 
     size: Size | None = None
@@ -26,9 +26,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Trial:
-    """One rival: the pass that proposed it, what it is, its size, and whether and why it was kept.
+    """One rival: the pass that proposed it, its description, its size, and whether and why it was kept.
 
-    A rival that is kept is what the next one is compared with: the last one kept for a pass is the one that was chosen.
+    Each rival is compared with the last one kept before it. The last rival kept for a pass is the one chosen.
     """
 
     step: PassName
@@ -39,12 +39,12 @@ class Trial:
 
     @property
     def size(self) -> Size | None:
-        """How large its model is, if that was measured."""
+        """The size of its model, if it was measured."""
         return self.measured.size
 
     @property
     def refusal(self) -> str:
-        """Why it cannot be compiled, if it cannot."""
+        """Why it cannot be compiled; "" if it can."""
         return self.measured.refusal
 
     @property
@@ -58,10 +58,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """Every rival that was tried, in this order, and the size of the model that was built.
+    """Every rival that was tried, in order, and the size of the model that was built.
 
-    Rivals are measured with every component in its earliest layer. The passes `schedule` and `solve` come later, so the
-    model may have fewer dimensions, heads and parameters than the rival it was built from.
+    Rivals are measured with every component in its earliest layer. The passes `schedule` and `solve` run later. The
+    model may therefore have fewer dimensions, heads and parameters than the rival it was built from.
     """
 
     trials: tuple[Trial, ...]

@@ -16,7 +16,7 @@ Kind = Literal["and", "or", "not"]
 
 @dataclass(frozen=True, eq=False)
 class Selects:
-    """What every selector has; `counts` are the widths that can occur."""
+    """The fields of every selector; `counts` are the widths that can occur."""
 
     id: int
     label: str
@@ -26,7 +26,7 @@ class Selects:
 
     @property
     def always(self) -> bool:
-        """Whether every query selects something."""
+        """Whether every query selects at least one key."""
         return bool(self.counts) and self.counts[0] > 0
 
     @property
@@ -54,25 +54,25 @@ class SelectorNode(Selects):
         return self.table.nbytes
 
     def renumbered(self, to: Callable[[int], int]) -> SelectorNode:
-        """The same with other numbers for its s-ops; itself if they stay."""
+        """The selector with its s-ops renumbered; itself if no number changes."""
         keys, queries = to(self.keys), to(self.queries)
         return self if (keys, queries) == (self.keys, self.queries) else replace(self, keys=keys, queries=queries)
 
 
 @dataclass(frozen=True, eq=False)
 class CompositeNode(Selects):
-    """A boolean combination of selectors over different s-ops; it raises where any of them does."""
+    """A boolean combination of selectors over different s-ops; it raises where any of its parts raises."""
 
     kind: Kind
     parts: tuple[int, ...]
 
     def renumbered(self, to: Callable[[int], int]) -> CompositeNode:
-        """The same with other numbers for its parts; itself if they stay."""
+        """The selector with its parts renumbered; itself if no number changes."""
         parts = tuple(map(to, self.parts))
         return self if parts == self.parts else replace(self, parts=parts)
 
     def combined(self, sides: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """What it selects, from what its parts do."""
+        """The selection matrix, from those of its parts."""
         match self.kind:
             case "not":
                 return ~sides[0]
@@ -86,7 +86,7 @@ Selector = SelectorNode | CompositeNode
 
 
 def parts_of(selectors: Mapping[int, Selector], number: int) -> list[Selector]:
-    """A selector and all it is made of, each once, what is combined before what combines it."""
+    """A selector and all selectors it is made of, each once, parts before their combinations."""
     if isinstance(selectors[number], SelectorNode):
         return [selectors[number]]
     found: dict[int, Selector] = {}

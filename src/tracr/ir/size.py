@@ -1,4 +1,4 @@
-"""How many weights a model has, before any is made."""
+"""The size of a model, computed before its weights are made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Size", "count_parameters", "layer_sizes", "size_of"]
 
 
 class Size(NamedTuple):
-    """How large a model is."""
+    """The size of a model."""
 
     layers: int
     dimensions: int
@@ -19,7 +19,7 @@ class Size(NamedTuple):
 
 
 def size_of(schedule: Schedule, width: int) -> Size:
-    """How large a model with so many dimensions is."""
+    """The size of a model with these layers and `width` dimensions."""
     heads = sum(1 for _ in schedule.heads())
     return Size(len(schedule.layers), width, heads, sum(count_parameters(schedule, width).values()))
 
@@ -31,7 +31,7 @@ def layer_sizes(layer: Layer) -> tuple[int, int, int]:
 
 
 def count_parameters(schedule: Schedule, width: int) -> dict[str, int]:
-    """How many weights each part of a model with so many dimensions has."""
+    """How many weights each part of a model with `width` dimensions has."""
     options = schedule.options
     outputs = sum(len(variable.values) for _, variable in schedule.outputs)
     counts = {"embedding": width * (len(options.vocab) + options.max_seq_len + 3), "unembedding": width * outputs}

@@ -1,7 +1,7 @@
-"""Names: the passes of the compiler in the order they run, and the options that change how a pass works.
+"""The names of the passes, in the order they run, and of the options, which change how passes work.
 
-Passes that optimise, and all options, have a switch (`tracr.compile(passes={"fold": False})`) and an optimisation level
-from which they are on. The passes themselves are in `compiler/pipeline.py`.
+Every optimising pass and every option has a switch (`tracr.compile(passes={"fold": False})`) and an optimisation level
+from which it is on. The passes themselves are in `compiler/pipeline.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PassName(StrEnum):
 
 
 class OptionName(StrEnum):
-    """Switches that are not passes: they change how one or several passes work."""
+    """Every option. An option changes how one or several passes work."""
 
     CONSTANTS = "constants"
     KINKS = "kinks"
@@ -62,7 +62,7 @@ SwitchName = PassName | OptionName
 
 
 class Switch(NamedTuple):
-    """The level from which a pass or an option is on (`None`: only where it is asked for), and what it does."""
+    """The level from which a pass or an option is on (`None`: only when requested), and what it does."""
 
     level: int | None
     does: str
@@ -71,9 +71,9 @@ class Switch(NamedTuple):
 PASSES: Mapping[str, Switch] = {
     PassName.SHARE: Switch(1, "computes equal expressions once, unless that would take more layers"),
     PassName.SIMPLIFY: Switch(2, "removes operations whose result is constant or depends only on position and length"),
-    PassName.FUSE: Switch(2, "replaces a function of functions of one or two variables by one function"),
+    PassName.FUSE: Switch(2, "composes nested functions of one or two variables into one function"),
     PassName.SUMS: Switch(2, "computes a function of several variables, such as a chain of and/or, from one sum"),
-    PassName.FOLD: Switch(2, "removes linear functions: their readers read the inputs through a product of matrices"),
+    PassName.FOLD: Switch(2, "removes linear functions by multiplying their matrices into those of their readers"),
     PassName.PRUNE: Switch(1, "removes components and dimensions that nothing reads"),
     PassName.FACTOR: Switch(
         2, "embeds only the features of tokens and positions that are read, not their one-hot codes"
@@ -81,7 +81,7 @@ PASSES: Mapping[str, Switch] = {
     PassName.SCHEDULE: Switch(
         2, "moves components between layers so that fewer dimensions are in use at the same time"
     ),
-    PassName.SOLVE: Switch(None, "asks a constraint solver for the best assignment to layers (extra `opt`)"),
+    PassName.SOLVE: Switch(None, "finds the best assignment to layers with a constraint solver (extra `opt`)"),
     PassName.MERGE_HEADS: Switch(1, "merges the heads of a layer that have the same attention pattern"),
     PassName.SHARE_NEURONS: Switch(2, "merges the neurons of a layer that have the same input weights"),
     PassName.REUSE: Switch(2, "stores a new variable in the dimensions of one that is no longer read"),
@@ -92,7 +92,7 @@ OPTIONS: Mapping[str, Switch] = {
     OptionName.CONSTANTS: Switch(1, "a variable with only one value becomes a bias and needs no dimension"),
     OptionName.KINKS: Switch(1, "a table gets neurons only where its values change, not for each of its rows"),
     OptionName.RANK: Switch(
-        1, "heads are as narrow as their selector allows; large comparisons may be split over heads"
+        1, "heads get the smallest d_head their selector allows; large comparisons may be split over heads"
     ),
     OptionName.BITS: Switch(1, "variables with very many values are stored in binary instead of one-hot"),
     OptionName.LINEAR_TABLES: Switch(
@@ -114,7 +114,7 @@ def level_of(name: str) -> int | None:
 
 
 def enabled(level: int, switches: Switches) -> tuple[str, ...]:
-    """The passes and options that are on: those of the level, with some switched; or exactly those listed.
+    """The passes and options that are on: those of the level, changed by a mapping; or exactly those in a list.
 
     >>> enabled(1, {"share": False, "fold": True})
     ('fold', 'prune', 'merge_heads', 'constants', 'kinks', 'rank', 'bits')
@@ -131,7 +131,7 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
 
 
 def _check_switches(switches: Switches, names: Collection[str]) -> None:
-    """Refuse what is neither a mapping nor a list of known names."""
+    """Refuse switches that are neither a mapping nor a list of known names."""
     if isinstance(switches, str) or not isinstance(switches, Mapping | Collection | None):
         raise CompileError(
             f"passes must map names to True or False, or list names, not {switches!r}", hint="passes={'fold': False}"

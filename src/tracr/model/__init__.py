@@ -1,1 +1,1 @@
-"""The compiled model: its weights, the forward pass, and what every direction means."""
+"""The compiled model: its weights, its forward pass, and the meaning of every direction."""

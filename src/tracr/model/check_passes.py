@@ -1,8 +1,8 @@
-"""Checking every pass of the compiler: invariants, and what the program computes, after each of them.
+"""Checks the result of every pass of the compiler: its invariants, and its outputs on a sample of inputs.
 
-The reference is the interpreter on the expressions themselves, on a sample of inputs. The tabulated program is run by
-the table interpreter. A circuit, a schedule and a layout are finished by the passes that every model needs, and nothing
-more, and the model is compared with the tabulated program. So the first pass that is wrong is the one that is named.
+The reference is the interpreter on the expressions themselves. The table interpreter runs the tabulated program. A
+circuit, a schedule or a layout becomes a model by the necessary passes only, and this model is compared with the
+tabulated program. The error names the first wrong pass.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class PassChecker:
         self.assumed = False
 
     def __call__(self, one: Pass, value: Any) -> None:
-        """Check what a pass made."""
+        """Check the result of a pass."""
         try:
             if not isinstance(value, one.gives):
                 raise InternalError(f"it gives a {type(value).__name__}, not a {one.gives.__name__}")
@@ -84,7 +84,7 @@ class PassChecker:
                 self._compare(value)
 
     def _interpreted(self, outputs: Mapping[str, Any], xs: list[Value]) -> Rows | None:
-        """What the interpreter gives; `None` where it raises."""
+        """The outputs of the interpreter; `None` if it raises."""
         try:
             return {name: evaluate(sop, xs, causal=self.options.causal) for name, sop in outputs.items()}
         except TracrError:
@@ -101,7 +101,7 @@ class PassChecker:
         evaluation = evaluate_batch(program, inputs)
         tables = evaluation.outputs()
         found = [{name: tables[name][row] for name in tables} for row in range(len(inputs))]
-        if program.assumptions and not self.assumed:  # the tables take numbers for one that the interpreter tells apart
+        if program.assumptions and not self.assumed:  # the tables merge numbers that the interpreter distinguishes
             self.expected, self.assumed = list(zip(inputs, found, strict=True)), True
         for (xs, rows), own, raises in zip(self.expected, found, evaluation.errors.tolist(), strict=True):
             self._same(xs, rows, None if raises else own)
@@ -115,14 +115,14 @@ class PassChecker:
     def _compare_model(self, value: Circuit | PlacedCircuit | Schedule | Layout | Parameters) -> None:
         try:
             model = self._model(value)
-        except LimitError:  # without the passes to come it is too large
+        except LimitError:  # too large without the later passes
             return
         report = model.verify(SAMPLE)
         if report.counterexample is not None:
             raise InternalError(str(report.counterexample))
 
     def _model(self, value: Circuit | PlacedCircuit | Schedule | Layout | Parameters) -> CompiledModel:
-        """The model that the value becomes with nothing more done than must be."""
+        """The model made from the value by the necessary passes only."""
         weights = value if isinstance(value, Parameters) else None
         if isinstance(value, Circuit):
             self.circuit = value
@@ -144,7 +144,7 @@ class PassChecker:
 
 
 def _has_twins(program: Inferred | Program) -> bool:
-    """Whether the program is refused because numbers differ by rounding only: then what it computes does not matter."""
+    """Whether the program will be refused because numbers differ by rounding only; then its outputs do not matter."""
     try:
         lower(program if isinstance(program, Program) else choose_encodings(drop_unused(program)))
     except RoundingTwins:
@@ -155,7 +155,7 @@ def _has_twins(program: Inferred | Program) -> bool:
 
 
 def _sample(options: Options) -> Iterator[list[Value]]:
-    """Inputs of every length: random ones, and of few different tokens."""
+    """Random inputs of every length: half of them from all tokens, half from at most two."""
     rng = np.random.default_rng(0)
     for number in range(SAMPLE):
         length = number % (options.max_seq_len + 1)

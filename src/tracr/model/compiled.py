@@ -1,4 +1,4 @@
-"""The compiled model: what the compiler made of a program, run on tokens, with labels for its directions."""
+"""The compiled model: it runs on tokens, and its directions have labels."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = ["CompiledModel"]
 
 @dataclass(frozen=True, eq=False)
 class CompiledModel(ModelMethods, RunnableModel):
-    """A transformer that computes a RASP program: a compilation, and running it.
+    """A transformer that computes a RASP program.
 
-    `compilation` is what each step of the compiler made, its weights included. A model may run with other weights:
-    `changed` are these. `variant` says how they came from the compiler's (`rotated`, `with_noise`, `with_layer_norm`).
-    `certified` says that nothing else was done to them; labels and ground truth say what the compiler designed,
-    whatever the weights are. `source` is the text the program was written as, where that is known.
+    `compilation` has the results of all steps of the compiler, including its weights. If the model runs with other
+    weights, `changed` has them. `variant` says how they were made from the compiler's weights (`rotated`, `with_noise`,
+    `with_layer_norm`). `certified` is false if they were changed in any other way. Labels and ground truth always
+    describe the compiler's design, not the changed weights. `source` is the text of the program, if it is known.
     """
 
     compilation: Compilation
@@ -55,11 +55,11 @@ class CompiledModel(ModelMethods, RunnableModel):
     certified: bool = True
     changed: Parameters | None = None
 
-    # What the compiler made
+    # The results of the compiler's steps
 
     @property
     def options(self) -> Options:
-        """What the program was compiled with."""
+        """The options of the compilation."""
         return self.compilation.options
 
     @property
@@ -84,27 +84,27 @@ class CompiledModel(ModelMethods, RunnableModel):
 
     @property
     def schedule(self) -> Schedule:
-        """The layers that the components are in."""
+        """The layer of each component."""
         return self.compilation.schedule
 
     @property
     def layout(self) -> Layout:
-        """The dimensions that the variables are in."""
+        """The dimensions of each variable."""
         return self.compilation.layout
 
     @property
     def search(self) -> Search | None:
-        """What the compiler tried to make the model smaller; a loaded model does not know."""
+        """The search for a smaller model: the candidates and the choice; `None` for a loaded model."""
         return self.compilation.search
 
     @property
     def parameters(self) -> Parameters:
-        """The weights that the model runs with."""
+        """The weights of the model as it runs."""
         return self.compilation.parameters if self.changed is None else self.changed
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
-        """The program's outputs and how the logits hold them."""
+        """The program's outputs, each with the logits that encode it."""
         found, start = [], 0
         own = self.certified and self.variant is None
         for (name, number), (_, variable) in zip(self.program.outputs, self.circuit.outputs, strict=True):
@@ -121,29 +121,29 @@ class CompiledModel(ModelMethods, RunnableModel):
 
     @cached_property
     def variables(self) -> Variables:
-        """The variables of the program: where the model keeps each, or why it does not; which of them can be set."""
+        """The variables of the program: where the model stores each, or why it does not, and whether it can be set."""
         return variables_of(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What had to be assumed for the program to be compiled (`strict=True` refuses instead); mostly nothing.
+        """The assumptions of the compilation (`strict=True` refuses them); for most programs there are none.
 
-        Where an aggregate is assumed to select one value, the interpreter raises on inputs for which it does not. Where
-        numbers that differ by rounding only are taken for one, the interpreter may tell them apart.
+        An aggregate may be assumed to select equal values; on inputs where it does not, the interpreter raises. Numbers
+        that differ by rounding only may be assumed to be equal; the interpreter may distinguish them.
         """
         one = [node for node in self.program.sops.values() if isinstance(node.op, Aggregation) and node.op.assumed]
         selects = (f"{node.source}: is assumed to select values that are all equal" for node in one)
         return (*selects, *(assumption.sentence for assumption in self.program.assumptions))
 
     def bounds(self) -> Bounds:
-        """What the sizes of a model of these components cannot go below, beside what was reached; prints as a table."""
+        """Lower bounds on the sizes of a model of these components, and its actual sizes; prints as a table."""
         found: Bounds = call("bounds", self.compilation)
         return found
 
     def show(self, stage: str = "assemble") -> str:
         """The text of a stage: trace, infer, lower (or translate), schedule, layout (or construct), assemble.
 
-        "variables" says what became of each variable of the program.
+        "variables" lists the variables of the program with their states in the model.
         """
         stages: dict[str, Any] = {
             "trace": self.graph,
@@ -161,56 +161,56 @@ class CompiledModel(ModelMethods, RunnableModel):
             return "\n".join([repr(self), *shapes])
         return str(stages[stage].show())
 
-    # Where the labels lie
+    # The directions of the labels
 
     @cached_property
     def basis(self) -> Basis:
-        """Where the labelled coordinates lie: on the axes of the residual stream, or along directions of a variant."""
+        """The directions of the labelled coordinates: the axes of the residual stream, or those of a variant."""
         return self.variant.basis if self.variant else Axes(self.layout.width)
 
     @property
     def directions(self) -> NDArray[Any]:
-        """The direction [d_model] along which each label of `residual` is written, a row each."""
+        """The directions [d_model] along which the labels of `residual` are written, a row each."""
         return self.basis.write
 
     @property
     def read_directions(self) -> NDArray[Any]:
-        """What reads each label of `residual` off the residual stream, a column [d_model] each.
+        """The vectors that read the labels of `residual` from the residual stream, a column [d_model] each.
 
-        `stream @ read_directions` are the coordinates. With layer norms columns include the anchor, so that
-        `normalised(stream) @ read_directions` are the coordinates too; and `directions @ read_directions` is the
+        `stream @ read_directions` gives the coordinates. With layer norms the columns include the anchor, and
+        `normalised(stream) @ read_directions` gives the coordinates too. `directions @ read_directions` is the
         identity.
         """
         return self.basis.read
 
     def coordinates(self, stream: Any) -> Any:
-        """What a residual stream [..., d_model] holds under each label of `residual`.
+        """The coordinate of each label of `residual` in a residual stream [..., d_model].
 
-        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result is of its kind.
+        The stream may be a numpy array, a torch tensor or a JAX array, on any device; the result has the same type.
         """
         return self.basis.get(stream_of(stream, self.d_model), range(self.layout.width))
 
     @property
     def norm(self) -> LayerNorm | None:
-        """The layer norm that readers of the residual stream see it through, if there is one."""
+        """The layer norm before every reader of the residual stream, or `None`."""
         return self.variant.layer_norm if self.variant else None
 
     def normalised(self, stream: Any) -> Any:
-        """What readers see of a residual stream, of any framework: itself, or what a layer norm makes of it."""
+        """The residual stream, of any framework, as its readers see it: after the layer norm, if the model has one."""
         return self.norm(as_tensor(stream), namespace_of(stream)) if self.norm else stream
 
     # Other weights
 
     @cached_property
     def plain(self) -> CompiledModel:
-        """The model as its program compiles to it: of a variant, the compiled model it was made from."""
+        """The model as it was compiled; for a variant, the compiled model that it was made from."""
         if self.variant is None and self.certified:
             return self
         return replace(self, changed=None, variant=None, certified=True)
 
     @cached_property
     def labelled(self) -> CompiledModel:
-        """The model with a dimension per label: of a variant, its weights along its directions, noise included."""
+        """The model with one dimension per label; for a variant, with its weights (and noise) in this basis."""
         if self.variant is None:
             return self
         weights = in_basis(self.parameters, self.basis.read, self.basis.write)
@@ -220,7 +220,7 @@ class CompiledModel(ModelMethods, RunnableModel):
         return replace(self)
 
     def __deepcopy__(self, memo: object) -> Self:
-        """The model with weights of its own; what never changes is shared."""
+        """The model with a copy of the weights; immutable parts are shared."""
         return replace(self, changed=self.parameters.map(np.copy))
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ __all__ = ["compile", "compile_model"]
 
 
 def compile_model(outputs: Mapping[str, SOp], options: Options, watch: Watch | None = None) -> CompiledModel:
-    """The model of some outputs; `watch` sees every pass and what it made."""
+    """The model of some outputs; `watch` is called after every pass, with the pass and its result."""
     return CompiledModel(compile_program(outputs, options, watch))
 
 
@@ -51,32 +51,33 @@ def compile(
     """Compile a RASP program into a transformer.
 
     Args:
-        program: an s-op; or several (a list, or a dict from names), which then share their work.
-        vocab: the tokens inputs are made of: a string, a list or a set.
-        max_seq_len: the longest input, BOS not counted.
-        causal: mask attention to earlier positions; the program means what `rasp.causal_eval` says.
+        program: an s-op; or several (a list, or a dict from names to s-ops), compiled into one model with shared parts.
+        vocab: the tokens of the inputs: a string, a list or a set.
+        max_seq_len: the length of the longest input, BOS not counted.
+        causal: let each position attend only to itself and earlier positions; `rasp.causal_eval` is the reference.
         level: 0 keeps the paper's structure (one operation, one component, a direction `one`); 1 also shares equal
-            sub-expressions, merges heads and drops what nothing reads; 2 looks for the smallest model, in which not
-            every variable of the program has directions of its own.
-        bos: name of the beginning-of-sequence token, which the model adds by itself.
-        pad: name of the padding token.
-        strict: refuse whatever would otherwise be a warning or a recorded assumption.
-        max_values: how many different numbers a mean may take where a nonlinear operation reads it.
-        max_cells: how many calls of a user's function one table may take.
-        max_parameters: the largest model to build.
-        gap: how far below selected keys the attention logits of the others are. A smaller one softens the attention,
-            for studies of training; the attention that leaks is part of the error bounds, so a program it would make
-            wrong is refused.
-        passes: single passes and options switched on or off, as {"fold": False}; or the list of those that are to be on
-            instead of the level's. `tracr.PASSES` and `tracr.OPTIONS` say what each does.
-        solve_seconds: how long the solver may look for the best schedule, with passes={"solve": True}: about seconds,
-            but counted in its steps, so that the result is the same on every machine.
-        max_memory: the memory that compiling may take, by its own estimate, in bytes or as "2GB"; about 256 MB more go
-            to Python, numpy and tables of a fixed size. What would need more is refused before it is made.
+            sub-expressions, merges heads and drops unused operations; 2 searches for the smallest model, in which some
+            variables of the program may have no directions of their own.
+        bos: the name of the beginning-of-sequence token. The model adds this token itself.
+        pad: the name of the padding token.
+        strict: raise an error instead of giving a warning or recording an assumption.
+        max_values: the largest number of different values of a mean that a nonlinear operation reads.
+        max_cells: the largest number of calls of a user's function for one table.
+        max_parameters: the largest number of parameters of the model.
+        gap: the distance between the attention logits of selected and other keys. A smaller gap softens the attention,
+            for studies of training. The error bounds include the attention on other keys; a program whose output could
+            become wrong is refused.
+        passes: switches for single passes and options, such as {"fold": False}; or the list of all passes and options
+            to use, instead of the level's. `tracr.PASSES` and `tracr.OPTIONS` describe each.
+        solve_seconds: the time limit of the solver for the best schedule, with passes={"solve": True}. The solver
+            counts its steps instead of seconds; therefore the result is the same on every machine.
+        max_memory: the memory limit of the compiler, by its own estimate, in bytes or as "2GB"; Python, numpy and
+            tables of a fixed size take about 256 MB more. A program that would need more is refused before the memory
+            is used.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
-        watch: a function that is called after every pass, with the pass and the value it made (which has `show()`).
-        check_each: after every pass, check the invariants of its value, and on a sample of inputs that the program
-            still computes the same; the first pass that is wrong is named.
+        watch: a function that is called after every pass, with the pass and its result (which has `show()`).
+        check_each: after every pass, check the invariants of its result, and check on a sample of inputs that the
+            program's outputs are unchanged. The error names the first wrong pass.
     """
     outputs = _outputs(program)
     if watch is not None and not _takes_two(watch):
@@ -122,8 +123,8 @@ def _takes_two(function: object) -> bool:
 
 
 def _checking(outputs: Mapping[str, SOp], options: Options, watch: Watch | None) -> Watch:
-    """A watch that checks every pass, after `watch` saw it."""
-    from tracr.model.check_passes import PassChecker  # only who checks needs it
+    """A watch that calls `watch` and then checks the result of the pass."""
+    from tracr.model.check_passes import PassChecker  # imported only when used
 
     check = PassChecker(outputs, options)
 

@@ -1,4 +1,4 @@
-"""Whether a model is right in a number format, and the refusal of formats in which that is not proved."""
+"""Checks whether a model is right in a number format, and refuses formats without a proof."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = ["BUDGET", "FormatCheck", "check_format", "require_format"]
 
 Array = NDArray[Any]
 BUDGET = 2_000  # inputs for which bounds are computed
-SAMPLE = 200  # of them, where there are more
-ROWS = 256  # at once
+SAMPLE = 200  # inputs for which bounds are computed, if there are more than the budget
+ROWS = 256  # inputs run together
 
 
 @dataclass(frozen=True)
 class FormatCheck:
-    """For how many inputs an answer in the format is proved to be that of float64. True if for each one computed.
+    """The number of inputs whose output in the format is proved equal to that of float64. True if all those checked.
 
-    `error` is the largest bound on what a logit is off by; infinite where the format may have no room for some number.
+    `error` is the largest bound on the error of a logit; infinite if some number may be too large for the format.
     `unproved` is the first input without a proof.
     """
 
@@ -53,15 +53,15 @@ class FormatCheck:
             return f"{self.format}: {self.reason}"
         scope = "all" if self.exhaustive else "a sample of"
         text = f"{self.format}: proved for {self.proved:,} of {scope} {self.inputs:,} inputs, padded and unpadded; "
-        size = f"logits are off by at most {self.error:.2g}"
+        size = f"the error of a logit is at most {self.error:.2g}"
         text += (
-            size if np.isfinite(self.error) else f"some number may not fit into {self.format}, or be off by any amount"
+            size if np.isfinite(self.error) else f"some number may not fit into {self.format}, or has no error bound"
         )
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 
 def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
-    """Bounds on the rounding errors in a format for all inputs up to `budget`, else for a sample of some 200."""
+    """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200."""
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return FormatCheck(name, 0, True, 0, 0.0, None)
@@ -82,9 +82,9 @@ def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> Form
 
 
 def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[Array, float]:
-    """For which inputs of one length the answer is proved, padded and unpadded, and the largest error of a logit.
+    """Whether the output is proved for each input of one length, padded and unpadded; and the largest logit error.
 
-    Inputs on which the program raises have no right answer, so they count as proved.
+    Inputs on which the program raises have no right output; they count as proved.
     """
     length = codes.shape[1]
     right = np.ones(len(codes), dtype=bool)
@@ -101,7 +101,7 @@ def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[
 
 
 def _certain(output: Output, logits: Bounded) -> Array:
-    """Where [batch, position] every logit within the bounds gives the same output."""
+    """Whether all logits within the bounds give the same output, [batch, position]."""
     value, error = (array[..., output.start : output.stop] for array in (logits.value, logits.error))
     if output.encoding is Encoding.CATEGORICAL:
         first = value.argmax(axis=-1)[..., None]
@@ -115,7 +115,7 @@ def _certain(output: Output, logits: Bounded) -> Array:
 
 
 def require_format(model: RunnableModel, dtype: Any) -> None:
-    """Refuse a format in which the model is not proved to be right; warn where that was not checked on all inputs."""
+    """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked."""
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return

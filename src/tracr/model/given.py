@@ -1,4 +1,4 @@
-"""Reading `run(set={variable: values})`: shapes, kinds and values are checked before anything is computed."""
+"""Reads `run(set={variable: values})`; shapes, types and values are checked before the model runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["check_values", "given_codes", "given_rows"]
 
-EXAMPLE = 'such as set={"is_a": [True, False]}'
+EXAMPLE = 'write, for example, set={"is_a": [True, False]}'
 
 
 def given_rows(
     model: CompiledModel, changes: object, lengths: Sequence[tuple[int, int]], single: bool
 ) -> dict[str, list[list[Value]]]:
-    """The values of each variable, a row for each input; `lengths` are those of the inputs without and with PAD.
+    """The values of each variable, a row for each input, without the values for PAD.
 
-    Values for PAD are left out.
+    `lengths` has the length of each input without and with PAD.
     """
     if not isinstance(changes, Mapping):
         raise InputError(f"set must map variables to values, not {short_repr(changes)}", hint=EXAMPLE)
@@ -36,7 +36,7 @@ def given_rows(
         rows = [values] if single else _listed(label, values, "a list of values for each input")
         if len(rows) != len(lengths):
             raise InputError(
-                f"{label} has values for {len(rows)} inputs, there are {len(lengths)}",
+                f"{label} has values for {len(rows)} inputs, but there are {len(lengths)} inputs",
                 hint="give a list of values for each input",
             )
         found[label] = [_row(label, row, *both) for row, both in zip(rows, lengths, strict=True)]
@@ -54,7 +54,7 @@ def _label(model: CompiledModel, key: object) -> str:
 
 
 def _listed(label: str, values: Any, wanted: str) -> list[Any]:
-    """A sequence as a list: arrays and tensors of any framework too."""
+    """A sequence, array or tensor as a list."""
     if hasattr(values, "tolist"):
         values = values.tolist()
     if isinstance(values, list | tuple | str):
@@ -67,13 +67,13 @@ def _row(label: str, values: Any, tokens: int, padded: int) -> list[Value]:
     if len(row) not in (tokens, padded):
         raise InputError(
             f"{label} needs a value for every token: {tokens} of them, not {len(row)}",
-            hint="where nothing is to change, give the value that it has",
+            hint="to leave the variable unchanged at a token, give the value that it has there",
         )
     return [value.tolist() if hasattr(value, "tolist") else value for value in row[:tokens]]
 
 
 def check_values(label: str, domain: Domain, rows: Sequence[Sequence[Value]]) -> None:
-    """Refuse values that a variable does not have."""
+    """Refuse values that are not in a variable's domain."""
     for value in (value for row in rows for value in row):
         try:
             known = value in domain.index if isinstance(domain, Finite) else domain.holds(_number(value))
@@ -94,7 +94,7 @@ def given_codes(domain: Domain, rows: Sequence[Sequence[Value]]) -> NDArray[Any]
 
 
 def _number(value: Value) -> NDArray[np.float64]:
-    """A value as a number: NaN for `None`, infinite for what is none."""
+    """A value as a number: NaN for `None`, infinity for any other value that is not a number."""
     if value is None:
         return np.array(np.nan)
     return np.array(float(value) if is_number(value) else np.inf)

@@ -1,6 +1,7 @@
-"""Where interventions act: the activation in which a variable is written; for a folded one, what its readers compute.
+"""The activations that an intervention changes.
 
-`program_variables.py` says which variables can be set, `setting.py` sets them.
+For a variable with directions, this is the activation right after its writer. For a folded variable, these are the
+activations of its readers. `program_variables.py` says which variables can be set; `setting.py` sets them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["Folded", "Location", "Reading", "folded", "locations"]
 
 @dataclass(frozen=True, eq=False)
 class Location:
-    """Where a variable lives: its directions, and the activation in which its writer has just written them."""
+    """The directions of a variable, and the activation right after its writer."""
 
     variable: Variable
     slots: NDArray[np.intp]
@@ -45,7 +46,7 @@ def locations(program: Program, layout: Layout) -> dict[str, Location]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One input of a reader: the activation it computes (a head or neurons of it), and how a folded variable is in."""
+    """One read of a folded variable: the reader's activation (of a head or of neurons), and the matrix of the read."""
 
     hook: str
     place: tuple[Any, ...]
@@ -54,7 +55,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """A variable without directions: what it is read from, other such variables among it, and all that read it."""
+    """A variable without directions: the map `linear` that computes it, its part `through` folded ones, its readers."""
 
     variable: Variable
     linear: LinearMap
@@ -67,11 +68,11 @@ class Folded:
         return tuple(part.label for part in self.linear.blocks if part.node is not None)
 
     def obstacle(self, layout: Layout) -> tuple[str, str]:
-        """Why it cannot be set for each of its readers, and for them alone, with a hint; nothing if it can."""
+        """Why it cannot be set for exactly its readers, and a hint; two empty strings if it can."""
         merged = layout.schedule.blurred.get(self.variable)
         if merged is not None:
             return (
-                f"it was folded, and a head that reads it was merged with one that does not ({merged})",
+                f"it was folded, and a head that reads it was merged with a head that does not ({merged})",
                 'compile with passes={"merge_heads": False}',
             )
         used = np.any([reading.matrix.any(axis=1) for reading in self.readings], axis=0) if self.readings else False
@@ -81,15 +82,15 @@ class Folded:
             slots = layout.slots.get(variable, np.full(variable.size, -1))
             if (block[slots < 0] * used).any():
                 return (
-                    f"it was folded into its readers, and part of its inputs was optimised away ({variable.label} is "
-                    "not there)",
+                    "it was folded into its readers, and part of its inputs was optimised away "
+                    f"(the residual stream does not have all of {variable.label})",
                     'compile with passes={"factor": False} or passes={"fold": False}, or at level 1',
                 )
         return "", ""
 
 
 def folded(program: Program, layout: Layout) -> dict[str, Folded]:
-    """Every s-op that was folded, by its label."""
+    """All folded s-ops, by label."""
     schedule = layout.schedule
     readings: dict[Variable, list[Reading]] = {variable: [] for variable in schedule.folded}
 

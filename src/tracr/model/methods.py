@@ -1,9 +1,9 @@
-"""The methods of models that other packages implement: one table, and the methods that call it.
+"""Methods of models that other packages implement, and the table of the functions that they call.
 
-Modules further down the order of imports (exports, figures, saving, ground truth) take a model. A model has methods for
-them all the same, so that users find them; `METHODS` says which function each calls. It is imported when it is called:
-`import tracr` loads none of them. `tests/test_layers.py` reads the table: nothing else in `tracr.model` may name a
-module further down.
+Exports, figures, saving and ground truth are functions of a model, in modules that import `tracr.model`. A model also
+has a method for each, which is easier to find. `METHODS` names the function that each method calls. The function's
+module is imported when the method is called: `import tracr` loads none of them. `tests/test_layers.py` reads the table:
+nothing else in `tracr.model` may name a module that imports it.
 """
 
 from __future__ import annotations
@@ -51,50 +51,50 @@ METHODS = {
     "Run._repr_html_": "tracr.viz.notebook:run_html",
     "Verification._repr_html_": "tracr.viz.notebook:verification_html",
 }
-"""Method → the function that it calls, with the model (the run, the verification) as the first argument."""
+"""From each method to the function it calls, whose first argument is the model (the run, the verification)."""
 
 
 def call(method: str, /, *given: Any, **options: Any) -> Any:
-    """Call the function of a method of the table."""
+    """Call the function of a method in the table."""
     module, _, function = METHODS[method].partition(":")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and error.name.partition(".")[0] != "tracr":
-            need(error.name.partition(".")[0])  # says how to install the library that the module imports
+            need(error.name.partition(".")[0])  # its error says how to install the missing library
         raise
     return getattr(found, function)(*given, **options)
 
 
 class ModelMethods:
-    """What other packages do with a compiled model; each method calls its function in `METHODS`."""
+    """Methods of a compiled model that other packages implement; each calls its function in `METHODS`."""
 
     def rotated(self, seed: int = 0) -> CompiledModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
 
-        With the compiler's own weights the basis is proved to change no output; labels that it would disturb keep a
-        dimension of their own.
+        With the compiler's own weights this is proved to change no output. A label for which there is no proof keeps
+        its own dimension.
         """
         return call("rotated", self, seed)
 
     def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
         """The model with Gaussian noise on every weight.
 
-        Without a `scale`, as much as leaves outputs and variables as they are, on up to 2,000 inputs.
+        Without a `scale`, the strongest noise that changes no output and no variable, checked on up to 2,000 inputs.
         """
         return call("with_noise", self, scale, seed)
 
     def with_layer_norm(self) -> CompiledModel:
-        """The same model for an architecture with layer norms, which change nothing but have to be there."""
+        """The same model for an architecture with layer norms, which do not change what it computes."""
         return call("with_layer_norm", self)
 
     def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
-        """The same model, with the same labels, with weights that were edited or trained elsewhere.
+        """The same model, with the same labels, and with weights that were edited or trained elsewhere.
 
         Args:
             weights: arrays of any framework under the names of `parameters.named()`: a state dict of `to_torch` or
                 `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
-            attn_scale: what the attention that the weights come from divides its scores by.
+            attn_scale: the number by which the attention of the weights' origin divides its scores.
 
         Unless the weights are the compiler's own, the result is no longer `certified`.
         """
@@ -102,13 +102,13 @@ class ModelMethods:
 
     @cached_property
     def ground_truth(self) -> GroundTruth:
-        """The mechanism as data: the model's parts, and which variable flows from which to which."""
+        """The mechanism as data: the model's components, and the variables that each passes to others."""
         return call("ground_truth", self)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model as a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
+        """Write the model to a folder of safetensors and JSON, all or nothing; `tracr.load` reads it back.
 
-        A folder that is there already is replaced if it is a saved model; anything else only with `overwrite`.
+        An existing folder is replaced if it is a saved model; any other folder is replaced only with `overwrite`.
         """
         call("save", self, folder, overwrite=overwrite)
 
@@ -124,12 +124,12 @@ class ModelMethods:
         """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads it back.
 
         Args:
-            folder: where to; as with `save`, replaced if it is ours.
-            activation: "relu"; or "gelu" or "gelu_new", scaled until they are as good as ReLU.
-            numbers: how a numerical output becomes logits: a word per value ("classes"), one logit that is the number
-                ("column"), or classes where they can be told apart ("auto").
-            output: which output, if there are several.
-            overwrite: replace the folder whatever is in it.
+            folder: the folder to write; as with `save`, an existing one is replaced if it is a saved model.
+            activation: "relu"; or "gelu" or "gelu_new", scaled: a neuron then differs from ReLU by at most about 1e-8.
+            numbers: the logits of a numerical output: a word per value ("classes"), one logit that is the number
+                ("column"), or classes if they can be distinguished ("auto").
+            output: the output to write, if there are several.
+            overwrite: replace the folder, whatever its contents.
         """
         options = {"activation": activation, "numbers": numbers, "output": output, "overwrite": overwrite}
         call("save_pretrained", self, folder, **options)
@@ -137,8 +137,9 @@ class ModelMethods:
     def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
         """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
 
-        It can be compiled, differentiated and mapped; ids come from `encode`, `values` reads the logits. A `dtype`, or
-        a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
+        `apply` can be compiled, differentiated and mapped. `encode` gives the ids, and `values` reads the logits. A
+        `dtype`, or a later cast, to a format in which the model is not proved to be right is refused, unless `check` is
+        off.
         """
         return call("to_jax", self, dtype, check)
 
@@ -147,8 +148,8 @@ class ModelMethods:
     ) -> Any:
         """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
 
-        Parameters and activations have their TransformerLens names. `module.to_compiled()` is the way back. A `dtype`,
-        or a cast later, to a format in which the model is not proved to be right is refused, unless `check` is off.
+        Parameters and activations have their TransformerLens names. `module.to_compiled()` converts it back. A `dtype`,
+        or a later cast, to a format in which the model is not proved to be right is refused, unless `check` is off.
         """
         return call("to_torch", self, dtype, device, trainable, check)
 
@@ -163,35 +164,36 @@ class ModelMethods:
     ) -> Any:
         """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
 
-        It has every hook point that `ground_truth` names, and what users of `HookedTransformer` and `TransformerBridge`
-        call. With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is that of `to_torch`.
+        It has every hook point that `ground_truth` names, and the usual methods of `HookedTransformer` and
+        `TransformerBridge`. With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is as in
+        `to_torch`.
         """
         return call("to_transformer_lens", self, bridge, dtype, device, trainable, check)
 
     def to_onnx(self, path: str | Path, *, dtype: DTypeLike = np.float32) -> None:
-        """Write an ONNX file: `ids` [batch, position] to `logits`, any batch and length; `tracr.load` reads it back.
+        """Write an ONNX file, from `ids` [batch, position] to `logits`, for any batch and length.
 
-        `dtype` is float32 or float64.
+        `tracr.load` reads it back. `dtype` is float32 or float64.
         """
         call("to_onnx", self, path, dtype)
 
     def figure(self, kind: str = "stream", tokens: Sequence[Any] | Run | None = None, **options: Any) -> Figure:
-        """A publication figure, which needs matplotlib (extra `viz`); `tracr.viz` says what `options` there are.
+        """A publication figure, drawn with matplotlib (extra `viz`); `tracr.viz` documents the `options`.
 
         Args:
-            kind: "stream", the residual stream for an input; "attention", its attention beside the selectors; "graph",
-                the program; "weights", in their labelled bases; "layers", which component is where; "slots", which
-                variable is in which dimension, from sub-layer to sub-layer.
-            tokens: the input, or a run of one, for "stream" and "attention".
-            options: `ax`, an axes to draw in; `width`; and what the figure's own function takes.
+            kind: "stream", the residual stream for an input; "attention", the attention and the selectors for an input;
+                "graph", the program; "weights", the weights in their labelled bases; "layers", the components of each
+                layer; "slots", the variable in each dimension after each sub-layer.
+            tokens: the input, or a run of one input, for "stream" and "attention".
+            options: `ax`, the axes to draw in; `width`; and the options of the figure's own function.
         """
         return call("figure", self, kind, tokens, **options)
 
     def explore(self, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = "") -> Explorer:
-        """One HTML page that runs the model and its program and shows how the one computes the other.
+        """One HTML page that runs the model and its program, and shows how the model computes the program.
 
-        Save it (`.save("page.html")`), open it (`.open()`), or let a notebook show it. `tokens` is the input to begin
-        with, `name` and `description` the heading.
+        Save it (`.save("page.html")`), open it (`.open()`), or display it in a notebook. `tokens` is the first input;
+        `name` and `description` are the heading.
         """
         return call("explore", self, tokens, name=name, description=description)
 
@@ -199,5 +201,5 @@ class ModelMethods:
         return call("_repr_html_", self)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """How it is pickled: as its tabulated program and its weights, without the user's functions."""
+        """Pickle the model as its tabulated program and its weights, without the user's functions."""
         return call("__reduce__", self)

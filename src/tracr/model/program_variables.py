@@ -1,4 +1,4 @@
-"""Which of the program's variables a model keeps, where, and why it does not keep the others."""
+"""The variables of a program: where the model stores each, or why it does not."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ UNOPTIMISED = 'compile with passes={"simplify": False, "fuse": False, "sums": Fa
 UNPRUNED = 'compile with passes={"prune": False, "constants": False}, or at level 0'
 UNFACTORED = 'compile with passes={"factor": False}, or at level 1'
 BYPASSED = "set the variables that it is computed from"
-RECOMPILE = "compile the program again: a saved model has no tables of selectors as they were written"
+RECOMPILE = "compile the program again: a saved model lacks the tables of the original selectors"
 
 
 @dataclass(frozen=True)
 class ProgramVariable:
-    """A variable of the program, and what became of it in the model.
+    """A variable of the program, and its state in the model.
 
     `state` is one of
 
     - "kept": it has dimensions of its own;
-    - "folded": it has none, its readers read what it is made of;
-    - "shared": it is computed once with `instead`, which has the dimensions;
-    - "absorbed": the optimiser made it part of others;
-    - "bypassed": some reader reads what it is made of, not it;
-    - "dropped": nothing reads it, or it is a constant that became a bias.
+    - "folded": it has no dimensions; its readers compute it from its inputs;
+    - "shared": the equal variable `instead` is computed for both and has the dimensions;
+    - "absorbed": the optimiser made it part of other variables;
+    - "bypassed": some reader reads its inputs instead;
+    - "dropped": no component reads it, or it is a constant that became a bias.
 
-    `hook` is the activation in which it is written, "" if it has no dimensions. `reason` says why it is not kept, and
-    `hint` what to do where it is not `settable`. `stands_for` are the variables that it is computed once with.
+    `hook` is the activation right after its writer; "" if it has no dimensions. `reason` says why it is not kept, and
+    `hint` how to make it `settable`. `stands_for` has the equal variables that are computed with it.
     """
 
     label: str
@@ -67,7 +67,7 @@ class Variables(Mapping[str, ProgramVariable]):
     def __getitem__(self, label: str) -> ProgramVariable:
         try:
             return self._found[label]
-        except (KeyError, TypeError):  # what is not hashable is no label
+        except (KeyError, TypeError):  # an unhashable object is not a label
             names = ", ".join(self._found) or "none"
             raise UnknownName(f"the program has no variable {label!r}", hint=f"it has {names}") from None
 
@@ -82,7 +82,7 @@ class Variables(Mapping[str, ProgramVariable]):
 
     @property
     def missing(self) -> dict[str, str]:
-        """The variables that the model does not keep, each with the reason."""
+        """The variables without dimensions of their own, each with the reason."""
         return {label: one.reason for label, one in self.items() if one.reason}
 
     @property
@@ -91,7 +91,7 @@ class Variables(Mapping[str, ProgramVariable]):
         return tuple(label for label, one in self.items() if one.settable)
 
     def show(self) -> str:
-        """A line for each variable."""
+        """The variables as text, one line each."""
         return "\n".join(map(str, self.values()))
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Variables(Mapping[str, ProgramVariable]):
 
 
 def variables_of(model: CompiledModel) -> Variables:
-    """What became of every s-op of the program, and of those that the compiler added."""
+    """The state of every s-op of the program, and of those that the compiler added."""
     traced = [node.label for node in model.graph.nodes if not node.is_selector]
     labels = dict.fromkeys([*traced, *(node.label for node in model.program.sops.values())])
     listing = _Listing(model)
@@ -115,11 +115,11 @@ class _Listing:
         self.known, self.folded = locations(model.program, model.layout), folded(model.program, model.layout)
 
     def variable(self, label: str) -> ProgramVariable:
-        """What became of one."""
+        """The state of one variable."""
         first = self.shared.get(label)
         if first in self.nodes and label not in self.nodes:
             settable = self._state(first)[1]
-            reason = f"it is computed once with {first}, which stands for both"
+            reason = f"it is computed once with {first}, under that name"
             return ProgramVariable(label, "shared", settable, "", reason, APART, first)
         state, settable, reason, hint = self._state(label)
         hook = self.known[label].hook if label in self.known else ""
@@ -127,7 +127,7 @@ class _Listing:
         return ProgramVariable(label, state, settable, hook, reason, hint, stands_for=also)
 
     def _state(self, label: str) -> tuple[State, bool, str, str]:
-        """What became of one that is computed by itself, whether it can be set, why it is not kept, and a hint."""
+        """The state of a variable that is not shared, whether it can be set, why it is not kept, and a hint."""
         if label in self.bypassed:
             return "bypassed", False, *self.bypassed[label]
         if label in self.absorbed:
@@ -140,18 +140,18 @@ class _Listing:
             return "folded", not obstacle, obstacle or f"its readers read it from {made_of}", hint
         node = self.nodes.get(label)
         if node is not None and node.domain.size == 1:
-            return "dropped", False, "it is a constant, which its readers have as a bias", UNPRUNED
+            return "dropped", False, "it is a constant, and a bias of its readers", UNPRUNED
         if node is not None and isinstance(node.op, TokensOp | IndicesOp) and self.model.options.on(PassName.FACTOR):
             return "dropped", False, "the embedding writes only functions of it, or nothing reads it", UNFACTORED
         return "dropped", False, "nothing reads it", UNPRUNED
 
 
 def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
-    """S-ops that selectors do not follow if they are set: why, and a hint.
+    """The s-ops that some selector ignores if they are set, each with the reason and a hint.
 
-    A program that was compiled here is also there as it was written, which tells whether an intervention is followed.
-    Of a loaded one the graph tells which selectors were made simpler; what these depend on cannot be set then, but for
-    the tokens: with others it is another input.
+    A program compiled in this process also has its original form, which shows whether a selector follows an
+    intervention. For a loaded program, the graph shows which selectors were simplified. The variables that these depend
+    on cannot be set, except the tokens: setting tokens is the same as giving another input.
     """
     program = model.program
     if program.written is not None:
@@ -160,13 +160,13 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
             for label, selector in program.bypassed.items()
         }
     return {
-        label: (f"the selector of {reader} was made simpler by what holds on every input", RECOMPILE)
+        label: (f"the selector of {reader} was simplified by facts that hold on every input", RECOMPILE)
         for label, reader in behind_simpler_selectors(model).items()
     }
 
 
 def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
-    """The variables, tokens aside, that attention whose selector is not as it was written depends on; one reader."""
+    """The variables, without the tokens, that heads with a simplified selector depend on; each with one such reader."""
     program, nodes, found = model.program, model.graph.nodes, dict[str, str]()
     tokens = {node.label for node in program.sops.values() if isinstance(node.op, TokensOp)}
     for node in program.sops.values():
@@ -179,7 +179,7 @@ def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
 
 
 def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
-    """Whether a selector compares other s-ops than its expression, or is what a causal query sees anyway."""
+    """Whether a selector compares other s-ops than its expression does, or was replaced by the causal mask."""
     program, graph = model.program, model.graph
     ids = {node.label: node.id for node in program.sops.values()}
 
@@ -202,7 +202,7 @@ def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
 
 
 def _below(start: int, children: Callable[[int], Sequence[int]]) -> set[int]:
-    """All that a node depends on."""
+    """All nodes that a node depends on."""
     found: set[int] = set()
     stack = list(children(start))
     while stack:

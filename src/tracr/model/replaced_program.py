@@ -1,8 +1,8 @@
-"""The program with some s-ops replaced by given values: what it computes then, or why it has no answer.
+"""Runs the tabulated program with some s-ops replaced by given values, or says why it has no result.
 
-Tables are filled for what inputs lead to, and more is proved of it: which values meet, how many keys a query selects,
-that copied values are equal. Given values may break any of that. Then the program as data has no answer, although the
-expressions it was made of may have one.
+The tables contain only values that occur on some input. Other facts are also proved for such inputs only: the pairs of
+values that occur together, the number of keys that a query selects, the equality of copied values. Given values may
+break any of these. Then the tabulated program has no result, although the original expressions may have one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Some = TypeVar("Some", bound=Tables)
 
 @dataclass(frozen=True)
 class Trouble:
-    """The first operation without an answer: on which input, at which position, and why."""
+    """The first operation without a result: its input, its position, and the reason."""
 
     node: InferredNode
     row: int
@@ -40,16 +40,16 @@ class Trouble:
 
 
 def only_added_up(program: Program, *others: Tables) -> frozenset[int]:
-    """Sums and means that are stored as numbers, and that no table or selector reads, in other forms of it neither.
+    """Sums and means that are stored as numbers and that no table or selector reads, in any of the program's forms.
 
-    Weights add and average any numbers, so that these s-ops need not have a value of their domains.
+    Weights add and average any numbers; therefore the value of these s-ops need not be in their domains.
     """
     numbers = {node.id for node in program.sops.values() if node.encoding is Encoding.NUMERICAL}
     return frozenset(numbers.difference(*map(_looked_up, (program, *others))))
 
 
 def _looked_up(program: Tables) -> set[int]:
-    """What tables and selectors read, and what is no sum or mean."""
+    """The s-ops that tables or selectors read, and the s-ops that are not sums or means."""
     found = {node.id for node in program.sops.values() if not isinstance(node.op, Linear | Aggregation)}
     for node in program.sops.values():
         if not isinstance(node.op, Linear):
@@ -60,7 +60,7 @@ def _looked_up(program: Tables) -> set[int]:
 
 
 def with_intervals(program: Some, numbers: Collection[int]) -> Some:
-    """The program with these s-ops known as numbers between the smallest and the largest of their values."""
+    """The program with these s-ops as intervals, from the smallest to the largest of their values."""
     sops = dict(program.sops)
     for number in numbers:
         node = sops.get(number)
@@ -71,9 +71,9 @@ def with_intervals(program: Some, numbers: Collection[int]) -> Some:
 
 
 def evaluate_replaced(program: Tables, inputs: Sequence[Sequence[Value]] | Batch, given: Given) -> Evaluation:
-    """What the outputs need, from the given codes (numbers, if an interval) of some s-ops.
+    """Evaluates the s-ops that the outputs need, from the given codes (numbers, if an interval) of some s-ops.
 
-    What only leads to given s-ops is not computed: that it has no answer is no trouble.
+    S-ops that only given s-ops read are not computed: they may have no result.
     """
     leaves = {number: replace(program.sops[number], op=Constant()) for number in given if number in program.sops}
     needed = drop_unused(replace(program, sops={**program.sops, **leaves}))
@@ -81,7 +81,7 @@ def evaluate_replaced(program: Tables, inputs: Sequence[Sequence[Value]] | Batch
 
 
 def trouble_in(evaluation: Evaluation, given: Given) -> Trouble | None:
-    """Why the first input without an answer has none; `None` if all have one."""
+    """The reason why the first input without a result has none; `None` if all have one."""
     rows = np.flatnonzero(evaluation.errors)
     if not len(rows):
         return None
@@ -114,7 +114,7 @@ class _Row:
         return f"{self.program.sops[number].label} = {short_repr(self.value(number, position))}"
 
     def why(self, node: InferredNode, position: int) -> str:
-        """Why an s-op has no value at a position; nothing if it has one."""
+        """Why an s-op has no value at a position; "" if it has one."""
         if isinstance(node.op, Attention):
             return self._attending(node, node.op, position)
         if isinstance(node.op, Lookup | PairLookup):

@@ -1,9 +1,9 @@
-"""What a program computes with variables replaced: refused where the model does not compute the same.
+"""Computes a program with variables replaced, and refuses values for which the model would compute something else.
 
-The weights compute the program on what inputs lead to. Given values may lead elsewhere, and then three programs may
-differ: the one as it was written, the tabulated one (equal s-ops are one, selectors are made simpler by what holds on
-every input) and what the optimiser made of that. All are run on the given values, before the model is. An intervention
-is refused where one of them has no answer, or the first two differ.
+The weights compute the program for values that occur on some input. For other given values three programs may differ:
+the original one; the tabulated one, in which equal s-ops are shared and selectors are simplified by facts that hold on
+every input; and the optimised one. All three run on the given values before the model does. An intervention is refused
+if one of them has no result, or if the first two differ.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Rows = Mapping[str, list[list[Value]]]
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """The codes (numbers, if an interval) [input, position] of the given s-ops, and what the program makes of them.
+    """The codes (numbers, if an interval) [input, position] of the given s-ops, and the program's results with them.
 
-    In `program` numbers that are only added up are intervals.
+    In `program`, numbers that are only added or averaged are intervals.
     """
 
     labels: tuple[str, ...]
@@ -47,7 +47,7 @@ class Replacement:
 
 
 def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequence[Value]]) -> Replacement:
-    """Values for variables, an input a row, and what the program computes with them."""
+    """Evaluate the program with the given values of variables, one row per input."""
     kept = _kept(model, rows)
     batch = Batch.of(inputs, model.options.vocab)
     written = model.program.written
@@ -57,7 +57,7 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     given = _given(program, {kept[label]: values for label, values in rows.items()})
     _evaluated(with_intervals(optimised, numbers), batch, given, rows)
     found = Replacement(tuple(rows), program, given, _evaluated(program, batch, given, rows))
-    if written is None:  # nothing tells whether it makes a difference
+    if written is None:  # the original program is not known
         _check_complete(model, rows)
     else:
         written = with_intervals(written, numbers)
@@ -66,7 +66,7 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
 
 
 def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
-    """For each variable the one to set, itself or what it is shared with; refused are those that cannot be set."""
+    """For each variable the one to set: itself, or the one it is shared with. Refuses variables that cannot be set."""
     found: dict[str, str] = {}
     domains = {node.label: node.domain for node in model.program.sops.values()}
     for label, values in rows.items():
@@ -98,7 +98,8 @@ def _evaluated(program: Tables, batch: Batch, given: Mapping[int, NDArray[Any]],
     if trouble is not None:
         where = f"position {trouble.position}" + (f" of input {trouble.row}" if len(batch.codes) > 1 else "")
         raise InputError(
-            f"with {', '.join(rows)} set so, {trouble.node.label} {trouble.why} (at {where}): the model has no answer",
+            f"with these values of {', '.join(rows)}, {trouble.node.label} {trouble.why} (at {where}): "
+            "the model has no result",
             hint=f"set values that occur together on some input, or set {trouble.node.label} as well",
         )
     return evaluation
@@ -118,7 +119,7 @@ def _check_complete(model: CompiledModel, rows: Rows) -> None:
 
 
 def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
-    """Refuse if the outputs differ, naming the first s-op that does and why."""
+    """Refuse if the outputs differ; the error names the first s-op that differs, and the reason."""
     differing = [number for number, other in _pairs(tabulated, written) if not _same(tabulated, number, written, other)]
     outputs = {number for _, number in tabulated.program.outputs}
     if outputs.isdisjoint(differing):
@@ -126,8 +127,8 @@ def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written
     _check_complete(model, rows)
     node = tabulated.program.sops[differing[0]]
     raise InputError(
-        f"with {', '.join(rows)} set so, {node.label} would not be what the program computes: what it compares was "
-        "made simpler by what holds on every input, but not for these values",
+        f"with these values of {', '.join(rows)}, {node.label} would differ from the program: its selector was "
+        "simplified by facts that hold on every input, but not for these values",
         hint=f"set values that occur together on some input, or set {node.label} as well",
     )
 

@@ -1,4 +1,4 @@
-"""What every dimension of the residual stream means, who writes it and who reads it."""
+"""The meaning of every dimension of the residual stream, with its writer and its readers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ AFTER = {"hook_resid_pre": -1, "hook_resid_mid": 0, "hook_resid_post": 1}
 
 @dataclass(frozen=True)
 class Dimension:
-    """What a dimension holds: label, variable, the value it stands for (`None` also for a number or a bit), writer and
-    readers.
+    """The contents of a dimension: label, variable, value (`None` also for a number or a bit), writer and readers.
 
-    `bit`, if not `None`, says which bit of the number of the value it holds: +1 for 0, -1 for 1. At level 2 several may
-    take turns in one dimension: each is there from sub-layer `since` on and before sub-layer `until` (the embedding is
-    -1, attention of layer l is 2l, its MLP 2l + 1). `number` is its place in `Residual.dimensions`.
+    `bit`, if not `None`, is the index of a bit of the value's number: the dimension holds +1 for 0, -1 for 1. At level
+    2 a dimension may have different contents at different times: each is there from sub-layer `since` until before
+    sub-layer `until` (the embedding is -1, attention of layer l is 2l, its MLP 2l + 1). `number` is its index in
+    `Residual.dimensions`.
     """
 
     index: int
@@ -44,39 +44,43 @@ class Dimension:
     number: int = 0
 
     def held(self, time: int) -> bool:
-        """Whether it is there after a sub-layer."""
+        """Whether the dimension has these contents after a sub-layer."""
         return self.since <= time < self.until
 
 
 def time_of(hook: str) -> int:
-    """The sub-layer after which an activation of the residual stream is.
+    """The sub-layer right before an activation of the residual stream.
 
     >>> time_of("hook_embed"), time_of("blocks.1.hook_resid_pre"), time_of("blocks.1.hook_resid_post")
     (-1, 1, 3)
     """
     if not isinstance(hook, str):
-        raise UnknownName(f"{short_repr(hook)} is no activation", hint="such as 'blocks.0.hook_resid_post'")
+        raise UnknownName(
+            f"{short_repr(hook)} is not an activation", hint="write 'blocks.0.hook_resid_post', for example"
+        )
     if hook in ("hook_embed", "hook_pos_embed"):
         return -1
     parts = hook.split(".")
     if len(parts) == 3 and parts[0] == "blocks" and parts[1].isdecimal() and parts[2] in AFTER:
         return 2 * int(parts[1]) + AFTER[parts[2]]
-    raise UnknownName(f"{hook!r} is no activation of the residual stream", hint="such as 'blocks.0.hook_resid_post'")
+    raise UnknownName(
+        f"{hook!r} is not an activation of the residual stream", hint="write 'blocks.0.hook_resid_post', for example"
+    )
 
 
 @dataclass(frozen=True)
 class Residual:
     """The labelled residual stream: look a dimension up by index or label, a variable with `of`.
 
-    At level 2 a dimension may hold one thing after the other: `dimensions` lists all of them, `at` those that are there
-    at some place of the model.
+    At level 2 a dimension may have several contents, one after the other. `dimensions` lists all of them; `at` lists
+    the contents in one activation.
     """
 
     dimensions: tuple[Dimension, ...]
 
     @property
     def labels(self) -> list[str]:
-        """The label of each dimension; of those that take turns in one, all labels in their order."""
+        """The label of each dimension; for a dimension with several contents, all their labels in order."""
         found: list[list[Dimension]] = [[] for _ in range(len(self))]
         for dimension in self.dimensions:
             found[dimension.index].append(dimension)
@@ -87,7 +91,7 @@ class Residual:
         return max((dimension.index for dimension in self.dimensions), default=-1) + 1
 
     def at(self, hook: str) -> list[Dimension | None]:
-        """What each dimension holds in an activation, such as "blocks.0.hook_resid_post"; `None` if nothing."""
+        """The contents of each dimension in an activation, such as "blocks.0.hook_resid_post"; `None` if empty."""
         time = time_of(hook)
         found: list[Dimension | None] = [None] * len(self)
         for dimension in self.dimensions:
@@ -97,7 +101,7 @@ class Residual:
 
     @property
     def shared(self) -> bool:
-        """Whether some dimension holds several things, one after the other."""
+        """Whether some dimension has several contents, one after the other."""
         return len(self.dimensions) > len(self)
 
     def __iter__(self) -> Iterator[Dimension]:
@@ -114,14 +118,14 @@ class Residual:
         except (TypeError, IndexError):
             raise UnknownName(
                 f"the residual stream has no dimension {short_repr(key)}",
-                hint=f"it has {len(self)}, counted from 0; or ask by label",
+                hint=f"it has {len(self)} dimensions, counted from 0; or use a label",
             ) from None
         turns = [dimension for dimension in self.dimensions if dimension.index == index]
         if len(turns) > 1:
             order = sorted(turns, key=lambda dimension: dimension.since)
             raise TracrError(
                 f"dimension {key} holds {', then '.join(dimension.label for dimension in order)}",
-                hint="ask for one of them by label, or for what is there at some place: residual.at(hook)",
+                hint="use the label of one of them, or residual.at(hook)",
             )
         return turns[0]
 
@@ -155,7 +159,7 @@ class Residual:
 
 
 def residual_of(layout: Layout) -> Residual:
-    """Collect writers and readers from the maps that become weights."""
+    """The labelled residual stream; writers and readers are collected from the maps that become weights."""
     schedule, ends = layout.schedule, _Ends()
     for source in schedule.embedded:
         for place in range(source.variable.size):
@@ -172,14 +176,14 @@ def residual_of(layout: Layout) -> Residual:
 
 
 class _Ends:
-    """Who writes and who reads each direction, by the names of the ground truth."""
+    """The writer and the readers of each direction, under the names of the ground truth."""
 
     def __init__(self) -> None:
         self.writers: dict[tuple[Variable, int], str] = {}
         self.readers: dict[tuple[Variable, int], list[str]] = {}
 
     def note(self, name: str, component: Component) -> None:
-        """Note what a component writes and reads; what it clears it does not read."""
+        """Note the directions that a component writes and reads; clearing a direction is not reading it."""
         for variable, matrix in component.writes:
             for place in range(variable.size):
                 if matrix[:, place].any():
@@ -191,7 +195,7 @@ class _Ends:
             self.note_reads(name, component.read)
 
     def note_reads(self, name: str, linear: LinearMap) -> None:
-        """Note what is read through a map."""
+        """Note the directions that a map reads."""
         for variable, block in linear.blocks.items():
             for place, row in enumerate(block):
                 names = self.readers.setdefault((variable, place), [])
@@ -200,7 +204,7 @@ class _Ends:
 
 
 def _dimension(number: int, direction: Direction, ends: _Ends, special: Mapping[Variable, Value]) -> Dimension:
-    """A direction as users see it: those of BOS and PAD are values of the tokens."""
+    """A direction as users see it: the directions of BOS and PAD are values of the tokens."""
     key = (direction.variable, direction.place)
     variable, value = direction.variable, direction.value
     label, encoding, writer = variable.label, variable.encoding, ends.writers.get(key, "")

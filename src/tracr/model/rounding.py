@@ -1,33 +1,34 @@
-"""What a number format does to a model: proved bounds on the rounding errors of a forward pass, input by input.
+"""Proves bounds on the rounding errors of a forward pass in a number format, for each input.
 
 Weights are designed for float32. Whether a model is right in a shorter format depends on its weights (2**34 does not
-fit into float16), on how many bits its sums need, and on how close two answers are. This module runs the model in
-float64 and carries along a bound e for every number x of the pass: in the format, the same number is in [x - e, x + e].
+fit into float16), on the number of bits that its sums need, and on the distance between outputs. This module runs the
+model in float64 and computes a bound e for every number x of the pass: in the format, the same number is in
+[x - e, x + e].
 
-**Arithmetic.** With p bits, u = 2**-p, and s the distance of the smallest numbers, a result is rounded to the format by
-at most u times itself, or s. The bounds hold for every framework and device that does the following, or better:
-products of matrices are added up in float32, in any order, and rounded once; heads are added up in one such product, or
-each is rounded first; sums of two, exponentials and quotients are rounded once each.
+**Arithmetic.** With p bits, u = 2**-p, and s the distance between neighbours near 0, rounding a result to the format
+changes it by at most u times itself, or s. The bounds hold for every framework and device that is at least as accurate
+as this: products of matrices are added up in float32, in any order, and rounded once; heads are added up in one such
+product, or each is rounded first; sums of two, exponentials and quotients are rounded once each.
 
 **Exact sums.** If all terms of a sum are exact multiples of a power of two g, and their absolute values add up to at
-most 2**24 g, every partial sum fits into float32: the sum is exact in any order, and if it fits into p bits, nothing is
-rounded at all. One-hot codes, and scores that are multiples of 256, are computed like that.
+most 2**24 g, every partial sum fits into float32. Then the sum is exact in any order, and if it fits into p bits,
+nothing is rounded. Sums of one-hot codes, and scores that are multiples of 256, are of this kind.
 
-**Other sums** of k terms x_i w_i are off by k 2**-24 times the sum of |x_i w_i| and by the last rounding. What the x_i
-are off by, e_i, passes on as the sum of e_i |w_i|.
+**Other sums** of k terms x_i w_i have an error of k 2**-24 times the sum of |x_i w_i|, plus the last rounding. Errors
+e_i of the x_i add the sum of e_i |w_i|.
 
 **Softmax.** A key whose score is 104 or more below the largest has weight 0: exp(-104) is 0 in float32. If all other
-scores are exactly the largest, their exponentials are 1 and add up to their number w, so the weights are 1/w, rounded
-once; a single key that is left has weight 1, whatever its score is off by. Otherwise scores that are off by e_j, and a
-maximum that is off by E, make exponentials off by a factor of exp(e_j + E), and weights off by that, by the same of
-their sum, and by the roundings.
+scores are exactly the largest, their exponentials are 1 and add up to their number w, and the weights are 1/w, rounded
+once. A single remaining key has weight 1, for any error of its score. Otherwise an error e_j of a score, and an error E
+of the maximum, change the exponential by a factor of at most exp(e_j + E). They change the weight by this factor, by
+the same factor of the sum, and by the roundings.
 
-**MLP.** Neurons whose sign is certain are linear. So an error of their inputs passes through all of them together, by
-the matrix W_in W_out of those that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. Neurons of
-uncertain sign pass on no more than their own error, as relu does not stretch distances.
+**MLP.** Neurons whose sign is certain are linear. An error of their inputs passes through all of them together, by the
+matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. Neurons of
+uncertain sign pass on at most their own error, because relu does not increase distances.
 
-Where a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error
-of its logits is infinite.
+If a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error of
+its logits is infinite.
 """
 
 from __future__ import annotations
@@ -47,32 +48,32 @@ __all__ = ["Bounded", "bounded_logits"]
 
 Array = NDArray[Any]
 VANISHES = -104.0  # exp of this is 0 in float32
-ZERO = 2**20  # the exponent of what 0 is a multiple of
+ZERO = 2**20  # the exponent used for 0, which is a multiple of every power of two
 FLOAT32 = 24  # bits
-SLACK = 1.01  # for what float64 rounds, and for terms of second order
+SLACK = 1.01  # covers the rounding of float64 and terms of second order
 CAP = 1e9  # an input with a larger error counts as lost
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Numbers in float64, and how far off they may be in the format."""
+    """Numbers in float64, and bounds on their errors in the format."""
 
     value: Array
     error: Array
 
     def map(self, f: Callable[[Array], Array]) -> Bounded:
-        """`f`, which picks and moves entries, of both."""
+        """Apply `f`, which selects or moves entries, to the numbers and to the bounds."""
         return Bounded(f(self.value), f(self.error))
 
     @property
     def size(self) -> Array:
-        """The largest absolute values there may be."""
+        """The largest absolute values within the bounds."""
         return np.asarray(np.abs(self.value) + self.error)
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product of matrices; `passed` comes of errors of the left factor, `own` of the right one and of rounding."""
+    """A product of matrices; `passed` is the error from the left factor, `own` that from the right one and rounding."""
 
     value: Array
     passed: Array
@@ -103,20 +104,20 @@ def bounded_logits(parameters: Parameters, ids: Array, number_format: Format, *,
 
 
 class _Arithmetic:
-    """The operations of a pass in a format; `lost` says for which inputs of the batch it may have no room."""
+    """The operations of a pass in a format; `lost` marks the inputs with a number that may be too large for it."""
 
     def __init__(self, number_format: Format, batch: int) -> None:
         self.format, self.u, self.lost = number_format, SLACK * number_format.roundoff, np.zeros(batch, dtype=bool)
 
     def weight(self, array: Array) -> Bounded:
-        """Weights in the format, rounded where they have to be."""
+        """Weights, rounded to the format if necessary."""
         exact = self._fits(array)
         error = np.where(exact, 0.0, self.u * np.abs(array) + self.format.smallest)
         self.lost |= bool((np.abs(array) + error > self.format.largest).any())
         return Bounded(array, error)
 
     def add(self, one: Bounded, other: Bounded) -> Bounded:
-        """The sum of two."""
+        """The sum of two arrays."""
         return self.rounded(one.value + other.value, one.error + other.error)
 
     def total(self, parts: Bounded, axis: int) -> Bounded:
@@ -135,7 +136,7 @@ class _Arithmetic:
         return Product(value, passed, self.rounded(value, passed + own).error - passed)
 
     def biased(self, product: Product, bias: Bounded) -> Product:
-        """A product and a bias."""
+        """A product plus a bias."""
         value, passed = product.value + bias.value, product.passed
         return Product(value, passed, self.rounded(value, passed + product.own + bias.error).error - passed)
 
@@ -148,10 +149,10 @@ class _Arithmetic:
         return Bounded(value, np.minimum(error, CAP))
 
     def softmax(self, scores: Bounded, mask: Array) -> Bounded:
-        """The attention pattern, over the last axis."""
+        """The softmax over the last axis."""
         value = np.where(mask, scores.value, -np.inf)
         below = value - value.max(axis=-1, keepdims=True)
-        off = (below + scores.error).max(axis=-1, keepdims=True)  # of the largest score
+        off = (below + scores.error).max(axis=-1, keepdims=True)  # the error of the largest score
         depth = np.where(mask, -below, 0.0)
         shift = scores.error + off + 2 * self.u * depth
         gone = ~mask | (below + shift <= VANISHES)
@@ -169,7 +170,7 @@ class _Arithmetic:
         return Bounded(pattern, np.where(gone, 0.0, error))
 
     def _fits(self, array: Array) -> Array:
-        """Which numbers the format has."""
+        """Whether the format holds each number exactly."""
         grid = _grid(array)
         bits = np.ldexp(1.0, np.minimum(grid + self.format.bits, 1000))
         return np.asarray((np.abs(array) <= bits) & (grid >= self.format.lowest))
@@ -197,14 +198,14 @@ def _mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bo
     off, on = pre.value < -error, pre.value > error
     post = Bounded(np.maximum(pre.value, 0.0), np.where(off, 0.0, error))
     out = arithmetic.product(post, layer.W_out)
-    apart = np.where(off, 0.0, pre.own) + np.where(on | off, 0.0, pre.passed)  # what each neuron adds on its own
+    apart = np.where(off, 0.0, pre.own) + np.where(on | off, 0.0, pre.passed)  # the own error of each neuron
     together = _through(stream.error, layer.W_in.value, layer.W_out.value, on)
     passed = np.minimum(out.passed, SLACK * (apart @ np.abs(layer.W_out.value) + together))
     return arithmetic.biased(Product(out.value, passed, out.own), layer.b_out).bounded
 
 
 def _through(error: Array, read: Array, write: Array, on: Array) -> Array:
-    """What errors of a stream become behind neurons that are on."""
+    """The errors of a stream after the neurons that are on."""
     total = np.zeros((*error.shape[:-1], write.shape[1]))
     for place in np.flatnonzero(error.any(axis=tuple(range(error.ndim - 1)))):
         total += error[..., place, None] * np.abs((on * read[place]) @ write)
@@ -212,7 +213,7 @@ def _through(error: Array, read: Array, write: Array, on: Array) -> Array:
 
 
 def _grid(array: Array) -> NDArray[np.int64]:
-    """The exponents of the largest powers of two of which the numbers are multiples."""
+    """The exponent of the largest power of two that divides each number."""
     fraction, exponent = np.frexp(array)
     whole = np.ldexp(fraction, 53).astype(np.int64)
     lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
@@ -220,12 +221,12 @@ def _grid(array: Array) -> NDArray[np.int64]:
 
 
 def _exact(size: Array, grid: Array) -> Array:
-    """Whether float32 adds up, in any order, multiples of 2**grid whose sizes add up to this."""
+    """Whether float32 adds multiples of 2**grid exactly, in any order, if their absolute values add up to `size`."""
     return np.asarray(size <= np.ldexp(1.0, np.minimum(grid + FLOAT32, 1000)))
 
 
 def _product_grid(left: Array, right: Array) -> Array:
-    """The same for the terms of a product of matrices, together, from the factors' own."""
+    """The exponent of a power of two that divides all terms of each entry of a product, from those of the factors."""
     shape = np.broadcast_shapes((*left.shape[:-1], 1), (*right.shape[:-2], 1, right.shape[-1]))
     found = np.full(shape, ZERO)
     for place in range(left.shape[-1]):

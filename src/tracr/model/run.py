@@ -1,4 +1,4 @@
-"""One forward pass, with everything that was computed in it."""
+"""One forward pass with all its activations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decoded", "Run"]
 
-Decoded = Any  # a list of values; a dict of them with several outputs; a list of either for a batch
+Decoded = Any  # a list of values; for several outputs a dict of such lists; for a batch a list of either
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Run(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
             return self.activations[name]
-        except Exception:  # a name that is not there, or none that could be
+        except Exception:  # an unknown name, or an object that is not a name
             raise UnknownName(
                 f"no activation {short_repr(name)}", hint=f"there are {', '.join(self.activations)}"
             ) from None
@@ -53,5 +53,5 @@ class Run(Mapping[str, NDArray[Any]]):
 
     @property
     def logits(self) -> NDArray[Any]:
-        """The unembedded output, [batch, position, d_vocab_out], BOS position first."""
+        """The logits [batch, position, d_vocab_out], BOS position first."""
         return self.activations["logits"]

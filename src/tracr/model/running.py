@@ -1,4 +1,4 @@
-"""Running a model: tokens to ids, ids to logits, logits to values. Compiled and compressed models both do this.
+"""Runs a compiled or compressed model: tokens to ids, ids to logits, logits to values.
 
 Calls that need no activations run the C kernel, if it was built; all others run `runtime/forward.py`.
 """
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 __all__ = ["RunnableModel"]
 
 Result = TypeVar("Result")
-CHUNK = 250_000  # activations held at once: few enough to stay in a processor's cache
+CHUNK = 250_000  # activations of one chunk: few enough to fit in a processor's cache
 SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
 
 
 class RunnableModel(ABC):
-    """A transformer for a program: its weights, its tokens and its outputs are what it takes to run it."""
+    """A transformer for a program, with everything needed to run it: weights, tokens and outputs."""
 
     @property
     @abstractmethod
     def options(self) -> Options:
-        """What the program was compiled with."""
+        """The options of the compilation."""
 
     @property
     @abstractmethod
@@ -69,22 +69,22 @@ class RunnableModel(ABC):
     @property
     @abstractmethod
     def parameters(self) -> Parameters:
-        """The weights that the model runs with."""
+        """The weights of the model as it runs."""
 
     @property
     @abstractmethod
     def outputs(self) -> tuple[Output, ...]:
-        """The program's outputs and how the logits hold them."""
+        """The program's outputs, each with the logits that encode it."""
 
     @property
     @abstractmethod
     def norm(self) -> LayerNorm | None:
-        """The layer norm that readers of the residual stream see it through, if there is one."""
+        """The layer norm before every reader of the residual stream, or `None`."""
 
     @property
     @abstractmethod
     def certified(self) -> bool:
-        """Whether the weights are the compiler's own, but for what a variant did to them."""
+        """Whether the weights are the compiler's own, or those of a variant of them."""
 
     @abstractmethod
     def _intervention(
@@ -100,7 +100,7 @@ class RunnableModel(ABC):
 
     @property
     def n_layers(self) -> int:
-        """How many blocks."""
+        """The number of layers."""
         return len(self.parameters.layers)
 
     @property
@@ -110,11 +110,11 @@ class RunnableModel(ABC):
 
     @cached_property
     def n_parameters(self) -> int:
-        """How many weights, biases included."""
+        """The number of weights and biases."""
         return sum(int(array.size) for _, array in self.parameters.named())
 
     def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
-        """The weights in another float type, in which the model is proved to be right; in any one without `check`."""
+        """The weights in another float type; refused if the model is not proved right in it, unless `check` is off."""
         if arguments.flag("check", check):
             require_format(self, dtype)
         name = format_of(dtype)
@@ -130,19 +130,20 @@ class RunnableModel(ABC):
 
     @cached_property
     def _cast(self) -> dict[str, Parameters]:
-        """The weights in other float types, once they were asked for."""
+        """The weights in other float types, kept after the first use."""
         return {}
 
     @cached_property
     def _formats(self) -> dict[str, FormatCheck]:
-        """What is known of number formats, once it was asked for."""
+        """The checks of number formats, kept after the first use."""
         return {}
 
     def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
-        """For which inputs the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
+        """Check whether the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
 
-        Bounds on rounding errors are computed for all inputs up to `budget`, else for a sample of some 200. The result
-        is true if they prove every answer, and prints as a report. `tracr.model.rounding` has the proof.
+        The check computes bounds on rounding errors for all inputs if they are at most `budget`, else for a sample of
+        about 200. The result is true if the bounds prove every output, and prints as a report. `tracr.model.rounding`
+        has the proof.
         """
         if arguments.whole("budget", budget, 1) != BUDGET:
             return check_format(self, dtype, budget)
@@ -165,7 +166,7 @@ class RunnableModel(ABC):
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
 
     def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
-        """What each output is for ids [batch, position] that start with BOS, as codes into its domain."""
+        """The value of each output for ids [batch, position] that start with BOS, as codes into its domain."""
         ids = self._ids(ids)
         kernel = self._kernel(dtype)
         if kernel is None:
@@ -174,7 +175,7 @@ class RunnableModel(ABC):
         return self._checked(*kernel.codes(ids))
 
     def _ids(self, ids: Any) -> NDArray[np.int64]:
-        """Ids that the model can take, or an error."""
+        """The ids as an array, or an error if the model cannot take them."""
         return self.vocabulary.checked_ids(ids, len(self.parameters.W_pos))
 
     def _kernel(self, dtype: DTypeLike) -> Kernel | None:
@@ -188,10 +189,10 @@ class RunnableModel(ABC):
         return Kernel.of(self.cast(np.float32), self.vocabulary, self.outputs, self.options.causal)
 
     def forward(self, parameters: Parameters, ids: NDArray[Any], hook: Hook | None = None) -> NDArray[Any]:
-        """One pass with the given weights.
+        """The logits of one pass with the given weights.
 
-        Whether a product of matrices was valid is told by its result: kernels of BLAS work on lanes that belong to
-        no entry, and on some processors what lies there raises the floating-point flag that numpy warns about.
+        The pass ignores numpy's floating-point flag and looks for NaN in the logits. BLAS kernels also compute on
+        unused lanes, and on some processors the contents of these lanes raise the flag.
         """
         with np.errstate(invalid="ignore"):
             logits = np.asarray(forward(parameters, ids, np, causal=self.options.causal, hook=hook, norm=self.norm))
@@ -205,7 +206,7 @@ class RunnableModel(ABC):
         return result
 
     def _rows(self, ids: NDArray[Any]) -> int:
-        """How many inputs to run at once."""
+        """The number of inputs to run together."""
         length = ids.shape[1]
         per_row = length * max(self.d_model, self.parameters.W_U.shape[1])
         for layer in self.parameters.layers:
@@ -216,9 +217,9 @@ class RunnableModel(ABC):
     def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
         """The program's output on an input (no BOS); a batch, a list of inputs, gives a list of outputs.
 
-        A string is one input: its characters are the tokens. In a list, lists and arrays are inputs, and so are tuples
-        unless the vocabulary has a tuple; everything else is a token, every string too. So `model(["ab", "c"])` is one
-        input of two tokens, whatever the vocabulary; a batch of two is `model([list("ab"), list("c")])`.
+        A string is one input: its characters are the tokens. In a list, lists and arrays are inputs. Tuples are inputs
+        unless the vocabulary has a tuple. Everything else is a token, strings included: `model(["ab", "c"])` is one
+        input of two tokens, for any vocabulary; a batch of two is `model([list("ab"), list("c")])`.
 
         Positions that hold PAD give PAD. With several outputs the result is a dict.
         """
@@ -240,12 +241,12 @@ class RunnableModel(ABC):
     ) -> Run:
         """A forward pass with every activation.
 
-        `set` maps variables (`model.variables`) to values, one per token: their codes are written where the variables
-        live, right after whatever computes them, and the model runs on from there. The outputs are what the program
-        computes with these expressions replaced; values for which the model does not compute that are refused.
-        `hook(name, activation)` is called with every activation and may return another to take its place.
+        `set` maps variables (`model.variables`) to values, one per token. Their codes are written to the variables'
+        directions right after the component that computes them, and the pass continues from there. The outputs are
+        those of the program with these expressions replaced; values for which the model would compute something else
+        are refused. `hook(name, activation)` is called with every activation and may return a replacement for it.
 
-        With `set` or `hook` a number that is no value of the output is decoded as it is, not as the nearest value.
+        With `set` or `hook` a number that is not a value of the output is decoded unchanged, not to the nearest value.
         """
         batch, single = self.vocabulary.inputs(tokens)
         ids, given, real = self.vocabulary.encode(batch)
@@ -272,9 +273,10 @@ class RunnableModel(ABC):
         return Run(shown, activations, decoded[0] if single else decoded, self)
 
     def verify(self, budget: int = 100_000, *, seed: int = 0, progress: bool = False) -> Verification:
-        """Compare the model with its program on all inputs up to `budget`, else on a stratified sample of that size.
+        """Compare the model with its program on all inputs if they are at most `budget`, else on a stratified sample.
 
-        The result is true if nothing differs, and prints as a report; a counterexample is shrunk to the shortest.
+        The sample has about `budget` inputs. The result is true if nothing differs, and prints as a report; a
+        counterexample is made as short as possible.
         """
         return verify(self, budget, seed, progress)
 
@@ -289,7 +291,7 @@ class RunnableModel(ABC):
         if found.shape != expected or found.dtype.kind in "OSU":
             raise InputError(
                 f"the logits of these ids are numbers of shape {expected}, not {found.dtype} of shape {found.shape}",
-                hint="pass what the model gives for the same ids, every position of it",
+                hint="pass the model's logits for the same ids, at all positions",
             )
         tokens = (np.cumsum(given[:, 1:] == self.vocabulary.pad_id, axis=1) == 0).sum(axis=1).tolist()
         return self.decode(found, tokens, tokens)

@@ -1,8 +1,8 @@
-"""Setting a variable: write the code of another value where the variable lives, and run on from there.
+"""Sets a variable during a forward pass: writes the code of another value, and continues the pass.
 
-What must come out is what the interpreter computes with the same variable replaced (`replacing.py`). So where the
-embedding writes functions of a variable too, those are set with it. A variable that was folded lives nowhere; it is set
-in what its readers compute with it, through the maps that they read it with.
+The result must be that of the interpreter with the same variable replaced (`replacing.py`). Therefore, if the embedding
+also writes functions of the variable, these are set too. A folded variable has no directions; it is set in the
+activations of its readers, through the maps with which they read it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Intervention:
 
     Args:
         model: the model.
-        changes: maps a variable to a value for each token (of each input, if not `single`).
+        changes: a mapping from a variable to a value for each token (of each input, if not `single`).
         inputs: the inputs without PAD.
-        padded: how long each is with PAD.
-        single: whether it is one input, not a batch.
+        padded: the length of each input with PAD.
+        single: whether there is one input, not a batch.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Intervention:
         return self.through.at(name, self.writes.at(name, tensor))
 
     def _coordinates(self, variable: Variable, codes: NDArray[Any]) -> Floats:
-        """What to write for the codes of an s-op, [input, position, direction]; NaN at PAD, which is left as it is."""
+        """The coordinates of an s-op's codes, [input, position, direction]; NaN at PAD, which is left unchanged."""
         domain, valid = self.replaced.program.sops[_node(variable)].domain, self.replaced.expected.batch.valid
         found = np.full((len(codes), self.width, variable.size), np.nan)
         if isinstance(domain, Finite):
@@ -98,9 +98,9 @@ class Intervention:
                 yield location, self._coordinates(location.variable, codes)
 
     def check(self, logits: Floats) -> None:
-        """Refuse if the outputs are not what the program computes with these values, whatever the reason.
+        """Refuse if the outputs differ from those of the program with these values, for any reason.
 
-        Weights that are not the compiler's own, of a variant or changed by hand, compute what they compute.
+        Other weights than the compiler's own, of a variant or edited, are not checked.
         """
         if self.model.variant is not None or not self.model.certified:
             return
@@ -112,9 +112,9 @@ class Intervention:
             for one, other in zip(got, wanted, strict=True):
                 if not same_value(other, one, OUTPUT_TOLERANCE):
                     raise InputError(
-                        f"with {', '.join(self.replaced.labels)} set so, the model gives {short_repr(one)} where the "
-                        f"program gives {short_repr(other)}",
-                        hint="compile at level 0, where each operation is computed by itself",
+                        f"with these values of {', '.join(self.replaced.labels)}, the model gives {short_repr(one)} "
+                        f"but the program gives {short_repr(other)}",
+                        hint="compile at level 0, where each operation has its own component",
                     )
 
 
@@ -124,7 +124,7 @@ def _node(variable: Variable) -> int:
 
 
 class _Writes:
-    """Setting variables that have directions: right after whatever writes them."""
+    """Sets variables that have directions, right after the component that writes them."""
 
     def __init__(self, model: CompiledModel, writes: Sequence[tuple[Location, Floats]]) -> None:
         self.basis = model.basis
@@ -138,7 +138,7 @@ class _Writes:
         if name not in self.writes and not embedded:
             return tensor
         changed, basis = np.array(tensor), self.basis
-        # positions are added to tokens: what the one writes the other leaves alone
+        # the stream is the sum of both embeddings: a variable is set in the one that writes it
         everything = [*((location, 0.0 * codes) for location, codes in embedded), *self.writes.get(name, ())]
         for location, codes in everything:
             live = location.slots >= 0
@@ -149,7 +149,7 @@ class _Writes:
 
 
 class _Through:
-    """Setting variables that were folded: each reader gets the difference to what it reads in their place."""
+    """Sets folded variables: adds to each reader's activation the difference between the set and the computed value."""
 
     def __init__(self, model: CompiledModel, through: Mapping[Variable, tuple[Folded, Floats]]) -> None:
         self.model, self.through = model, through
@@ -176,7 +176,7 @@ class _Through:
         return changed
 
     def _differences(self) -> dict[Variable, Floats]:
-        """What the set variables are more than what is read in their place; one may be read through another."""
+        """The set values minus the values that readers compute instead; one variable may be read through another."""
         found: dict[Variable, Floats] = {}
         for variable in self.model.circuit.folded:
             if variable in self.through:

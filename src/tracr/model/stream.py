@@ -1,4 +1,4 @@
-"""The residual stream after every sub-layer, cell by cell, as data."""
+"""The residual stream after every sub-layer, as data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Step", "cell", "steps", "variable_values"]
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The residual stream [position, direction] after a sub-layer, and which cells the sub-layer changed.
+    """The residual stream [position, direction] after a sub-layer, and the cells that the sub-layer changed.
 
-    Directions are those of `Residual.dimensions`; one that takes turns in a dimension is 0 where it is not its turn.
-    `time` is the sub-layer as `Dimension` numbers them.
+    Directions are those of `Residual.dimensions`; a direction that is not in the stream at this time is 0. `time` is
+    the sub-layer, in the numbering of `Dimension`.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Step:
 
     @property
     def idle(self) -> bool:
-        """Whether it is a sub-layer that does nothing."""
+        """Whether the sub-layer changes nothing."""
         return not (self.name == "embed" or self.computes or self.changed.any())
 
 
@@ -50,7 +50,7 @@ def cell(number: float) -> str:
 def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
     """The embedding and every sub-layer, for one input of a run.
 
-    A cell counts as changed if it reads differently, to three decimals.
+    A cell counts as changed if its number differs when shown with three decimals.
     """
     stream = _labelled(model, run["hook_embed"] + run["hook_pos_embed"], -1)[row]
     found = [Step("embed", -1, (), stream, np.round(stream, 3) != 0)]
@@ -65,7 +65,7 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
 
 
 def _labelled(model: CompiledModel, stream: NDArray[Any], time: int) -> NDArray[Any]:
-    """What a residual stream holds in each direction."""
+    """The coordinate of a residual stream in each direction."""
     dimensions = model.residual.dimensions
     held = [dimension.held(time) for dimension in dimensions]
     return np.where(held, model.coordinates(stream)[..., [dimension.index for dimension in dimensions]], 0.0)

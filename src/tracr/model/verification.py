@@ -1,6 +1,6 @@
-"""Checking a model against its program: on all inputs if they are few, else on a stratified sample.
+"""Compares a model with its program: on all inputs if they are few, else on a stratified sample.
 
-The reference is the vectorised interpreter, which knows nothing of weights. Every input is run with others of its
+The reference is the vectorised interpreter, which does not use the weights. Every input is run with others of its
 length (unpadded) and padded to the longest.
 """
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
 
-ROWS = 4096  # inputs compared at once
-INTERPRETED = 64  # of these, inputs that are interpreted, too, where something was assumed
-HALF = 0.25  # how far a coordinate of a one-hot code may be off
+ROWS = 4096  # inputs of one batch
+INTERPRETED = 64  # inputs of a batch that are also interpreted, if the program has assumptions
+HALF = 0.25  # the largest error of a coordinate of a one-hot code
 
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An input on which model and program differ, as short as could be found, and where they first do.
+    """A short input on which model and program differ, and the first variable that differs.
 
-    `variable` is the first that differs in the residual stream; "" if none does, and None if the model has no
-    directions for its variables, as a compressed one.
+    `variable` is the first one that differs in the residual stream; "" if none does, and None if the model has no
+    directions for its variables (a compressed model).
     """
 
     tokens: list[Value]
@@ -64,11 +64,12 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared, and what was found. True if something was compared and nothing differs.
+    """The result of a comparison. True if at least one input was compared and nothing differs.
 
-    Weights that are not `certified`, the compiler's own, may be wrong on inputs that were not compared. Under
-    `assumptions` numbers are taken for one that the interpreter tells apart: of the inputs, some were `interpreted` as
-    well, and on those that are `apart` the interpreter's output is another than the program's as it was compiled.
+    Weights that are not `certified`, that is not the compiler's own, may be wrong on inputs that were not compared.
+    With `assumptions`, the compiled program merges numbers that the interpreter may distinguish. Therefore
+    `interpreted` of the inputs were also run by the interpreter; on `apart` of them its output differs from the
+    compiled program's.
     """
 
     inputs: int
@@ -87,13 +88,13 @@ class Verification:
         scope = "all" if self.exhaustive else "a sample of"
         text = f"{scope} {self.inputs:,} inputs compared, padded and unpadded"
         if self.errors:
-            text += f", besides {self.errors:,} on which the program raises"
+            text += f", not counting {self.errors:,} on which the program raises"
         if not self.certified:
             text += ", with weights that are not the compiler's own (not certified)"
         if self.assumptions:
             text += f", under {len(self.assumptions)} assumption{'s' if len(self.assumptions) > 1 else ''}"
             asked = f"differs on {self.apart:,} of {self.interpreted:,} of them"
-            text += f" (the interpreter {asked if self.interpreted else 'was not asked'})"
+            text += f" (the interpreter {asked if self.interpreted else 'was not run'})"
         if self.counterexample is not None:
             return f"{text}: MISMATCH {self.counterexample}"
         return f"{text}: {'all agree' if self else 'there is nothing to compare'}"
@@ -124,7 +125,7 @@ def verify(model: RunnableModel, budget: int, seed: int, progress: bool) -> Veri
 
 
 class _Assumed:
-    """What the assumptions of a model that nothing else checks change, on some inputs of every batch."""
+    """Runs the interpreter on some inputs of every batch, to count the outputs that a model's assumptions change."""
 
     def __init__(self, model: RunnableModel) -> None:
         self.model = model
@@ -132,11 +133,11 @@ class _Assumed:
         self.interpreted = self.apart = 0
 
     def result(self) -> tuple[tuple[str, ...], int, int]:
-        """The assumptions, how many inputs were interpreted, and on how many of them the outputs differ."""
+        """The assumptions, the number of interpreted inputs, and the number of them on which the outputs differ."""
         return self.assumptions, self.interpreted, self.apart
 
     def look_at(self, codes: Codes) -> None:
-        """Interpret some of the inputs, if there is a program to interpret: a saved model has its tables only."""
+        """Interpret some of the inputs, if the model has the program's expressions (a saved model has only tables)."""
         expressions = self.model.expressions
         if not self.assumptions or not expressions:
             return
@@ -160,7 +161,7 @@ class _Assumed:
 
 
 def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterator[Codes], int]:
-    """All inputs if they are at most `budget`, else about that many of them; and how many there are."""
+    """All inputs if they are at most `budget`, else a sample of about that many; and the number of them."""
     shortest, longest = model.program.lengths
     size = len(model.options.vocab)
     total = sum(size**length for length in range(shortest, longest + 1))
@@ -170,7 +171,7 @@ def chosen_inputs(model: RunnableModel, budget: int, seed: int) -> tuple[Iterato
 
 
 class _Progress:
-    """A progress bar on standard error if asked for and there is a terminal."""
+    """A progress bar on standard error, if requested and if that is a terminal."""
 
     def __init__(self, total: int, wanted: bool) -> None:
         self._bar: Any = None
@@ -185,7 +186,7 @@ class _Progress:
             self._bar.close()
 
     def advance(self, steps: int) -> None:
-        """Move on."""
+        """Advance the bar."""
         if self._bar is not None:
             self._bar.update(steps)
 
@@ -199,10 +200,10 @@ def _every_input(size: int, shortest: int, longest: int) -> Iterator[Codes]:
 
 
 def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> Iterator[Codes]:
-    """Random inputs of every length, in batches of one length: every token at every position as far as they reach.
+    """Random inputs of every length, in batches of one length; if enough, they have every token at every position.
 
-    Half of each length's share is uniform; half draws from a few tokens, so that repetitions and empty selections
-    occur.
+    Half of each length's share is uniform; the other half draws from a few tokens, to make repetitions and empty
+    selections likely.
     """
     rng = np.random.default_rng(seed)
     lengths = range(shortest, longest + 1)
@@ -214,13 +215,13 @@ def _sample(size: int, shortest: int, longest: int, budget: int, seed: int) -> I
         picks = rng.integers(3, size=(half, length))
         rows[:half] = np.take_along_axis(few[:half], picks, axis=1)
         first = rng.permutation(size)[: max(1, share // 2)] if size > share // 2 else np.arange(size)
-        rows[share - len(first) :] = (first[:, None] + np.arange(length)) % size  # of a Latin square of tokens
+        rows[share - len(first) :] = (first[:, None] + np.arange(length)) % size  # rows of a Latin square of tokens
         for start in range(0, share, ROWS):
             yield rows[start : start + ROWS]
 
 
 def _compare(model: RunnableModel, codes: Codes) -> tuple[Counterexample | None, int]:
-    """Run inputs of one length, unpadded and padded; the first difference found, and on how many the program raises."""
+    """The first difference on inputs of one length, unpadded and padded; and on how many the program raises."""
     batch = Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32))
     evaluation = evaluate_batch(model.program, batch)
     for padded in (False, True) if codes.shape[1] < model.program.lengths[1] else (False,):
@@ -252,7 +253,7 @@ def _mismatches(model: RunnableModel, evaluation: Evaluation, padded: bool) -> N
 
 
 def differs(domain: Any, expected: NDArray[Any], got: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where two arrays of codes (numbers for an interval) stand for different values."""
+    """Whether two arrays of codes (numbers for an interval) encode different values, entry by entry."""
     if not isinstance(domain, Finite):
         off = ~nearly_equal(expected, got, ANSWER)
         return np.asarray(np.where(np.isnan(expected), ~np.isnan(got), off))
@@ -282,7 +283,7 @@ def _explain(model: RunnableModel, codes: Codes, padded: bool) -> Counterexample
             tokens = [model.options.vocab[code] for code in codes.tolist()]
             values = output.decode(got)[0].tolist()
             return Counterexample(tokens, padded, output.name, evaluation.values(number)[0], values, variable, position)
-    raise AssertionError("a counterexample that is none")
+    raise AssertionError("the model is right on its own counterexample")
 
 
 def _single(codes: Codes) -> Batch:
@@ -290,7 +291,7 @@ def _single(codes: Codes) -> Batch:
 
 
 def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
-    """Leave out tokens, then replace them by the first of the vocabulary, as long as it still fails."""
+    """Remove tokens, then replace tokens by the first of the vocabulary, as long as the comparison still fails."""
     changed = True
     while changed:
         changed = False
@@ -310,14 +311,14 @@ def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
 
 
 def _where(model: RunnableModel, evaluation: Evaluation, padded: bool) -> tuple[str | None, int]:
-    """The first variable that differs, in a model that has directions for its variables."""
+    """The first variable that differs, if the model has directions for its variables."""
     from tracr.model.compiled import CompiledModel
 
     return _first_difference(model, evaluation, padded) if isinstance(model, CompiledModel) else (None, 0)
 
 
 def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:
-    """The first variable, in the order they are computed, whose code in the residual stream is not the value's."""
+    """The first variable, in order of computation, whose code in the residual stream is not that of its value."""
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}
     model.logits(ids_of(model, codes, padded), hook=seen.__setitem__)

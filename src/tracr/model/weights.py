@@ -1,4 +1,4 @@
-"""Other weights for a model: a state dict that was edited, or trained further, comes back under the same labels."""
+"""Gives a model other weights, from a state dict that was edited or trained further; the labels stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["with_weights"]
 
 Array = NDArray[Any]
-BUFFERS = (".mask", ".IGNORE")  # what TransformerLens 2 and 3 keep among their weights
+BUFFERS = (".mask", ".IGNORE")  # entries of TransformerLens 2 and 3 that are not weights
 
 
 def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
@@ -30,7 +30,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
     if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
         raise FormatError(
             f"weights must map names to arrays, not {short_repr(weights)}",
-            hint="pass a state dict with the names that model.parameters.named() has",
+            hint="pass a state dict with the names of model.parameters.named()",
         )
     attn_scale = arguments.number("attn_scale", attn_scale, above=0)
     own = model.parameters
@@ -40,7 +40,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
         layers = [replace(layer, W_Q=layer.W_Q / attn_scale, b_Q=layer.b_Q / attn_scale) for layer in given.layers]
         given = replace(given, layers=tuple(layers))
     trimmed = _resized(given, list(map(Sizes.of, own.layers)))
-    if _equal(_resized(trimmed, sizes), given):  # further heads and neurons, if there are any, are zero
+    if _equal(_resized(trimmed, sizes), given):  # additional heads and neurons are zero
         given = trimmed
     if _equal(given, own) or _equal(given, model.cast(np.float32)):
         return model
@@ -48,7 +48,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
 
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
-    """The weights in float64, if they are all there, finite, and for the same tokens, positions and dimensions."""
+    """The weights in float64; refused unless complete, finite, and for the same tokens, positions and dimensions."""
     given = {name: _as_float64(name, tensor) for name, tensor in weights.items() if not name.endswith(BUFFERS)}
     if not given.get("unembed.b_U", np.ones(1)).any():
         del given["unembed.b_U"]
@@ -57,7 +57,7 @@ def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:
     if strange:
         raise FormatError(
             f"the weights lack or should not have {', '.join(strange[:5])}",
-            hint="pass a state dict with the names that model.parameters.named() has",
+            hint="pass a state dict with the names of model.parameters.named()",
         )
     for name, array in given.items():
         if not np.isfinite(array).all():
@@ -73,11 +73,11 @@ def _as_float64(name: str, tensor: Any) -> Array:
     try:
         return read_array(name, tensor, error=FormatError).astype(np.float64)
     except (TypeError, ValueError):
-        raise FormatError(f"{name} is no array of numbers", hint="pass arrays or tensors of floats") from None
+        raise FormatError(f"{name} is not an array of numbers", hint="pass arrays or tensors of floats") from None
 
 
 def _sizes(given: Parameters, own: Parameters) -> list[Sizes]:
-    """The sizes of the layers, none of which may have fewer heads or neurons than the model's own."""
+    """The sizes of the layers; a layer with fewer heads or neurons than the model's own is refused."""
     found = []
     for number, (layer, wanted) in enumerate(zip(given.layers, own.layers, strict=True)):
         sizes = Sizes.of(wanted)

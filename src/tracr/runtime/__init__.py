@@ -1,1 +1,1 @@
-"""Running a model: the forward pass, tokens and outputs, the table interpreter, the kernel in C."""
+"""Runs models and tabulated programs: the forward pass, the C kernel, tokens and outputs, the table interpreter."""

@@ -1,12 +1,12 @@
-"""The one forward pass: one stack of attention and MLPs, causal or not, over numpy, JAX or torch.
+"""The forward pass: a stack of attention and MLPs, causal or not, for numpy, JAX or torch.
 
-`xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The frameworks' own are taken because
-of their derivatives: ReLU's is 0 at 0, where compiled neurons often are, and that of `maximum` would be 1/2.
+`xp` is numpy, torch, or `jax.numpy` with the `relu` and `softmax` of `jax.nn`. The pass uses the frameworks' own `relu`
+because of its derivative: it is 0 at 0, where compiled neurons often are; the derivative of `maximum` would be 1/2.
 
-`hook(name, tensor)` is called with every activation under its TransformerLens name; what it returns takes the
-activation's place (`None` leaves it). `fine` adds activations that cost more: which residual stream each head and each
-of its inputs sees, and what each head writes. `norm(tensor, xp)` is a layer norm before every attention, every MLP and
-the unembedding; there is none unless it is given. `activation(tensor)` is the neurons' function; ReLU unless given.
+`hook(name, tensor)` is called with every activation under its TransformerLens name. Its result replaces the activation;
+`None` leaves it unchanged. `fine` adds activations that cost more: the residual stream as each head and each of its
+inputs sees it, and the result of each head. `norm(tensor, xp)`, if given, is a layer norm before every attention, every
+MLP and the unembedding. `activation(tensor)` is the neurons' function, by default ReLU.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def forward(
 ) -> Tensor:
     """Logits [batch, position, d_vocab_out] for token ids [batch, position], BOS included.
 
-    With `start` the pass begins with that block, and `ids` are the residual stream before it. With `stop` it ends
-    before that block, with the residual stream.
+    With `start` the pass begins with that layer, and `ids` is the residual stream before it. With `stop` it ends before
+    that layer and returns the residual stream.
     """
 
     def see(name: str, tensor: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def forward(
 
 
 def _lower_triangle(column: Tensor, xp: Any) -> Tensor:
-    """Which keys a query sees, [query, key]; made from a tensor, so that it is on its device."""
+    """The causal mask [query, key], on the device of the tensor `column`."""
     return xp.tril(xp.ones_like(column[:, None] == column))
 
 

@@ -1,4 +1,4 @@
-"""From logits to values: one-hot outputs by the largest logit, numbers by the nearest value of their domain."""
+"""Decodes logits: a one-hot output is the value with the largest logit, a number the nearest value of its domain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Output"]
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """One output of a model: which logits hold it and how to read them."""
+    """One output of a model: its logits, and how to decode them."""
 
     name: str
     encoding: Encoding
@@ -27,11 +27,11 @@ class Output:
     start: int
     stop: int
     error: float = 0.0
-    """How far off a number may be."""
+    """The largest error of a number."""
 
     @property
     def labels(self) -> list[str]:
-        """What each logit stands for."""
+        """The label of each logit."""
         if self.encoding is Encoding.NUMERICAL:
             return [self.name, f"{self.name}:None"][: self.stop - self.start]
         assert isinstance(self.domain, Finite)
@@ -47,12 +47,12 @@ class Output:
 
     @property
     def kept(self) -> tuple[int, int, bool]:
-        """What has to be known of the logits: from where to where, and whether only which of them is the largest."""
+        """The logits needed for decoding: their start and end, and whether the index of the largest is enough."""
         return self.start, self.stop, self.encoding is Encoding.CATEGORICAL
 
     @property
     def ascending(self) -> tuple[tuple[Value, ...] | None, NDArray[np.float64] | None]:
-        """Its values, `None` for an interval; for numbers in ascending order, `None` last, with what lies between."""
+        """Its values (`None` for an interval); numbers are ascending, the value `None` last, with their midpoints."""
         if not isinstance(self.domain, Finite):
             return None, None
         values = self.domain.values
@@ -67,7 +67,7 @@ class Output:
         return self.codes_of(mine.argmax(axis=-1)[..., None] if self.encoding is Encoding.CATEGORICAL else mine)
 
     def codes_of(self, kept: NDArray[Any]) -> NDArray[Any]:
-        """The same for what was kept of the logits."""
+        """Codes into the domain, from the `kept` part of the logits."""
         if self.encoding is Encoding.CATEGORICAL:
             return kept[..., 0].astype(np.intp, copy=False)
         raw = kept[..., 0].astype(np.float64)
@@ -79,9 +79,9 @@ class Output:
         return np.where(none, self.domain.index.get(None, 0), nearest)
 
     def unrounded(self, logits: NDArray[Any]) -> NDArray[Any]:
-        """Values (an object array) for logits [..., d_vocab_out] of which nobody knows that they stand for a value.
+        """Values (an object array) for logits [..., d_vocab_out] that may not encode a value of the domain.
 
-        A number is the value of the domain that its error may hide; if there is none near enough, it is as it is.
+        A number within the error bound of a value of the domain becomes this value; any other number is unchanged.
         """
         codes = self.codes(logits)
         values = self.decode(codes)

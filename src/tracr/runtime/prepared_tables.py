@@ -1,7 +1,7 @@
-"""The tables of a program in the form the vectorised interpreter reads fastest, each made once.
+"""The tables of a program in the fastest form for the vectorised interpreter, each computed once.
 
-Codes of what is not there (PAD, errors) are -1, and numpy's indices may be negative: a table that ends with cells for
--1 needs no case of its own.
+The codes of missing values (PAD, errors) are negative, and numpy allows negative indices: a table that ends with cells
+for them needs no special case.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST_SCALE = 2**20
 
 
 class Prepared:
-    """What is made of a program's tables when they are first needed."""
+    """The prepared tables of a program, each computed at its first use."""
 
     def __init__(self, program: Tables) -> None:
         self.program = program
@@ -54,12 +54,12 @@ class Prepared:
 
     @cached_property
     def may_fail(self) -> frozenset[int]:
-        """The s-ops that may be negative where all their inputs are not, so that results have to be looked at."""
+        """The s-ops whose code may be negative although their inputs' codes are not; these results must be checked."""
         return frozenset(number for number, node in self.program.sops.items() if _may_fail(node))
 
     @cached_property
     def silent_at_pad(self) -> frozenset[int]:
-        """S-ops that are -1 wherever there is no token; for others positions without a token are left out first."""
+        """The s-ops whose code is -1 at every position without a token; for others such positions are removed first."""
         found: set[int] = set()
         for number, node in self.program.sops.items():
             match node.op:
@@ -74,25 +74,25 @@ class Prepared:
         return frozenset(found)
 
     def table(self, node: InferredNode, op: Lookup | PairLookup) -> Codes:
-        """The table, flat, with two more places on each side for negative codes: they stay errors."""
+        """The table, flat, with two more cells on each side for negative codes, which give errors."""
         if node.id not in self._tables:
             self._tables[node.id] = np.pad(op.table, [(0, 2)] * op.table.ndim, constant_values=ERROR).ravel()
         return self._tables[node.id]
 
     def matrix(self, selector: SelectorNode) -> Floats:
-        """[key, query]: 1 where selected; the first row, for keys that are not there, is zero."""
+        """The selector's table [key, query]: 1 if selected; the first row, for missing keys, is zero."""
         if selector.id not in self._matrices:
             self._matrices[selector.id] = np.pad((selector.table == 1).T.astype(np.float64), ((1, 0), (0, 0)))
         return self._matrices[selector.id]
 
     def chosen(self, selector: SelectorNode) -> NDArray[np.bool_]:
-        """[query, key], flat, with a column and a row for what is not there and never selected."""
+        """The selector's table [query, key], flat, with a column and a row for missing values, never selected."""
         if selector.id not in self._chosen:
             self._chosen[selector.id] = np.pad(selector.table == 1, (0, 1)).ravel()
         return self._chosen[selector.id]
 
     def moved(self, node: InferredNode, op: Aggregation) -> tuple[Floats, NDArray[np.bool_]]:
-        """For each code of the value that is aggregated: the result's code, and whether it is a number."""
+        """For each code of the aggregated value: the code of the result, and whether the value is a number."""
         if node.id not in self._moved:
             source = self.program.sops[op.value].domain
             assert isinstance(source, Finite) and isinstance(node.domain, Finite)
@@ -102,14 +102,14 @@ class Prepared:
         return self._moved[node.id]
 
     def widths(self, node: InferredNode) -> Codes:
-        """The code of every number of keys."""
+        """The code of each possible number of selected keys."""
         if node.id not in self._tables:
             assert isinstance(node.domain, Finite)
             self._tables[node.id] = snap(node.domain, np.arange(self.program.lengths[1] + 1, dtype=np.float64))
         return self._tables[node.id]
 
     def numbers(self, number: int) -> Floats:
-        """The value of each code, NaN for `None`, 0 for what is not there."""
+        """The value of each code; NaN for `None`, 0 for a missing value."""
         if number not in self._numbers:
             domain = self.program.sops[number].domain
             assert isinstance(domain, Finite)
@@ -120,7 +120,7 @@ class Prepared:
         return self._numbers[number]
 
     def means(self, node: InferredNode, op: Aggregation) -> MeanTable | None:
-        """The code of every mean by (number of keys, sum), where the values are multiples of one number."""
+        """The code of every mean by (number of keys, sum), if the values are multiples of one number."""
         if node.id not in self._means:
             self._means[node.id] = _mean_table(self.program, node, op)
         return self._means[node.id]
@@ -143,12 +143,12 @@ def _may_fail(node: InferredNode) -> bool:
             return False
         case Lookup(table=table) | PairLookup(table=table) | Positions(table=table):
             return bool(table.min(initial=0) < 0)
-        case _:  # for any operation it is safe to look
+        case _:  # checking is safe for any operation
             return isinstance(node.domain, Finite)
 
 
 def snap(domain: Finite, numbers: Floats) -> Codes:
-    """The code of the nearest value for each number (NaN is `None`); UNREACHED if it is not that value."""
+    """The code of the nearest value for each number (NaN is `None`); UNREACHED if the number is not that value."""
     ordered, middles = domain.ascending
     place = np.searchsorted(middles, numbers)  # NaN sorts last
     codes = np.append(ordered, ERROR)[np.minimum(place, max(len(ordered) - 1, 0))].astype(np.int32)

@@ -1,7 +1,7 @@
 """The vectorised interpreter: runs the tabulated program on a batch, with integer codes and lookup tables.
 
-It knows nothing of weights, so it is what models are checked against; the reference interpreter in turn checks it.
-Meeting a cell that infer took for unreachable, or a mean outside its domain, is a bug in infer and raises.
+It does not use the weights; therefore models are checked against it, and the reference interpreter checks it in turn.
+A table cell that `infer` marked as unreachable, or a mean outside its domain, is a bug in `infer` and raises an error.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tracr.values import Value, is_number
 
 __all__ = ["Batch", "Evaluation", "evaluate_batch"]
 
-CELLS = 8_000_000  # selector cells held at once
-MATRIX_CELLS = 8_000_000  # a table with more is not multiplied with
+CELLS = 8_000_000  # selector cells of one chunk
+MATRIX_CELLS = 8_000_000  # a larger table is not used as a matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Batch:
 
     @staticmethod
     def of(inputs: Sequence[Sequence[Value]], vocab: Sequence[Value]) -> Batch:
-        """Encode inputs of any lengths."""
+        """The codes of inputs of any lengths."""
         index = {token: code for code, token in enumerate(vocab)}
         lengths = np.fromiter(map(len, inputs), dtype=np.int32, count=len(inputs))
         batch = Batch(np.full((len(inputs), int(lengths.max(initial=0))), ERROR, dtype=np.int32), lengths)
@@ -62,19 +62,20 @@ class Batch:
             batch.codes[batch.valid] = np.fromiter(tokens, dtype=np.int32, count=int(lengths.sum()))
         except KeyError as error:
             raise InputError(
-                f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}", hint="give inputs of these tokens"
+                f"token {error.args[0]!r} is not in the vocabulary {list(vocab)!r}",
+                hint="use only tokens of the vocabulary",
             ) from None
         return batch
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
-        """Which positions hold a token."""
+        """Whether each position holds a token."""
         return np.arange(self.codes.shape[1]) < self.lengths[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Codes (numbers for intervals, NaN for `None`) of every s-op, and the inputs on which the program raises."""
+    """The codes (numbers for intervals, NaN for `None`) of every s-op, and the inputs on which the program raises."""
 
     program: Tables
     batch: Batch
@@ -86,7 +87,7 @@ class Evaluation:
         domain = self.program.sops[number].domain
         codes = np.broadcast_to(self.codes[number], self.batch.codes.shape)
         if isinstance(domain, Finite):
-            values = np.empty(len(domain) + 1, dtype=object)  # the last stands for ERROR and UNREACHED
+            values = np.empty(len(domain) + 1, dtype=object)  # the last is for ERROR and UNREACHED
             for code, value in enumerate(domain.values):
                 values[code] = value
             held = np.take(values, codes[self.batch.valid], mode="wrap").tolist()
@@ -103,10 +104,11 @@ class Evaluation:
 def evaluate_batch(
     program: Tables, inputs: Sequence[Sequence[Value]] | Batch, replaced: Mapping[int, NDArray[Any]] | None = None
 ) -> Evaluation:
-    """Run the tabulated program on many inputs at once.
+    """Run the tabulated program on a batch of inputs.
 
-    S-ops in `replaced` are given, as codes (numbers, if an interval) [input, position], not computed. That may lead
-    where no input does (values that never meet, several keys where there is always one): such inputs count as errors.
+    S-ops in `replaced` are not computed but given, as codes (numbers, if an interval) [input, position]. Given values
+    may cause states that no input causes (two values together, several selected keys instead of one). Such inputs count
+    as errors.
     """
     batch = inputs if isinstance(inputs, Batch) else Batch.of(inputs, program.options.vocab)
     given = replaced or {}
@@ -131,7 +133,7 @@ def evaluate_batch(
 
 
 class _Run:
-    """One pass over the program. Arrays are [batch or 1, position]: what no token influences is computed once."""
+    """One pass over the program. Arrays are [batch or 1, position]: s-ops that do not depend on tokens have one row."""
 
     def __init__(self, program: Tables, batch: Batch, replaced: Mapping[int, NDArray[Any]]) -> None:
         self.replaced = replaced
@@ -149,8 +151,8 @@ class _Run:
         for length in self.batch.lengths[(self.batch.lengths < shortest) | (self.batch.lengths > longest)]:
             if length:
                 raise InputError(
-                    f"an input of length {length}; the program takes lengths {shortest} to {longest}",
-                    hint="compile with a larger max_seq_len, or give other inputs",
+                    f"an input has length {length}; the program takes lengths {shortest} to {longest}",
+                    hint="compile with a larger max_seq_len, or change the length of the input",
                 )
         for node in self.program.sops.values():
             given = node.id in self.replaced
@@ -162,7 +164,7 @@ class _Run:
         return Evaluation(self.program, self.batch, self.codes, self.errors)
 
     def checked(self, node: InferredNode, codes: Codes) -> Codes:
-        """Note the inputs with an error; a cell that was inferred to be impossible is a bug, or due to what was set."""
+        """Note the inputs with an error; a cell inferred to be impossible is a bug, unless `replaced` caused it."""
         if codes.min(initial=0) >= 0:
             return codes
         wrong = (codes < 0) & self.batch.valid
@@ -226,7 +228,7 @@ class _Run:
         return self.where_known(snap(node.domain, total), op.terms)
 
     def where_known(self, codes: Codes, terms: Sequence[tuple[int, float]]) -> Codes:
-        """The codes of a function of a sum; an error where a term is one, or is not there."""
+        """The codes of a function of a sum; an error where a term is an error or missing."""
         for number, _ in terms:
             if isinstance(self.program.sops[number].domain, Finite) and self.codes[number].min(initial=0) < 0:
                 codes = np.where(self.codes[number] < 0, ERROR, codes)
@@ -244,7 +246,7 @@ class _Run:
         keys, queries = self.codes[node.keys], self.codes[node.queries]
         size, columns = node.table.shape[1] + 1, node.table.shape[0]
         same_for_all = len(keys) == len(queries) == 1
-        fewer_cells = self.batch.codes.shape[1] ** 2 <= size + columns  # than codes
+        fewer_cells = self.batch.codes.shape[1] ** 2 <= size + columns  # than the table by codes
         if same_for_all or fewer_cells or node.table.size > MATRIX_CELLS:
             return self.total_by_matrix(selector, weights)
         matrix = self.prepared.matrix(node)
@@ -254,12 +256,12 @@ class _Run:
         by_query = sums.astype(np.float64, copy=False).reshape(-1, size) @ matrix
         rows = np.arange(0, by_query.size, columns)[:, None]
         places: NDArray[np.intp] = rows + queries
-        return by_query.ravel()[places]  # a query that is not there gets anything
+        return by_query.ravel()[places]  # the result of a missing query is arbitrary
 
     def places_of(self, number: int, size: int) -> NDArray[np.intp]:
-        """Where the weight of each position is added up by code: a row for each input, in it a place for each code.
+        """The index at which the weight of each position is added: a row for each input, with a place for each code.
 
-        The first place of a row takes what is not there.
+        The first place of a row is for missing values.
         """
         if number not in self.places:
             codes = self.codes[number]
@@ -269,7 +271,7 @@ class _Run:
         return self.places[number]
 
     def total_by_matrix(self, selector: int, weights: Floats | None) -> Floats:
-        """The same from the selection matrix of every input."""
+        """`total`, computed from the selection matrix of every input."""
         shown = self.batch.valid.astype(np.float64) if weights is None else np.where(self.batch.valid, weights, 0.0)
         matrix = self.matrix(selector)
         if len(matrix) == 1:
@@ -297,10 +299,10 @@ class _Run:
         return counts.reshape(-1, size + 1)[:, 1:].astype(np.float64)
 
     def counts(self, selector: int) -> Floats:
-        """How many keys every query selects; inputs on which the predicate raises are flagged on the way."""
+        """The number of keys that every query selects; also flags the inputs on which the predicate raises."""
         if selector not in self.widths:
             self.widths[selector] = self.total(selector, None)
-            if self.replaced:  # what was proved of the widths holds for what the program computes, not for this
+            if self.replaced:  # the proved widths do not hold for replaced values
                 self.flag(~np.isin(self.widths[selector], self.program.selectors[selector].counts))
             for node in self.program.literals(selector):
                 if node.table.min(initial=0) < 0:
@@ -311,7 +313,7 @@ class _Run:
 
     def aggregate(self, node: InferredNode, op: Aggregation) -> NDArray[Any]:
         source, count = self.program.sops[op.value], self.counts(op.selector)
-        if op.assumed and source.domain.numeric:  # booleans of the textual language, which have no mean
+        if op.assumed and source.domain.numeric:  # for example booleans of the textual language, which have no mean
             self.flag(count > 1)
         if isinstance(source.domain, Finite) and not source.domain.numeric:
             return self.aggregate_values(node, op, source.domain, count)
@@ -336,9 +338,9 @@ class _Run:
         return snap(node.domain, np.where(count == 0, default, means))
 
     def differing(self, selector: int, numbers: Floats) -> NDArray[np.bool_]:
-        """Where a query selects numbers that are not equal.
+        """Whether each query selects numbers that are not equal.
 
-        That is proved impossible for what the program computes, where values are copied, but not for what is given.
+        For copied values this is proved impossible, but not with `replaced` values.
         """
         chosen = (self.matrix(selector) > 0) & self.batch.valid[:, None, :]
         known = np.where(np.isnan(numbers), 0.0, numbers)[:, None, :]
@@ -347,7 +349,7 @@ class _Run:
         return np.asarray(largest > smallest)
 
     def aggregate_values(self, node: InferredNode, op: Aggregation, source: Finite, count: Floats) -> Codes:
-        """Values that are not all numbers: one is copied; several numbers among them are equal (or infer refuses)."""
+        """Aggregates values that are not all numbers: copies one; infer refuses several numbers that are not equal."""
         assert isinstance(node.domain, Finite)
         target, held = node.domain.index, self.codes[op.value]
         moved, numbers = self.prepared.moved(node, op)

@@ -1,6 +1,6 @@
-"""Numpy arrays, torch tensors and JAX arrays alike: the result is of the kind that was given.
+"""Functions of numpy arrays, torch tensors and JAX arrays; the result has the framework of the argument.
 
-A framework is found by the type of what is given, so none is imported unless it is in use already.
+The framework is found from the argument's type; therefore no framework is imported that is not in use already.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Tensor = Any
 
 
 def _framework(tensor: Tensor) -> str:
-    """The package that a tensor's type is from; JAX's arrays and what it traces are from `jax` or `jaxlib`."""
+    """The package of a tensor's type; JAX's arrays and tracers are from `jax` or `jaxlib`."""
     roots = {kind.__module__.partition(".")[0] for kind in type(tensor).__mro__}
     return "torch" if "torch" in roots else "jax" if roots & {"jax", "jaxlib"} else "numpy"
 
 
 def as_tensor(tensor: Tensor) -> Tensor:
-    """A tensor of a framework as it is; anything else as a numpy array of floats."""
+    """A tensor of a framework, unchanged; anything else as a numpy array of floats."""
     if _framework(tensor) != "numpy":
         return tensor
     array = np.asarray(tensor)
@@ -37,7 +37,7 @@ def stream_of(tensor: Tensor, width: int) -> Tensor:
     try:
         stream = as_tensor(tensor)
         shape = tuple(stream.shape)
-    except Exception:  # no numbers, or rows of different lengths
+    except Exception:  # not numbers, or rows of different lengths
         shape = ()
     if shape[-1:] != (width,):
         raise InputError(
@@ -48,7 +48,7 @@ def stream_of(tensor: Tensor, width: int) -> Tensor:
 
 
 def namespace_of(tensor: Tensor) -> Any:
-    """The functions for a tensor: numpy, torch or `jax.numpy`."""
+    """The module with the functions for a tensor: numpy, torch or `jax.numpy`."""
     framework = _framework(tensor)
     return np if framework == "numpy" else sys.modules["torch" if framework == "torch" else "jax.numpy"]
 
@@ -61,7 +61,7 @@ def like(tensor: Tensor, array: Any) -> Tensor:
 
 
 def replaced(tensor: Tensor, places: NDArray[np.intp], values: Any) -> Tensor:
-    """The tensor with its last axis set to `values` at some places; the one given is left as it is."""
+    """A copy of the tensor with `values` at some places of its last axis."""
     if _framework(tensor) == "jax":
         return tensor.at[..., places].set(values)
     changed = tensor.clone() if _framework(tensor) == "torch" else np.array(tensor)
@@ -70,7 +70,7 @@ def replaced(tensor: Tensor, places: NDArray[np.intp], values: Any) -> Tensor:
 
 
 def as_numpy(tensor: Any) -> NDArray[Any]:
-    """An array of any framework, from any device."""
+    """An array of any framework, on any device, as a numpy array."""
     if hasattr(tensor, "detach"):
         tensor = tensor.detach().cpu()
         if str(tensor.dtype) == "torch.bfloat16":  # numpy has no such type
@@ -79,7 +79,7 @@ def as_numpy(tensor: Any) -> NDArray[Any]:
 
 
 def read_array(what: str, tensor: Any, *, error: type[TracrError]) -> NDArray[Any]:
-    """An array that a user gave."""
+    """An array given by a user, as a numpy array, or an error."""
     try:
         return as_numpy(tensor)
     except Exception as problem:  # rows of different lengths, a tensor without memory

@@ -1,7 +1,7 @@
-"""The sizes of layers, and layers of one size as other frameworks want them: zeros fill up what a layer lacks.
+"""Pads layers with zeros to one common size, as other frameworks need.
 
-Heads and neurons of zeros add nothing. Where scores will be divided by √d_head the query weights are multiplied by it
-first; d_head is made a power of 4, so its root is a power of 2 and scaling there and back loses no bit.
+Heads and neurons of zeros add nothing. If the framework divides scores by √d_head, the query weights are multiplied by
+it first. d_head is made a power of 4: its root is a power of 2, and scaling is exact in both directions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many heads and neurons a layer has, and how wide its heads are."""
+    """The numbers of heads and neurons of a layer, and the width of its heads."""
 
     heads: int
     d_head: int
@@ -50,7 +50,7 @@ def layer_shapes(sizes: Sizes, d_model: int) -> dict[str, tuple[int, ...]]:
 
 
 def resized(layer: LayerParameters, sizes: Sizes) -> LayerParameters:
-    """The layer cut off, or filled up with zeros, to other sizes."""
+    """The layer cut, or padded with zeros, to other sizes."""
     shapes = layer_shapes(sizes, len(layer.b_O))
     changed = {}
     for field in fields(LayerParameters):
@@ -63,7 +63,7 @@ def resized(layer: LayerParameters, sizes: Sizes) -> LayerParameters:
 
 
 def common_sizes(parameters: Parameters) -> Sizes:
-    """The smallest sizes every layer fits into: at least one head and one neuron, d_head a power of 4."""
+    """The smallest sizes into which every layer fits: at least one head and one neuron, d_head a power of 4."""
     sizes = [Sizes(1, 1, 1), *map(Sizes.of, parameters.layers)]
     d_head = 1
     while d_head < max(size.d_head for size in sizes):
@@ -72,7 +72,7 @@ def common_sizes(parameters: Parameters) -> Sizes:
 
 
 def uniform(parameters: Parameters, *, scaled: bool = False) -> Parameters:
-    """The weights with all layers filled up to the common sizes; `scaled` for scores that are divided by √d_head."""
+    """The weights with all layers padded to the common sizes; `scaled` for scores that are divided by √d_head."""
     sizes = common_sizes(parameters)
     layers = [resized(layer, sizes) for layer in parameters.layers]
     if scaled:

@@ -21,7 +21,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """From tokens to ids and back; checks what a user gives before the model sees it."""
+    """Converts tokens to ids and back, and checks a user's inputs."""
 
     tokens: tuple[Value, ...]
     bos: Value
@@ -61,11 +61,11 @@ class Vocabulary:
             ) from error
 
     def inputs(self, given: Any) -> tuple[Sequence[Any], bool]:
-        """The inputs that were given, and whether it is a single one by itself.
+        """The given inputs, and whether there is a single input instead of a batch.
 
-        A string is one input, its characters are the tokens. In a list, lists and arrays are inputs; so are tuples,
-        unless the vocabulary has a tuple. Anything else in a list is a token, every string too. So kinds decide
-        whether a list is a batch, never which strings are in it.
+        A string is one input, its characters are the tokens. In a list, lists and arrays are inputs. Tuples are inputs
+        unless the vocabulary has a tuple. Anything else in a list is a token, strings included. Therefore only the
+        types of the items decide whether a list is a batch, not the strings in it.
         """
         listed = _listed(given)
         if isinstance(listed, str):
@@ -101,7 +101,7 @@ class Vocabulary:
         )
 
     def encode_one(self, tokens: Sequence[Value]) -> tuple[list[int], int]:
-        """The ids of one sequence without BOS, and how many of them come before the padding."""
+        """The ids of one sequence without BOS, and the number of ids before the padding."""
         plain = self._plain_ids(tokens)
         if plain:
             return plain, len(plain)
@@ -117,24 +117,24 @@ class Vocabulary:
         return [number for number in ids if number is not None], real
 
     def _plain_ids(self, tokens: Sequence[Value]) -> list[int]:
-        """The ids of the usual input, which has only tokens and a length that fits; nothing for any other."""
+        """The ids of a usual input, which has only tokens and a valid length; an empty list for any other."""
         if not isinstance(tokens, list | tuple | str) or not self.shortest <= len(tokens) <= self.longest:
             return []
         try:
             ids = [self.ids[token] for token in tokens]
-        except Exception:  # what is wrong is found by `encode_one`
+        except Exception:  # `encode_one` finds the reason
             return []
         return ids if ids and max(ids) < self.bos_id else []
 
     def _check_length(self, real: int, padded: int) -> None:
-        """Refuse an input that is too short or too long, without its padding or with it."""
+        """Refuse an input that is too short or too long, with or without its padding."""
         if real and not self.shortest <= real <= self.longest:
             wanted = f"exactly {self.longest}" if self.shortest == self.longest else f"at most {self.longest}"
             raise InputError(
                 f"the input has {real} tokens, the model takes {wanted} (BOS not counted)",
                 hint="compile with a larger max_seq_len"
                 if real > self.longest
-                else "the program has a constant of that length; give inputs of it",
+                else "the program has a constant of that length; give inputs of that length",
             )
         if padded > self.longest:
             raise InputError(
@@ -169,7 +169,7 @@ class Vocabulary:
         return batch, [len(ids) for ids, _ in encoded], [real for _, real in encoded]
 
     def checked_ids(self, ids: Any, positions: int) -> Ids:
-        """Ids [batch, position], of any framework, if the model can take them."""
+        """Ids [batch, position], of any framework, as a numpy array; refused if the model cannot take them."""
         array = read_array("ids", ids, error=IdError)
         if array.ndim != 2 or array.dtype.kind not in "iu":
             raise IdError(
@@ -202,12 +202,12 @@ class Vocabulary:
 
 
 def _is_array(thing: Any) -> bool:
-    """Whether it is an array, or a scalar, of numpy or a framework that has the same methods."""
+    """Whether an object is an array, or a scalar, of numpy or a framework with the same methods."""
     return hasattr(thing, "tolist") and hasattr(thing, "ndim")
 
 
 def _listed(given: Any) -> Sequence[Any]:
-    """What was given as an input, or as a batch, in a form that can be read twice."""
+    """The given input or batch as a sequence, which can be read twice."""
     if isinstance(given, list | tuple | str):
         return given
     if _is_array(given) and given.ndim > 0:

@@ -23,6 +23,7 @@ from tracr.rasp.expressions import (
     Map,
     RASPExpr,
     Select,
+    Selector,
     SelectorAnd,
     SelectorNot,
     SelectorOr,
@@ -188,7 +189,29 @@ class _Printer:
         """An expression whose children have texts."""
         if expr in OWN:
             return Phrase(OWN[expr])
+        if isinstance(expr, Selector):
+            return self.selector(expr)
+        if not expr.children:
+            return self.source(expr)
         children = [self.texts[child] for child in expr.children]
+        match expr:
+            case Map():
+                return self.mapped(expr, children[0])
+            case LinearSequenceMap():
+                sign = "-" if expr.snd_fac < 0 else "+"
+                return Phrase(
+                    f"{_product(expr.fst_fac, children[0])} {sign} {_product(abs(expr.snd_fac), children[1])}", SUM
+                )
+            case SequenceMap():
+                return self.paired(expr, *children)
+            case Aggregate():
+                return self.aggregated(expr)
+            case SelectorWidth():
+                return Phrase(f"selector_width({children[0].text})")
+        raise _formless(expr)
+
+    def source(self, expr: RASPExpr) -> Phrase:
+        """An s-op that is made of no other."""
         match expr:
             case Tokens():
                 strings = self.vocab is not None and all(isinstance(token, str) for token in self.vocab)
@@ -200,28 +223,21 @@ class _Printer:
                 return Phrase(f"{value} if indices >= 0 else {value}", CHOICE)
             case ConstantSOp():
                 return Phrase(f"[{', '.join(_value(value, expr) for value in expr.value)}][indices]")
-            case Map():
-                return self.mapped(expr, children[0])
-            case LinearSequenceMap():
-                sign = "-" if expr.snd_fac < 0 else "+"
-                return Phrase(
-                    f"{_product(expr.fst_fac, children[0])} {sign} {_product(abs(expr.snd_fac), children[1])}", SUM
-                )
-            case SequenceMap():
-                return self.paired(expr, *children)
+        raise _formless(expr)
+
+    def selector(self, expr: Selector) -> Phrase:
+        """A selector, or a combination of selectors."""
+        children = [self.texts[child] for child in expr.children]
+        match expr:
             case Select():
                 return self.selected(expr)
             case SelectorNot():
                 return Phrase(f"not {children[0].beside(CLOSED)}", UNARY)
             case SelectorAnd() | SelectorOr():
                 return _logic("and" if isinstance(expr, SelectorAnd) else "or", *children)
-            case Aggregate():
-                return self.aggregated(expr)
-            case SelectorWidth():
-                return Phrase(f"selector_width({children[0].text})")
             case ConstantSelector():
                 return _by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
-        raise ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
+        raise _formless(expr)
 
     def argument(self, expr: RASPExpr) -> str:
         """An s-op as an argument of select and aggregate, where a constant is written as a plain value."""
@@ -303,24 +319,30 @@ class _Printer:
 
     def may_hold_booleans(self, expr: RASPExpr) -> bool:
         """Whether an s-op may hold a boolean, as far as the printer knows."""
+        values = self.listed_values(expr)
+        if values is not None:
+            return any(isinstance(value, bool) for value in values)
         match expr:
-            case Tokens():
-                values: Iterable[Value] = self.vocab or ()
-            case Full():
-                values = [expr.fill]
-            case ConstantSOp():
-                values = expr.value
             case Aggregate():
                 return expr.sop in self.booleans or isinstance(expr.default, bool)
-            case Map() if self._tables is not None and expr in self._tables.maps:
-                values = [value for _, value in self._tables.maps[expr]]
-            case SequenceMap() if self._tables is not None and expr in self._tables.pairs:
-                values = [value for row in self._tables.pairs[expr].values() for value in row.values()]
             case SequenceMap(f=BinaryOperator(symbol="and" | "or")):
                 return not self.booleans.isdisjoint(expr.children)
-            case _:
-                return _is_boolean(expr)
-        return any(isinstance(value, bool) for value in values)
+        return _is_boolean(expr)
+
+    def listed_values(self, expr: RASPExpr) -> Iterable[Value] | None:
+        """The values of an s-op, if they are known: those of the vocabulary, of a constant or of a table."""
+        match expr:
+            case Tokens():
+                return self.vocab or ()
+            case Full():
+                return [expr.fill]
+            case ConstantSOp():
+                return expr.value
+            case Map() if self._tables is not None and expr in self._tables.maps:
+                return [value for _, value in self._tables.maps[expr]]
+            case SequenceMap() if self._tables is not None and expr in self._tables.pairs:
+                return [value for row in self._tables.pairs[expr].values() for value in row.values()]
+        return None
 
 
 OWN: dict[RASPExpr, str] = {
@@ -328,6 +350,10 @@ OWN: dict[RASPExpr, str] = {
     for name, value in {**CONSTANTS, **library()}.items()
     if isinstance(value, RASPExpr)
 }
+
+
+def _formless(expr: RASPExpr) -> ExpressionError:
+    return ExpressionError(f"{expr!r} has no form in the textual language", hint="use the classes of tracr.rasp")
 
 
 def _is_half(expr: RASPExpr) -> bool:
@@ -394,9 +420,7 @@ def _applied(function: Function, operand: Phrase, boolean: bool, expr: RASPExpr)
     """A function of one value, if the language has it."""
     match function:
         case UnaryOperator(symbol=symbol) if symbol in PREFIX:
-            tight = PREFIX[symbol] in ("-", "+")
-            text = operand.beside(CLOSED) if tight or symbol == "not" else f"({operand.text})"
-            return Phrase(f"{PREFIX[symbol] if tight or symbol == 'not' else PREFIX[symbol].strip()}{text}", UNARY)
+            return _prefixed(symbol, operand)
         case ConstantOperator(symbol="and" | "or" as symbol, constant=constant) if boolean and constant in (
             True,
             False,
@@ -410,11 +434,22 @@ def _applied(function: Function, operand: Phrase, boolean: bool, expr: RASPExpr)
             inside = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
             return Phrase(f"{{{inside}}}[{operand.text}]")
         case Item(items=items):
-            return Phrase(f"[{', '.join(_value(item, expr) for item in items)}][{operand.text}]")
+            return Phrase(f"[{_listed(items, expr)}][{operand.text}]")
         case Member(items=items):
-            inside = ", ".join(_value(item, expr) for item in items)
-            return Phrase(f"{operand.beside(CLOSED)} in [{inside}]", IN)
+            return Phrase(f"{operand.beside(CLOSED)} in [{_listed(items, expr)}]", IN)
     return None
+
+
+def _listed(items: Iterable[Value], expr: RASPExpr) -> str:
+    return ", ".join(_value(item, expr) for item in items)
+
+
+def _prefixed(symbol: str, operand: Phrase) -> Phrase:
+    """An operator before its operand; names of functions need parentheses."""
+    sign = PREFIX[symbol]
+    if sign in ("-", "+") or symbol == "not":
+        return Phrase(f"{sign}{operand.beside(CLOSED)}", UNARY)
+    return Phrase(f"{sign.strip()}({operand.text})", UNARY)
 
 
 def _sides(operand: Phrase, constant: Phrase, reflected: bool) -> tuple[Phrase, Phrase]:

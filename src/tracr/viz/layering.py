@@ -48,7 +48,7 @@ def arrange(
     xs = _coordinates(order, above, below, room)
     left = min((xs[place] - room[place] / 2 for place in xs), default=0.0)
     xs = {place: x - left for place, x in xs.items()}
-    heights = [max((sizes[n][1] for n, at in row if rank[n] == at), default=0.0) for row in order]
+    heights = _heights(order, rank, sizes)
     tops = [sum(heights[:number]) + RANK * number for number in range(len(heights))]
     middles = {n: (xs[n, rank[n]], tops[rank[n]] + heights[rank[n]] / 2) for n in range(len(sizes))}
     routes = {}
@@ -61,6 +61,13 @@ def arrange(
             routes[source, node] = _route(start, bends, (entry, tops[rank[node]]), end)
     width = max((xs[place] + room[place] / 2 for place in xs), default=0.0)
     return Arrangement(middles, routes, width, sum(heights) + RANK * (len(heights) - 1) if heights else 0.0)
+
+
+def _heights(
+    order: Sequence[Sequence[Place]], rank: Sequence[int], sizes: Sequence[tuple[float, float]]
+) -> list[float]:
+    """How high each rank is: as its highest box."""
+    return [max((sizes[node][1] for node, at in row if rank[node] == at), default=0.0) for row in order]
 
 
 def _route(start: Point, ranks: Sequence[tuple[float, float, float]], entry: Point, end: Point) -> list[Point]:

@@ -50,7 +50,7 @@ def features(circuit: Circuit) -> tuple[object, ...]:
 
 
 def assert_factored(circuit: Circuit, *expected: object) -> Circuit:
-    """The tokens have just these features, of which readers read bit for bit what they read."""
+    """The tokens have exactly these features, and their readers read the same numbers as before, bit for bit."""
     after = factor(circuit)
     after.verify()
     assert features(after) == expected
@@ -121,7 +121,7 @@ def test_outputs_keep_their_code() -> None:
     ids=["no float", "tiny", "tiny factor", "no float32"],
 )
 def test_numbers_that_floats_cannot_work_with(values: tuple[Value, ...], columns: list[list[float]]) -> None:
-    """No warning, no overflow; what is read is what was read."""
+    """There is no warning and no overflow, and readers read the same numbers as before."""
     circuit = reading(values, *columns)
     after = factor(circuit)
     after.verify()

@@ -1,4 +1,4 @@
-"""fold: linear functions have no component; their readers read what they are made of."""
+"""fold: linear functions have no component; their readers read the inputs of these functions."""
 
 from __future__ import annotations
 

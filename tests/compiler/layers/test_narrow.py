@@ -68,7 +68,7 @@ def most_pairs(old: list[Variable], new: list[Variable]) -> int:
 
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_live_widths_are_what_they_are_defined_as(level: int) -> None:
-    """For compiled programs and for random circuits, merged heads and variables nobody reads included."""
+    """For compiled programs and for random circuits, including merged heads and unread variables."""
     schedules = [model.schedule for model in random_models(range(40), level=level)]
     schedules += [merge_heads(stack(assign_to_layers(random_circuit(seed, 9)))) for seed in range(20)]
     for schedule in schedules:
@@ -138,12 +138,12 @@ def test_components_stand_in_sub_layers_of_their_kind() -> None:
     """Whatever a saved file says."""
     circuit = random_circuit(0, 6)
     times = assign_to_layers(circuit).placement.times
-    with pytest.raises(tracr.TracrError, match="cannot stand in sub-layer"):
+    with pytest.raises(tracr.TracrError, match="cannot be in sub-layer"):
         in_sublayers(circuit, [time + 1 for time in times])
 
 
 def test_costs_are_those_of_the_merged_schedule() -> None:
-    """What is minimised is what comes out: live directions, heads, heads × d_head."""
+    """The minimised costs are those of the final schedule: live directions, heads, heads × d_head."""
     for seed in range(30):
         circuit = random_circuit(seed, 4 + seed)
         placing = placing_of(circuit)

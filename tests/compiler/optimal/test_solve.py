@@ -106,7 +106,7 @@ def test_loading_needs_no_solver(saved: Path, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_a_schedule_that_cannot_be_is_refused(saved: Path, change: Any) -> None:
-    """Whoever wrote it."""
+    """A saved schedule that breaks a rule is refused when it is read."""
     content = json.loads((saved / MODEL).read_bytes())
     change(content["schedule"])
     weights = tensors((saved / "weights.safetensors").read_bytes(), "weights")

@@ -45,7 +45,7 @@ def test_one_reader_that_needs_classes_is_enough() -> None:
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(("wish", "expected"), [(rasp.numerical, NUMERICAL), (rasp.categorical, CATEGORICAL)])
 def test_a_wish_is_honoured(reader: str, wish: Callable[[SOp], SOp], expected: Encoding) -> None:
-    """Whoever reads it."""
+    """An encoding that the user asks for is used for every kind of reader."""
     typed = encoded(READERS[reader][0](wish(SQUARE)), NUMBERS)
     assert node(typed, "square").encoding is expected
     typed.verify()

@@ -1,4 +1,4 @@
-"""Slots are used again without anybody noticing: where, when, and what it may cost."""
+"""Slots are reused without a change of any output: where, when, and at what cost."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_takes_turns_is_labelled() -> None:
     assert model.residual.at("hook_embed")[slot] == first
     assert model.residual.at(f"blocks.{second.since // 2}.hook_resid_post")[slot] == second
     assert f"cleared by blocks.{first.until // 2}.mlp" in str(model.residual)
-    with pytest.raises(tracr.TracrError, match="no activation of the residual stream"):
+    with pytest.raises(tracr.TracrError, match="not an activation of the residual stream"):
         model.residual.at("blocks.0.attn.hook_q")
 
 

@@ -260,7 +260,7 @@ def test_what_a_code_stands_for_is_labelled() -> None:
 
 
 def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
-    """Loading compiles the saved tables, as they were stored; a way that is none is refused."""
+    """A loaded model uses the saved storage choices; an unknown choice is refused."""
     model = tracr.compile(REVERSE, range(12), 12, level=2)
     assert model.program.stored.sums
     assert model.program.stored.few_bits
@@ -275,7 +275,7 @@ def test_saved_models_keep_the_way_they_are_stored(tmp_path: Path) -> None:
     from tracr.saving.program_json import program_tables, read_program
 
     reader = parse(json.dumps(text["program"]).encode(), "model.json")
-    with pytest.raises(tracr.FormatError, match="no sum"):
+    with pytest.raises(tracr.FormatError, match="not a sum"):
         read_program(reader, program_tables(model.program), model.options)
     one = tracr.compile(REVERSE, range(12), 12, level=1)
     one.save(tmp_path / "one")

@@ -107,7 +107,7 @@ def test_a_split_takes_no_layer_more() -> None:
 
 
 def test_one_of_two_comparisons_is_split() -> None:
-    """Each is as it is best: sums for what is only put out, one head for what is counted by."""
+    """A comparison whose count is only an output is split; one whose count selects positions keeps one head."""
     previous = rasp.Aggregate(rasp.Select(indices, indices, lambda k, q: k == q - 1), tokens, 1)
     outputs = {"order": order(previous), "ranks": RANKS}
     models = [compile_quietly(outputs, range(1, 301), 5, level=level) for level in LEVELS]
@@ -128,13 +128,13 @@ def test_rough_counts_are_good_enough_to_copy_by() -> None:
 
 
 def test_saved_models_stay_split(tmp_path: Path) -> None:
-    """A selector that is not there is refused."""
+    """A selector that does not exist is refused."""
     model = compile_quietly(order(), range(1, 301), 5)
     model.save(tmp_path / "model")
     assert load_compiled(tmp_path / "model").program.stored == model.program.stored
     program = json.loads((tmp_path / "model" / "model.json").read_text())["program"]
     program["stored"]["split"] = [99]
-    with pytest.raises(tracr.FormatError, match="selector that is not there"):
+    with pytest.raises(tracr.FormatError, match="selector that does not exist"):
         read_program(parse(json.dumps(program).encode(), "model.json"), program_tables(model.program), model.options)
 
 

@@ -479,7 +479,7 @@ def test_weights_that_are_not_the_variants_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_variant_says_is_checked(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    """Whatever nobody wrote is refused."""
+    """The fields of a saved variant are checked; unknown or invalid ones are refused."""
     files = models.files_of(compiled("hist").with_layer_norm())
     content = json.loads(files[models.MODEL])
     content["variant"] |= change

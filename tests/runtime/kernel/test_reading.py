@@ -1,4 +1,4 @@
-"""What is no packed network is refused when it is read, and arrays that do not fit are refused when they are given."""
+"""An invalid packed network is refused when it is read, and arrays of wrong sizes are refused when they are given."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
-    """A token that is none."""
+    """An input with a token that is not in the vocabulary is refused with a message."""
     result = CliRunner().invoke(app, ["explore", "sort", "9", "-o", str(tmp_path / "page.html")])
     assert isinstance(result.exception, InputError)
     assert not (tmp_path / "page.html").exists()

@@ -1,12 +1,12 @@
-"""Embedding what is read: tokens and positions need no direction for each value if they are read in few ways.
+"""The passes `embed_functions` and `factor`: embed the features that are read, instead of one-hot codes.
 
-The embedding writes a one-hot code x, and readers read x @ C for the columns C of their matrices. It may as well write
-x @ C itself. Columns are taken as they are, so nothing is rounded that was not before (`feature_basis.py` says which
-columns share a direction). If that makes fewer directions than values, the variable is stored that way; its code is a
-row of what was read (`Variable.codebook`).
+The embedding writes a one-hot code x, and readers read x @ C for the columns C of their matrices. The embedding can
+write x @ C itself. Columns are used unchanged, so there are no new roundings (`feature_basis.py` decides which columns
+share a direction). If this gives fewer directions than values, the variable is stored that way; the code of a value is
+then its row of the columns (`Variable.codebook`).
 
-A function of tokens, or of positions, alone that was read through their matrices (`fold.py`) is embedded as the
-variable it is, where that takes no more directions.
+A function of tokens alone, or of positions alone, that `fold.py` multiplied into its readers is embedded as a variable
+of its own, if that takes no more directions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Kind = Literal["token", "position"]
 
 
 def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
-    """The circuit with linear functions of one embedded variable embedded themselves."""
+    """The circuit in which linear functions of one embedded variable are embedded too."""
     sources = {source.variable: source for source in circuit.embedded if not source.variable.compact}
     kept: list[Component] = []
     embedded = list(circuit.embedded)
@@ -50,7 +50,7 @@ def embed_functions(circuit: Circuit, kinds: Set[Kind]) -> Circuit:
 
 
 def factored_kinds(before: Circuit, after: Circuit) -> list[set[Kind]]:
-    """Of what kinds functions might be embedded for nothing: of which there are some, and variables were factored."""
+    """The sets of kinds whose functions might be embedded at no cost: kinds with functions and factored variables."""
     left = {source.variable for source in after.embedded}
     factored = {_kind(source) for source in before.embedded if source.variable not in left}
     functions = embed_functions(before, factored).embedded[len(before.embedded) :] if factored else ()
@@ -63,7 +63,7 @@ def _kind(source: Embedded) -> Kind:
 
 
 def _function(component: Component, sources: dict[Variable, Embedded]) -> Embedded | None:
-    """What the embedding has to write in place of an MLP, if that is a function of one embedded variable."""
+    """The embedded variable that replaces an MLP, if the MLP is a function of one embedded variable."""
     match component:
         case MLP(linear=LinearMap(blocks=blocks), writes=((variable, _),)) if len(blocks) == 1:
             ((read, block),) = blocks.items()
@@ -76,9 +76,10 @@ def _function(component: Component, sources: dict[Variable, Embedded]) -> Embedd
 
 @np.errstate(over="ignore", invalid="ignore")
 def factor(circuit: Circuit) -> Circuit:
-    """The circuit with embedded variables stored as they are read, where that takes fewer directions.
+    """The circuit with embedded variables stored as they are read, if that takes fewer directions.
 
-    A quotient of columns that is too large for a float is infinite; multiplied again, it does not give the column.
+    A quotient of columns that is too large for a float is infinite. Multiplied again it does not give the column, and
+    is therefore never used.
     """
     outputs = {variable for _, variable in circuit.outputs}
     for source in circuit.embedded:
@@ -96,7 +97,7 @@ def _factored(circuit: Circuit, source: Embedded) -> Circuit:
 
 
 class _Readers:
-    """All that reads an embedded variable: (map, whether it can have a bias), and the different columns of each map."""
+    """The readers of an embedded variable: (map, whether it can have a bias), and the different columns of each map."""
 
     def __init__(self, source: Embedded, maps: tuple[tuple[LinearMap, bool], ...]) -> None:
         self.source, self.old, self.maps = source, source.variable, maps
@@ -106,9 +107,9 @@ class _Readers:
         )
 
     def stored_as_read(self, read: Collection[Variable]) -> _Stored | None:
-        """The variable with a direction for what is read of it, if these are fewer than its values that are read.
+        """The variable with a direction for each feature that is read, if these are fewer than the values read.
 
-        A constant is read from the directions of BOS and PAD too: they count where nothing `read` them before.
+        A constant is also read from the directions of BOS and PAD: they count if nothing `read` them before.
         """
         used = int(np.count_nonzero(self.columns.rows.any(axis=0)))
         present = _presence(self.source)
@@ -126,10 +127,10 @@ class _Readers:
         return None
 
     def _may_shift(self) -> list[bool]:
-        """Of each column, whether it may be read up to a constant: exactly, with a bias, of a variable always there."""
+        """For each column, whether a constant may be split off: all exact, a bias possible, a value always present."""
         codes = self.source.by_token if self.source.by_token is not None else self.source.by_position
         assert codes is not None
-        always = bool((codes.sum(axis=1) == 1).all())  # there is a value for every token, or position
+        always = bool((codes.sum(axis=1) == 1).all())  # every token, or position, has a value
         return [always and biased and _is_exact(linear) for linear, biased in self.maps for _ in self.groups[linear][0]]
 
     def _stored(self, reads: list[ColumnRead], new: Variable, table: Array) -> _Stored:
@@ -154,13 +155,13 @@ class _Stored:
 
     @cached_property
     def embedded(self) -> tuple[Embedded, ...]:
-        """What the embedding writes instead; nothing if all that is read are constants."""
+        """The embedded variables that replace it; none if only constants are read."""
         tables = (self.source.by_token, self.source.by_position)
         by_token, by_position = (None if rows is None else rows @ self.table for rows in tables)
         return (Embedded(self.new, by_token, by_position),) if self.new.size else ()
 
     def through(self, linear: LinearMap) -> LinearMap:
-        """A map that reads the new variable instead of the old."""
+        """The map, reading the new variable instead of the old one."""
         if linear not in self.reads:
             return linear
         reads, class_of = self.reads[linear], self.class_of[linear]
@@ -177,14 +178,14 @@ class _Stored:
         return LinearMap(blocks, linear.width) + LinearMap(bias, linear.width)
 
     def explained(self, linear: LinearMap) -> LinearMap:
-        """What a folded variable is made of: as its readers read it, or as far as it can be told from what is left."""
+        """The map of a folded variable over the new variable: as its readers read it, or as far as it is determined."""
         if linear in self.reads:
             return self.through(linear)
         return _in_terms_of(linear, self.source.variable, self.new, self.table, _presence(self.source))
 
 
 def _presence(source: Embedded) -> dict[Variable, float]:
-    """What is 1 where the variable has a code and 0 elsewhere: a position has one at PAD too, a token has none."""
+    """The indicator of positions where the variable has a code: positions have one at PAD, tokens do not."""
     present = {ONE: 1.0, BOS: -1.0}
     return present if source.by_token is None else {**present, PAD: -1.0}
 
@@ -219,7 +220,7 @@ def _is_exact(linear: LinearMap) -> bool:
 def _in_terms_of(
     linear: LinearMap, old: Variable, new: Variable, table: Array, present: Mapping[Variable, float]
 ) -> LinearMap:
-    """What a folded variable is made of, as far as it can be told from what is left."""
+    """The map of a folded variable over the new variable, as far as that determines it."""
     if old not in linear.blocks:
         return linear
     wanted = linear.blocks[old]
@@ -235,7 +236,7 @@ def _in_terms_of(
 
 
 def _maps(circuit: Circuit) -> Iterator[tuple[LinearMap, bool]]:
-    """Everything that is read through, and whether it can have a bias: the unembedding has none."""
+    """Every map that reads variables, and whether it can have a bias (the unembedding cannot)."""
     for component in circuit.components:
         for linear in component.maps:
             yield linear, True

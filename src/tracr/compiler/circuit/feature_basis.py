@@ -1,7 +1,8 @@
-"""The directions that readers' columns are made of.
+"""The directions from which readers compute their columns.
 
-Equal columns up to a factor are one direction, and, where all that is read is exact, up to a constant that is a bias
-then; polynomials of a number are read from it and its square. Nothing is rounded that was not before.
+Columns that are multiples of each other share a direction. If all reads are exact, columns that differ by a constant
+share one too, and the constant becomes a bias. Columns that are quadratic polynomials of a number are read from the
+number and its square. There are no new roundings.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from tracr.values import is_number, value_text
 
 __all__ = ["ColumnRead", "Columns", "FeatureBasis"]
 
-LARGEST_SHIFT = 2048.0  # next to the logits of BOS, which are multiples of 2**-12, float32 holds this exactly
-NAMED = 3  # values that a label lists
+LARGEST_SHIFT = 2048.0  # float32 adds it exactly to the logits of BOS, which are multiples of 2**-12
+NAMED = 3  # the most values that a label lists
 TOO_LARGE = 2.0**128  # for a float32
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnRead:
-    """A column in terms of directions, and a constant: sum of factor * direction, plus `shift`."""
+    """A column as a sum of factor * direction, plus the constant `shift`."""
 
     terms: tuple[tuple[int, float], ...]
     shift: float = 0.0
 
 
 class Columns:
-    """Columns, each a row here: those that are multiples of each other, up to constants, have the same shapes."""
+    """Columns, stored as rows; columns that are multiples of each other, up to constants, have the same shapes."""
 
     def __init__(self, rows: Array) -> None:
         count = len(rows)
@@ -49,14 +50,14 @@ class Columns:
 
 @dataclass(eq=False)
 class _Class:
-    """Columns that are multiples of one, up to constants; `shifts` if all may have one."""
+    """Columns that are multiples of one column, up to constants; `shifts` says whether constants are allowed."""
 
     column: Array
     shifts: bool
 
 
 class FeatureBasis:
-    """The directions that columns are made of; `shifts` says of each whether it may have a constant."""
+    """The directions for a set of columns; `shifts` says for each column whether a constant is allowed."""
 
     def __init__(self, variable: Variable, columns: Columns, shifts: list[bool]) -> None:
         self.old, self.columns = variable, columns
@@ -69,7 +70,7 @@ class FeatureBasis:
         self._reads = [seen[same] for same in zip(columns.keys, shifts, strict=True)]
 
     def _read(self, number: int, *, shifts: bool) -> tuple[int, float, float]:
-        """A column as a multiple of one that is known, or as a new one: a class, a factor and a constant."""
+        """A column as a multiple of a known one, or as a new one: its class, the factor and the constant."""
         column = self.columns.rows[number]
         shift = float(column[0]) if shifts and self.columns.constant[number] else 0.0
         if self.columns.zero[number] or 0 < abs(shift) <= LARGEST_SHIFT:
@@ -97,9 +98,9 @@ class FeatureBasis:
         return [any(factors[power] for factors in self._polynomials.values()) for power in (1, 2)]
 
     def finish(self) -> tuple[list[ColumnRead], Variable, Array]:
-        """Every column in terms of directions, the variable that has these, and its table [values, directions].
+        """Every column in terms of directions, the variable with these directions, and its table [values, directions].
 
-        Columns that are polynomials of the number are read from it and its square, if that is not more directions.
+        Columns that are polynomials of the number are read from it and its square, if that takes no more directions.
         """
         columns: list[Array] = []
         features: list[Number | Feature] = []
@@ -135,7 +136,7 @@ class FeatureBasis:
 
     @cached_property
     def _polynomials(self) -> dict[int, tuple[float, float, float]]:
-        """The classes that are c + bx + ax^2 for the number x, if x and x^2 are no more directions than they.
+        """The classes that are c + bx + ax^2 for the number x, if x and x^2 take no more directions than the classes.
 
         All columns of a class must stay exact: integers, with constants that are small enough.
         """
@@ -154,7 +155,7 @@ class FeatureBasis:
         return found if needed <= len(found) else {}
 
     def _name(self, column: Array, place: int) -> str:
-        """The values of a flag, if they are few; else just which direction it is."""
+        """A label for a direction: the values of a flag, if they are few; else its number."""
         values = [value for value, hot in zip(self.old.values, column, strict=True) if hot]
         plain = all(isinstance(value, str | int | float | None) for value in values)
         if plain and len(values) <= NAMED and ((column == 0.0) | (column == 1.0)).all():
@@ -162,7 +163,7 @@ class FeatureBasis:
         return f":code{place + 1}"
 
     def _variable(self, features: list[Number | Feature], table: Array) -> Variable:
-        """The variable stored this way: a number if that is all."""
+        """The variable with these features: a number, if that is the only feature."""
         if features == [NUMBER]:
             low, high = float(self._numbers().min()), float(self._numbers().max())
             return replace(self.old, encoding=Encoding.NUMERICAL, values=(NUMBER,), low=low, high=high)
@@ -187,7 +188,7 @@ def _polynomials(columns: list[Array], numbers: Array) -> list[tuple[float, floa
 
 
 def _monomial(column: Array, numbers: Array) -> tuple[float, float, float] | None:
-    """The same, if a column is bx or ax^2."""
+    """c, b and a, if a column is bx or ax^2."""
     for power in (1, 2):
         found = _multiple(column, numbers**power, shifts=False)
         if found:
@@ -196,7 +197,7 @@ def _monomial(column: Array, numbers: Array) -> tuple[float, float, float] | Non
 
 
 def _stays_exact(fit: tuple[float, float, float], numbers: Array, factor: float, shift: float) -> bool:
-    """Whether a multiple of a polynomial, plus a constant, is added up without rounding in any order."""
+    """Whether a multiple of a polynomial, plus a constant, can be summed in any order without rounding."""
     constant, linear, square = (factor * own for own in fit)
     constant += shift
     terms = np.array([[constant], [linear], [square]]) * (np.ones_like(numbers), numbers, numbers**2)
@@ -207,9 +208,9 @@ def _stays_exact(fit: tuple[float, float, float], numbers: Array, factor: float,
 
 
 def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float] | None:
-    """The factor and the constant that make a direction the column, exactly in float32 too; `None` if there are none.
+    """The factor and the constant with which a direction gives the column, exactly in float32; `None` if impossible.
 
-    A constant only where `shifts` are allowed.
+    The constant is 0 unless `shifts` are allowed.
     """
     place = int(np.abs(own).argmax())
     choices = [(float(column[place] / own[place]), 0.0)]
@@ -227,7 +228,7 @@ def _multiple(column: Array, own: Array, *, shifts: bool) -> tuple[float, float]
 
 
 def _plain(rows: Array) -> tuple[Array, list[float]]:
-    """Every row in terms of its smallest entry, and that, if nothing is rounded by it."""
+    """Every row divided by its smallest entry, and these entries, where the division is exact."""
     sizes = np.where(rows == 0, np.inf, np.abs(rows))
     units = rows[np.arange(len(rows)), sizes.argmin(axis=1), None]
     units = np.where(units == 0, 1.0, units)
@@ -242,5 +243,5 @@ def _exact(*parts: Array | list[float]) -> bool:
 
 
 def _held(array: Array) -> NDArray[np.bool_]:
-    """Where float32 rounds nothing."""
+    """Where float32 holds the entries exactly."""
     return np.asarray(array.astype(np.float32) == array)

@@ -1,9 +1,10 @@
-"""Linear folding: a linear function of what the residual stream holds needs no neurons and no directions.
+"""The pass `fold`: a linear function of the residual stream needs no neurons and no directions.
 
 A table of a one-hot code is linear (relu(x) = x for 0 and 1), and so is a weighted sum of numbers that are never
-`None`. Whoever reads the result can read what it is made of instead, through the product of the two matrices: queries,
-keys and values of heads, neurons, and the unembedding, which has no bias, unless a constant is added. `Circuit.through`
-says what they read folded variables with, so that these can be set as if they were there.
+`None`. The readers of the result can read its inputs instead, through the product of the two matrices. Readers are the
+queries, keys and values of heads, neurons, and the unembedding; the unembedding has no bias and cannot add a constant.
+`Circuit.through` records the matrices with which readers read folded variables: with them an intervention can still set
+a folded variable.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["fold"]
 
 
 def fold(circuit: Circuit) -> Circuit:
-    """The same circuit without the MLPs whose readers can do without them; `folded` says what they read instead."""
+    """The circuit without the MLPs that were folded into their readers; `folded` has the maps read instead."""
     folding = _Folding()
     kept: list[Component] = []
     outputs = {variable for _, variable in circuit.outputs}
@@ -39,14 +40,14 @@ def fold(circuit: Circuit) -> Circuit:
 
 
 class _Folding:
-    """The variables that were folded so far, and what maps read them with."""
+    """The variables folded so far, and the matrices with which maps read them."""
 
     def __init__(self) -> None:
         self.folded: dict[Variable, LinearMap] = {}
         self.through: dict[LinearMap, LinearMap] = {}
 
     def read(self, linear: LinearMap) -> LinearMap:
-        """The same map, reading what folded variables are made of."""
+        """The map with folded variables replaced by their inputs."""
         if self.folded.keys().isdisjoint(linear.blocks):
             return linear
         kept = {variable: block for variable, block in linear.blocks.items() if variable not in self.folded}

@@ -1,4 +1,7 @@
-"""Dropping what nothing reads: directions, and neurons and values that only write those, from the outputs backwards."""
+"""The pass `prune`: drops unread directions, and the neurons and values that write only those.
+
+It works from the outputs backwards.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Maps = dict[LinearMap, LinearMap]
 
 
 def prune(circuit: Circuit) -> Circuit:
-    """The same circuit without dead directions and components. Outputs keep all their directions."""
+    """The circuit without unread directions and components. Outputs keep all their directions."""
     zero: Read = {}
     for component in circuit.components:
         for variable, matrix in component.writes:
@@ -37,9 +40,9 @@ def prune(circuit: Circuit) -> Circuit:
 
 
 def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read: Read) -> LinearMap:
-    """Only the outputs that are used, reading only what they depend on, which is noted in `read`.
+    """The map restricted to the outputs that are used and the directions they depend on, which are noted in `read`.
 
-    What is always zero (the number 0, a value that is never taken) is not read.
+    Directions that are always zero (the number 0, a value that is never taken) are not read.
     """
     cut = linear if used is None else linear.columns(used)
     blocks = {}
@@ -54,10 +57,10 @@ def _reading(linear: LinearMap, used: NDArray[np.bool_] | None, zero: Read, read
 
 
 def _trim(component: Component, read: Read, zero: Read, known: Maps, through: Maps) -> Component | None:
-    """A component without the neurons (or values) that write nothing that is read; `None` if there are no others.
+    """A component without the neurons (or values) that write only unread directions; `None` if none is left.
 
-    Queries and keys that several heads have are `known` after the first. What the maps read folded variables with is
-    added to `through`.
+    Queries and keys shared by several heads are `known` after the first. The matrices with which the maps read folded
+    variables are added to `through`.
     """
     writes: list[tuple[Variable, Array]] = [
         (

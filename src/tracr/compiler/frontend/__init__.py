@@ -1,1 +1,1 @@
-"""From expressions to tables: trace, infer and its rules."""
+"""From expressions to tables: the passes `fuse_expressions`, `trace` and `infer`, and the rules of `infer`."""

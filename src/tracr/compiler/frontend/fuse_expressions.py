@@ -1,14 +1,14 @@
-"""Before step 1, for the textual language: what is written in one expression becomes one operation.
+"""The pass `fuse_expressions`, for the textual language: merges the operations of one expression into one.
 
 `round((indices + 1) * share)` is three operations on s-ops and would take three MLPs in a row; as one function of
-`indices` and `share` it takes one. What the program gave a name stays a variable of its own.
+`indices` and `share` it takes one. An s-op with a name in the program stays a variable of its own.
 
-- A function of functions of one s-op is one `Map`; of two s-ops, one `SequenceMap`. With three it stops: a table over
-  three inputs is large.
-- Sums and differences of means stay as they are: a head's output can be added up without listing its values.
-- `tokens_asis` is the tokens; so are `tokens_str` and its like where the vocabulary makes no difference.
+- Nested functions of one s-op become one `Map`, of two s-ops one `SequenceMap`. Functions of three s-ops are not
+  merged: a table over three inputs is large.
+- Sums and differences of means are not merged: heads' outputs can be added without listing their values.
+- `tokens_asis` becomes the tokens; so do `tokens_str` and similar s-ops if the vocabulary already has that type.
 
-Only s-ops of the textual language (`TYPED`) are touched: programs built in Python say themselves what is one operation.
+Only s-ops of the textual language (`TYPED`) change. In Python the programmer decides what is one operation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_STEPS = 64  # of one function: a longer chain becomes several operations
 
 @dataclass(frozen=True)
 class Formula(Printed):
-    """Functions of each other's results: each step names its arguments, the inputs counting as the first steps."""
+    """A function in several steps. Each step names its arguments by number: first the inputs, then earlier steps."""
 
     inputs: int
     steps: tuple[tuple[Function, tuple[int, ...]], ...]
@@ -50,10 +50,10 @@ class Formula(Printed):
 
 
 def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
-    """The outputs with the operations of one expression made one."""
+    """The outputs, with the operations of each expression merged."""
     exprs = topological(output for output in outputs.values() if isinstance(output, SOp))
     if len(outputs) > len(exprs) or not any(map(_is_textual, exprs)):
-        return dict(outputs)  # what is no program at all, `trace` refuses
+        return dict(outputs)  # not a program: `trace` refuses it
     fusion = _ExpressionFusion(exprs, set(outputs.values()), vocab)
     for expr in exprs:
         fusion.visit(expr)
@@ -61,16 +61,16 @@ def fuse(outputs: Mapping[str, SOp], vocab: Sequence[Value]) -> dict[str, SOp]:
 
 
 class _ExpressionFusion:
-    """The fused expressions so far: what each of the program's became."""
+    """The new expression for each expression of the program, so far."""
 
     def __init__(self, exprs: Sequence[RASPExpr], outputs: set[SOp], vocab: Sequence[Value]) -> None:
         self.vocab, self.outputs = vocab, outputs
         self.readers = Counter(child for expr in exprs for child in set(expr.children))
         self.new: dict[RASPExpr, RASPExpr] = {}
-        self.means: set[RASPExpr] = set()  # what attention averaged, and sums of that
+        self.means: set[RASPExpr] = set()  # means, and sums of means
 
     def visit(self, expr: RASPExpr) -> None:
-        """Fuse an expression with those of its operands that may vanish."""
+        """Fuse an expression with those of its operands that need no variable of their own."""
         own = _without_conversion(self._with_new_operands(expr), self.vocab)
         averages = self._averages(own)
         if _is_textual(own) and (isinstance(own, Map) or (isinstance(own, SequenceMap) and not averages)):
@@ -88,7 +88,7 @@ class _ExpressionFusion:
         return isinstance(expr, Aggregate) or (linear and not self.means.isdisjoint(expr.children))
 
     def _vanishing(self, expr: RASPExpr, own: RASPExpr) -> set[RASPExpr]:
-        """The operands that can be computed in their reader: no outputs, and no sums of means."""
+        """The operands that can be computed in their reader: not outputs, and not sums of means."""
         return {
             child
             for old, child in zip(expr.children, own.children, strict=False)
@@ -98,7 +98,7 @@ class _ExpressionFusion:
 
 
 def _without_conversion(expr: RASPExpr, vocab: Sequence[Value]) -> RASPExpr:
-    """The tokens, where the vocabulary has them in the type an s-op converts them to."""
+    """The tokens, if the s-op converts them to the type they already have in the vocabulary; else the s-op."""
     if _is_identity(expr, vocab):
         return expr.children[0]
     return tokens if isinstance(expr, Tokens) and _is_textual(expr) else expr
@@ -116,7 +116,7 @@ def _cast(expr: RASPExpr) -> type | None:
 
 
 def _is_identity(expr: RASPExpr, vocab: Sequence[Value]) -> bool:
-    """Whether an s-op converts tokens that are of its type already."""
+    """Whether an s-op converts tokens to a type that they already have."""
     kind = _cast(expr)
     return kind is not None and all(type(token) is kind for token in vocab)
 
@@ -131,7 +131,7 @@ def _may_vanish(expr: RASPExpr, readers: int) -> bool:
 
 
 def _fused(expr: Map | SequenceMap, inline: set[RASPExpr]) -> SOp:
-    """`expr` computed from what its operands are computed from, as far as that is two s-ops at most."""
+    """`expr` computed from the inputs of its operands, as long as these are at most two s-ops."""
     if isinstance(expr, Map):
         return _joined(expr, inline)
     maps: set[RASPExpr] = {child for child in inline if isinstance(child, Map)}
@@ -186,7 +186,7 @@ def _joined(expr: Map | SequenceMap, inline: set[RASPExpr]) -> SOp:
 def _append(
     steps: list[tuple[Function, tuple[int, ...]]], function: Function, arguments: Sequence[int], inputs: int
 ) -> int:
-    """Add a function to the steps, a formula step by step; the place of its result."""
+    """Add a function to the steps (a formula step by step); return the number of its result."""
     if not isinstance(function, Formula):
         steps.append((function, tuple(arguments)))
         return inputs + len(steps) - 1
@@ -198,5 +198,5 @@ def _append(
 
 
 def _like(expr: SOp, fused: SOp) -> SOp:
-    """The fused s-op with the name, the type and the place of what it replaces."""
+    """The fused s-op with the name, the type and the source location of the one it replaces."""
     return fused.annotated(**expr.annotations.explicit).written_at(expr.origin)

@@ -1,8 +1,8 @@
-"""Step 2: infer the values of every s-op, and tabulate every function over them.
+"""The pass `infer`: finds the values of every s-op, and tabulates every function over them.
 
-The result is the program as data (`Inferred`): from here on nothing calls the user's functions. Domains are supersets
-of what occurs; `facts.py` says how they are kept small. A finite set is demanded only where a nonlinear reader stands;
-other numbers may be an interval.
+The result is the program as data (`Inferred`): later passes do not call the user's functions. Domains may contain
+values that never occur; `facts.py` explains how they are kept small. Values must be listed only if a nonlinear reader
+needs them; other numbers may be an interval.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["infer"]
 
 
 def infer(traced: TracedGraph, options: Options, near: float = 0.0) -> Inferred:
-    """Domains and tables for everything that was traced; numbers as `near` each other are taken for one value."""
+    """Domains and tables for the traced program; numbers that are `near` each other are treated as one value."""
     lengths = accepted_lengths(traced, options.max_seq_len)
     if lengths[1] != options.max_seq_len:
         options = replace(options, max_seq_len=lengths[1])
@@ -46,7 +46,7 @@ def infer(traced: TracedGraph, options: Options, near: float = 0.0) -> Inferred:
 
 
 def read_nonlinearly(traced: TracedGraph) -> frozenset[int]:
-    """The nodes whose values must be listed: a nonlinear operation, a selector or a one-hot code depends on them."""
+    """The nodes whose values must be listed, because a nonlinear operation, a selector or a one-hot code needs them."""
     needed: set[int] = set()
     for node in reversed(traced.nodes):
         if node.expr.annotation(ENCODING) is Encoding.CATEGORICAL:
@@ -58,7 +58,7 @@ def read_nonlinearly(traced: TracedGraph) -> frozenset[int]:
 
 
 def accepted_lengths(traced: TracedGraph, longest: int) -> tuple[int, int]:
-    """The shortest and longest input: constants of a fixed length accept no other."""
+    """The shortest and longest input; constants of a fixed length accept only that length."""
     shortest = 1
     for node in traced.nodes:
         if isinstance(node.expr, (ConstantSOp, ConstantSelector)):
@@ -67,7 +67,7 @@ def accepted_lengths(traced: TracedGraph, longest: int) -> tuple[int, int]:
             longest = min(longest, own)
     if shortest > longest:
         raise CompileError(
-            f"no input has a length that all constants of the program have values for, up to {longest}",
+            f"no input length up to {longest} fits all constants of the program",
             hint="pass max_seq_len=the constants' length, or write them as functions of rasp.indices",
         )
     return shortest, longest

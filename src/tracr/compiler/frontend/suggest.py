@@ -1,4 +1,4 @@
-"""A vocabulary to compile with instead, where a function of the program raises on some of the tokens."""
+"""Suggests a smaller vocabulary, if a function of the program raises on some of the tokens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tracr.values import Value
 
 __all__ = ["suggest_vocabulary"]
 
-MOST_TOKENS = 100  # each is tried by itself, and all are shown
+MOST_TOKENS = 100  # each token is tried alone, and all are shown
 
 
 def suggest_vocabulary(error: FunctionError, traced: TracedGraph, options: Options) -> None:
-    """Put into the hint of the error the tokens to leave out, if no function raises without them.
+    """Add to the hint of the error the tokens to leave out, if no function raises without them.
 
-    Each token is tried as the only one, on the shortest input. Where the others raise together, as strings and
-    numbers may, they are added one by one, those of the commonest type first.
+    Each token is tried alone, on the shortest input. If the remaining tokens raise together, as strings and numbers
+    may, they are added one by one, the most common type first.
     """
     if not 1 < len(options.vocab) <= MOST_TOKENS:
         return
@@ -40,7 +40,7 @@ def suggest_vocabulary(error: FunctionError, traced: TracedGraph, options: Optio
 
 
 def _together(traced: TracedGraph, options: Options, tokens: Sequence[Value], longest: int) -> list[Value]:
-    """Tokens on which nothing raises together."""
+    """A subset of the tokens on which no function raises."""
     common = Counter(map(type, tokens))
     kept: list[Value] = []
     for token in sorted(tokens, key=lambda token: -common[type(token)]):
@@ -50,7 +50,7 @@ def _together(traced: TracedGraph, options: Options, tokens: Sequence[Value], lo
 
 
 def _raises(traced: TracedGraph, options: Options, vocab: Sequence[Value], longest: int) -> bool:
-    """Whether the program is refused for a vocabulary and a length when its functions are called."""
+    """Whether `infer` refuses the program with this vocabulary and length."""
     if not vocab:
         return True
     with warnings.catch_warnings():

@@ -1,6 +1,6 @@
-"""Step 1: trace the program into a computational graph.
+"""The pass `trace`: lists the operations of the program as a graph.
 
-Every expression the outputs are built from becomes one node; children come before parents. Nodes are numbered and
+Every expression that the outputs are built from becomes one node; inputs come before readers. Nodes are numbered and
 labelled in that order, so the same program always gives the same graph.
 """
 
@@ -33,7 +33,7 @@ class TracedNode:
 
 @dataclass(frozen=True)
 class TracedGraph:
-    """The program as a graph, beside the expressions: nodes in topological order, and which of them are outputs."""
+    """The graph of the program with its expressions: nodes in topological order, and which of them are outputs."""
 
     nodes: tuple[TracedNode, ...]
     outputs: tuple[tuple[str, int], ...]
@@ -49,7 +49,7 @@ class TracedGraph:
         return tuple(node.expr for node in self.nodes)
 
     def verify(self) -> None:
-        """Raise if an invariant is broken: numbers are places, and the graph is one."""
+        """Raise if an invariant is broken: each node's number is its place, and the graph is valid."""
         if any(node.id != place for place, node in enumerate(self.nodes)):
             raise InternalError("a traced node has the number of another")
         self.graph.verify()
@@ -81,7 +81,7 @@ def trace(outputs: Outputs) -> TracedGraph:
 
 
 def _check_output(name: str, output: object) -> None:
-    """Refuse what is not an s-op."""
+    """Refuse an output that is not an s-op."""
     if not isinstance(output, SOp):
         hint = "rasp.SelectorWidth or rasp.Aggregate make an s-op of a selector"
         raise ExpressionError(
@@ -91,7 +91,7 @@ def _check_output(name: str, output: object) -> None:
 
 
 def _labels(exprs: Iterable[RASPExpr]) -> dict[RASPExpr, str]:
-    """A label for each expression: its name, made unique; those of the inputs and of `one` are theirs."""
+    """A label for each expression: its name, made unique. The names of the inputs and `one` are reserved."""
     names = {expr: expr.name for expr in exprs}
     sources = [expr for expr, name in names.items() if name in RESERVED and name == type(expr).default_name]
     first_of = {names[expr]: expr for expr in reversed(sources)}

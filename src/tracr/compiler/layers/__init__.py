@@ -1,1 +1,1 @@
-"""Which component runs in which layer: earliest, narrowest; merged heads, shared neurons."""
+"""Passes that put components into layers (`assign`, `schedule`, `stack`) and merge them there."""

@@ -1,8 +1,8 @@
-"""Step 4: assign components to layers.
+"""The passes `assign`, `stack` and `merge_heads`: put components into layers.
 
 Sub-layers alternate: attention 0, MLP 0, attention 1, ... Every component goes into the earliest sub-layer of its kind
-after everything it reads. Since a sub-layer may hold any number of components this is depth-optimal: by induction no
-schedule can place a component earlier. Which of the components that can wait do so, `narrow.py` and `solve.py` choose.
+after all its inputs. A sub-layer may hold any number of components, so this depth is optimal: by induction no schedule
+can place a component earlier. Some components can be placed later at the same depth; `narrow.py` and `solve.py` choose.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def depth(circuit: Circuit) -> int:
 
 
 def in_sublayers(circuit: Circuit, times: Sequence[int], status: str = "", fewest: int = 0) -> PlacedCircuit:
-    """The circuit with each component in the sub-layer of the given number, and what a search says of that."""
+    """The circuit with each component in the given sub-layer, and the result of the search for these times."""
     for component, time in zip(circuit.components, times, strict=True):
         if time % 2 != (0 if isinstance(component, Head) else 1) or time < 0:
-            raise InternalError(f"{component.label} cannot stand in sub-layer {time}")
+            raise InternalError(f"{component.label} cannot be in sub-layer {time}")
     return PlacedCircuit(circuit, Placement(tuple(times), status, fewest))
 
 
@@ -58,7 +58,7 @@ def assign_to_layers(circuit: Circuit) -> PlacedCircuit:
 
 
 def stack(placed: PlacedCircuit) -> Schedule:
-    """The layers: from here on they hold the components."""
+    """The layers with their components."""
     circuit, sublayers = placed.circuit, [components for _, components in placed.sublayers()]
     layers = []
     for attention, neurons in zip(sublayers[::2], sublayers[1::2], strict=True):
@@ -69,7 +69,7 @@ def stack(placed: PlacedCircuit) -> Schedule:
 
 
 def merge_heads(schedule: Schedule) -> Schedule:
-    """Heads of a layer with the same queries and keys become one, which reads and writes the values of all."""
+    """Merge the heads of a layer with the same queries and keys: one head reads and writes the values of all."""
     layers = []
     through, blurred = dict(schedule.through), dict(schedule.blurred)
     for layer in schedule.layers:
@@ -93,9 +93,9 @@ def with_layers(schedule: Schedule, layers: Iterable[Layer], through: Mapping[Li
 
 
 def _groups(heads: Sequence[Head]) -> list[list[Head]]:
-    """The heads with the same queries and keys together."""
+    """The heads grouped by their queries and keys."""
     groups: dict[object, list[Head]] = {}
-    patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the very same maps
+    patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the same objects
     for head in heads:
         maps = head.query, head.key
         if maps not in patterns:
@@ -114,7 +114,7 @@ def _fingerprint(linear: LinearMap) -> object:
 
 
 def _merged(group: list[Head], through: dict[LinearMap, LinearMap]) -> Head:
-    """One head with the values of all; what it reads folded variables with is added to `through`."""
+    """One head with the values of all; the matrices with which it reads folded variables are added to `through`."""
     first = group[0]
     if len(group) == 1:
         return first

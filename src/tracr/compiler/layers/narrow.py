@@ -1,10 +1,11 @@
-"""A narrower residual stream at the same depth: a local search over the components that can wait.
+"""The pass `schedule`: a local search for a narrower residual stream at the same depth.
 
-It starts with every component as early as possible, then as late as possible, and takes the better. A step moves one
-component, or all readers of a variable (which frees it sooner), or all heads of one pattern (which become one), to
-another sub-layer, along with whatever stands in the way, and stays if it helps. What helps is first a lower peak of
-live directions, at equal peaks the next highest, and so on; then, at that peak, fewer and smaller heads, and earlier
-places. The search ends where no step helps or after a fixed number of tries: no random choices, no clock.
+The search starts with every component as early as possible, then as late as possible, and takes the better result. A
+step moves one component, or all readers of a variable (which frees it sooner), or all heads of one pattern (which
+become one head), to another sub-layer, together with the components in the way. The step is kept if it helps: first, if
+the peak of live directions is lower; at equal peaks, if the next highest width is lower, and so on; then, at that peak,
+if heads are fewer or smaller, or components are earlier. The search ends if no step helps, or after a fixed number of
+tries. It makes no random choices and reads no clock.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ __all__ = ["HEURISTIC", "narrow", "narrowest"]
 HEURISTIC = "not run: heuristic"
 WORK = 100_000  # components times tries
 
-Step = tuple[tuple[int, ...], int, bool]  # components, the sub-layer they go to, whether only those later than it do
+Step = tuple[tuple[int, ...], int, bool]  # components, the target sub-layer, whether only components later than it move
 
 
 def narrow(circuit: Circuit) -> PlacedCircuit:
-    """A schedule of the smallest depth whose residual stream is, if not as narrow as can be, then mostly so."""
+    """A schedule of the smallest depth with a narrow residual stream, often the narrowest possible."""
     placing = placing_of(circuit)
     return in_sublayers(circuit, narrowest(placing), HEURISTIC, placing.fewest)
 
 
 def narrowest(placing: Placing) -> list[int]:
     """The best sub-layers that the search finds."""
-    if placing.first == placing.last:  # nothing can wait
+    if placing.first == placing.last:  # no component can move
         return list(placing.first)
     found, fewest = [], placing.fewest
     for start in (placing.first, placing.last):
@@ -71,7 +72,7 @@ def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any
 
 
 def _steps(placing: Placing) -> list[Step]:
-    """What to try: a component to every sub-layer, heads of one pattern to one, readers of a variable up to one."""
+    """The steps to try: one component to any sub-layer, heads of one pattern to one, readers of a variable to one."""
     steps: list[Step] = []
     for component in range(placing.flows.components):
         if placing.first[component] < placing.last[component]:

@@ -1,4 +1,4 @@
-"""The freedom a schedule has at the smallest depth, and what a choice costs, for `narrow.py` and `solve.py`."""
+"""The possible schedules of the smallest depth and their costs, for `narrow.py` and `solve.py`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Cost = tuple[int, int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Placing:
-    """Components by number, in topological order: what each reads from, and the sub-layers it may stand in.
+    """Components by number, in topological order: the components each reads from, and its possible sub-layers.
 
-    A component may stand in any sub-layer of its kind from `first` to `last`, as long as it comes after those it reads
-    from (`before`). `patterns` groups the heads that become one where they share a layer.
+    A component may be in any sub-layer of its kind from `first` to `last`, after the components it reads from
+    (`before`). `patterns` groups the heads that are merged if they are in the same layer.
     """
 
     depth: int
@@ -38,7 +38,7 @@ class Placing:
     value_width: tuple[int, ...]
 
     def window(self, component: int) -> range:
-        """The sub-layers a component may stand in."""
+        """The sub-layers a component may be in."""
         return range(self.first[component], self.last[component] + 1, 2)
 
     def heads(self, times: Sequence[int]) -> tuple[int, int]:
@@ -55,21 +55,21 @@ class Placing:
         return sum(counts.values()), sum(count * widest[time] for time, count in counts.items())
 
     def cost(self, times: Sequence[int]) -> Cost:
-        """What is minimised: peak live width, heads, heads × d_head, and how late everything is.
+        """The cost to minimise: peak live width, heads, heads × d_head, and how late the components are.
 
-        Neurons are no part of it: there are as many wherever they stand, and each direction that takes the place of
-        another has that one cleared, which are all directions but as many as the stream is wide.
+        Neurons are not part of the cost. The number of a component's neurons does not depend on its layer. Clearing
+        takes neurons for every direction that is overwritten: all directions minus the width of the stream.
         """
         return int(self.flows.widths(times, self.depth).max()), *self.heads(times), sum(times)
 
     @cached_property
     def fewest(self) -> int:
-        """A width that no schedule of this depth goes below.
+        """A lower bound on the width of every schedule of this depth.
 
-        After a sub-layer t every variable is live that is written by then even if its writer waits as long as it can,
-        and is still read if all its readers come as early as they can. In an MLP sub-layer t whatever must be live
-        before it takes up room, and what must be written in it, less the pairs that can be overwritten in place: any
-        further variable, dead or new, takes up a place and makes at most one pair more.
+        After a sub-layer t these variables must be live: those written by then even if their writer is as late as
+        possible, and still read later even if all readers are as early as possible. In an MLP sub-layer t, the
+        variables that must be live before it and those that must be written in it occupy dimensions, minus the pairs
+        that can be overwritten in place. Any further variable, dead or new, takes one more and adds at most one pair.
         """
         flows = self.flows
         soonest, freed = flows.spans(self.first, self.depth)
@@ -85,7 +85,7 @@ class Placing:
         return int(max(between.max(), within.max()))
 
     def moved(self, times: Sequence[int], targets: Iterable[tuple[int, int]]) -> list[int] | None:
-        """These components in other sub-layers, and what stands in their way moved no farther than needed.
+        """The times after these components move to other sub-layers; others move only as far as needed.
 
         `None` if there is no such schedule of this depth.
         """
@@ -109,7 +109,7 @@ class Placing:
 
 
 def placing_of(circuit: Circuit) -> Placing:
-    """The freedom there is in placing a circuit's components."""
+    """The possible sub-layers of a circuit's components."""
     first = earliest(circuit)
     depth = max(first, default=-1) // 2 + 1
     before, after = _neighbours(circuit)
@@ -131,7 +131,7 @@ Neighbours = tuple[tuple[int, ...], ...]
 
 
 def _neighbours(circuit: Circuit) -> tuple[Neighbours, Neighbours]:
-    """For each component those that it reads from, and those that read from it."""
+    """For each component, the components it reads from and the components that read from it."""
     writer = {variable: number for number, part in enumerate(circuit.components) for variable, _ in part.writes}
     before = tuple(
         tuple(dict.fromkeys(writer[variable] for variable in part.reads if variable in writer))
@@ -145,7 +145,7 @@ def _neighbours(circuit: Circuit) -> tuple[Neighbours, Neighbours]:
 
 
 def _latest(first: Sequence[int], after: Neighbours, depth: int) -> list[int]:
-    """The last sub-layer of each component's kind from which its readers can still be reached in time."""
+    """The last sub-layer for each component that still leaves room for its readers."""
     last = [0] * len(first)
     for number in reversed(range(len(first))):
         time = min((last[other] for other in after[number]), default=2 * depth) - 1
@@ -154,7 +154,7 @@ def _latest(first: Sequence[int], after: Neighbours, depth: int) -> list[int]:
 
 
 def _patterns(circuit: Circuit) -> tuple[tuple[int, ...], ...]:
-    """The heads in groups of one pattern; each by itself without the pass `merge_heads`."""
+    """The heads grouped by pattern; without the pass `merge_heads`, every head is a group."""
     merge = circuit.options.on(PassName.MERGE_HEADS)
     groups: dict[object, list[int]] = {}
     for number, part in enumerate(circuit.components):

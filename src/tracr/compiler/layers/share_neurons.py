@@ -1,11 +1,12 @@
-"""Sharing neurons, the pass `share_neurons`: neurons of a layer that read the same become one, which writes for all.
+"""The pass `share_neurons`: merges the neurons of a layer that have the same input weights, up to a power of two.
 
-Steps at the same place of the same number (`x == 0` and `x < 0`) have kinks in common. A neuron that reads 2^k times
-what another reads holds 2^k times its value, so it is left out and the other writes 2^k times its weights too: nothing
-is rounded. A variable that was folded counts as read, so that it can be set for its readers alone.
+Steps at the same point of the same number (`x == 0` and `x < 0`) have common kinks. A neuron with 2^k times the input
+weights of another holds 2^k times its value. It is removed, and the other neuron also writes its output weights, times
+2^k: nothing is rounded. Weights for folded variables are compared too, because a folded variable can be set for some of
+its readers only.
 
-Groups of neurons that share some become one group, as the parts of a model are told apart by their neurons; a neuron
-that reads nothing but whether there is a token is no reason to.
+Groups that share neurons become one group, because the components of a model are identified by their neurons. Neurons
+that only detect whether there is a token do not merge groups.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ __all__ = ["share_neurons"]
 
 
 def share_neurons(schedule: Schedule) -> Schedule:
-    """The same schedule with one neuron for what several groups of neurons that read the same variables read."""
+    """The schedule with one neuron in place of several with the same input weights."""
     through = dict(schedule.through)
     layers = [Layer(layer.heads, _shared(layer.mlps, through)) for layer in schedule.layers]
     return with_layers(schedule, layers, through)
 
 
 def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple[MLP, ...]:
-    """The groups of neurons of a layer, those that have kinks in common as one, in the place of the first.
+    """The groups of neurons of a layer; groups with common kinks are merged, in the place of the first.
 
-    What they read folded variables with is added to `through`.
+    The matrices with which they read folded variables are added to `through`.
     """
     alike: dict[object, list[MLP]] = {}
     for part in mlps:
@@ -50,7 +51,7 @@ def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class _Keyed:
-    """A group of neurons; for each what it reads up to a power of two, that power, and whether it has a kink."""
+    """A group of neurons; for each its input weights up to a power of two, that power, and whether it has a kink."""
 
     part: MLP
     folded: LinearMap
@@ -77,7 +78,7 @@ def _by_id(item: tuple[Variable, Array]) -> int:
 
 
 def _touching(parts: Sequence[_Keyed]) -> list[list[_Keyed]]:
-    """The groups that are connected by common kinks, where these are several."""
+    """The sets of several groups that are connected by common kinks."""
     groups: list[list[_Keyed]] = []
     for part in parts:
         near = [group for group in groups if any(part.kinks & one.kinks for one in group)]
@@ -119,6 +120,6 @@ def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap]) -> MLP:
 
 
 def _add_up(first: Array, second: Array) -> bool:
-    """Whether float32 holds the sum exactly wherever there is something to add."""
+    """Whether float32 holds the sum exactly wherever both are not zero."""
     total = (first + second)[(first != 0) & (second != 0)]
     return bool((total.astype(np.float32) == total).all())

@@ -1,1 +1,1 @@
-"""What step 3 is made of: the circuit under construction (`state.py`) and what each kind of operation adds to it."""
+"""The pass `lower`: the circuit under construction (`circuit_builder.py`), and the components of each operation."""

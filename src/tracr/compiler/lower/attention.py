@@ -1,4 +1,4 @@
-"""Aggregates and selector widths: one head where a conjunction is enough, several and an MLP where not."""
+"""Aggregates and selector widths: one head if the selector is a conjunction, else several heads and an MLP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["write_aggregate", "write_width"]
 
 
 def write_aggregate(builder: CircuitBuilder, node: SOpNode, op: Aggregation) -> None:
-    """Heads that copy or average; a mean that is to be one-hot is averaged as a number and then decoded."""
+    """Add heads that copy or average; a mean stored one-hot is averaged as a number and then decoded."""
     exact = op.copies and builder.program.selectors[op.selector].at_most_one and not astray(builder)
     space = builder.space(node, exact=exact and builder.variable(op.value).noise == EXACT)
     if op.copies or space.numerical:
@@ -40,7 +40,7 @@ def write_aggregate(builder: CircuitBuilder, node: SOpNode, op: Aggregation) -> 
 
 
 def _mean_space(builder: CircuitBuilder, node: SOpNode, domain: Finite) -> Variable:
-    """A number for the mean, and a flag for each value that is none."""
+    """A variable with a number for the mean, and a flag for each value that is not a number."""
     others = tuple(value for value in domain.values if not is_number(value))
     label = builder.fresh_label(f"{node.label}_mean")
     low, high = float(domain.numbers.min()), float(domain.numbers.max())
@@ -48,7 +48,7 @@ def _mean_space(builder: CircuitBuilder, node: SOpNode, domain: Finite) -> Varia
 
 
 def _aggregated(builder: CircuitBuilder, node: SOpNode, op: Aggregation, space: Variable) -> Variable:
-    """The heads, and the MLP after them where they are several, that fill a space."""
+    """Add the heads that write a space and, if there are several, the MLP after them."""
     copied = not space.numerical or (op.copies and builder.program.selectors[op.selector].at_most_one)
     plan = builder.plan(node, op.selector, "copy" if copied else "mean", space.size)
     if plan.kind == "one head":
@@ -75,7 +75,10 @@ def _write_one_head(
 
 
 def write_width(builder: CircuitBuilder, node: SOpNode, number: int | None) -> None:
-    """A selector width (of everything, without a selector): BOS's share of one head, or a sum of counts, decoded."""
+    """Add a selector width (of all keys, if there is no selector): BOS's share of one head, or a sum of counts.
+
+    An MLP decodes it.
+    """
     assert isinstance(node.domain, Finite)
     plan = EVERYTHING if number is None else builder.plan(node, number, "width", 1)
     selector = None if number is None else builder.program.selectors[number]
@@ -88,10 +91,10 @@ def write_width(builder: CircuitBuilder, node: SOpNode, number: int | None) -> N
 
 
 def _write_share(builder: CircuitBuilder, node: SOpNode, selector: Selector | None, conjunction: Conjunction) -> None:
-    """The head reads BOS's share c/(c+w), the MLP decodes w.
+    """Add a head that reads BOS's share c/(c+w), and an MLP that decodes w.
 
-    c is the longest length, which spreads the shares over [1/2, 1] with the smallest gap about 1/(4c). Its logit is
-    rounded first and the shares derived from the rounded c.
+    c is the longest length: the shares are then spread over [1/2, 1], and the smallest gap is about 1/(4c). The logit
+    of BOS is rounded first, and the shares are computed from the rounded c.
     """
     assert isinstance(node.domain, Finite)
     longest = builder.program.options.max_seq_len

@@ -1,10 +1,10 @@
-"""Which s-ops are stored in bits: those with very many values, unless a selector needs them one by one.
+"""Which s-ops are stored in bits: those with very many values, unless a selector needs the values one by one.
 
-With fewer values (`Stored.few_bits`) those that are copied or put out, if all that is done with them can be done in
-bits, without an MLP in between.
+With the option `few_bits` (`Stored.few_bits`), also s-ops with fewer values that are copied or are outputs, if all
+their readers can use bits without an MLP in between.
 
-Values are numbered, and a value has the same number in every s-op that may hold it: so a code is copied as it is, and
-codes of two s-ops agree exactly where the values do.
+Values are numbered, and a value has the same number in every s-op. A copy therefore has the same code, and the codes of
+two s-ops are equal exactly if their values are equal.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tracr.values import Value
 __all__ = ["Codebook", "exact_in_bits", "many_valued"]
 
 IN_BITS_ABOVE = 1024  # a categorical s-op with more values is stored in bits
-COPIED_IN_BITS_ABOVE = 4  # or with more than this, where it is only copied and matched
-FEW_CLASSES = 64  # classes that are worth a direction each, beside the bits
+COPIED_IN_BITS_ABOVE = 4  # or with more values than this, if it is only copied and matched
+FEW_CLASSES = 64  # up to this many classes get a direction each, in addition to the bits
 
 
 def many_valued(program: Program) -> dict[int, Finite]:
-    """The domains of the s-ops that are stored in bits where they are exact.
+    """The domains of the s-ops that are stored in bits if they are exact.
 
-    Selectors that match values (each query at most one key value or the other way round, or what that leaves out) work
-    on bits, and so do those that tell few classes of values apart, through an MLP. What others compare, such as with <,
-    stays one-hot.
+    Selectors that match values (each query selects at most one key value, or the other way round, or the complement of
+    that) work on bits. Selectors that tell few classes of values apart work on bits through an MLP. S-ops compared in
+    another way, such as with <, stay one-hot.
     """
     above = COPIED_IN_BITS_ABOVE if program.stored.few_bits else IN_BITS_ABOVE
     if not program.options.on(OptionName.BITS):
@@ -56,7 +56,7 @@ def many_valued(program: Program) -> dict[int, Finite]:
 
 
 def _compared_one_by_one(selector: SelectorNode, found: Collection[int]) -> Iterator[int]:
-    """Those of which a selector that does not match values tells many classes apart."""
+    """The s-ops for which a selector tells many classes of values apart without matching values."""
     selected = selector.table == 1
     if any(at_most_one(selected)) or any(at_most_one(~selected)):
         return
@@ -66,13 +66,13 @@ def _compared_one_by_one(selector: SelectorNode, found: Collection[int]) -> Iter
 
 
 def exact_in_bits(program: Program) -> set[int]:
-    """Those of `many_valued` that few values in bits are for: inputs and copies. Other aggregates are never exact."""
+    """The s-ops of `many_valued` that can be exact: inputs and copies. Other aggregates are never exact."""
     nodes = [program.sops[number] for number in many_valued(program)]
     return {node.id for node in nodes if _embedded(node) or _copies(program, node)}
 
 
 def _moved(program: Program, found: Iterable[int]) -> set[int]:
-    """Those that are copied or put out, and that nothing reads in another way than copying and matching."""
+    """The s-ops that are copied or are outputs, and are read only by copies and matchings."""
     pairs = [
         {node.id, node.op.value}
         for node in program.sops.values()
@@ -82,12 +82,12 @@ def _moved(program: Program, found: Iterable[int]) -> set[int]:
     left = {number for number in found if number in wanted and _is_moved_or_embedded(program.sops[number])}
     left -= _read_by_tables(program) | _compared_otherwise(program)
     while apart := [pair for pair in pairs if 0 < len(pair & left) < 2]:
-        left = left.difference(*apart)  # what is copied and the copy are both in bits, or neither
+        left = left.difference(*apart)  # a copy and its source are both in bits, or neither is
     return left
 
 
 def _read_by_tables(program: Program) -> set[int]:
-    """What MLPs read one by one, and what is averaged; a table of an embedded s-op can be embedded itself."""
+    """The s-ops read by MLPs value by value, or averaged; a table of an embedded s-op can be embedded itself."""
     read: set[int] = set()
     for node in program.sops.values():
         match node.op:
@@ -103,7 +103,7 @@ def _read_by_tables(program: Program) -> set[int]:
 
 
 def _compared_otherwise(program: Program) -> set[int]:
-    """The keys and queries of selectors that do more than match one value with one, or that match numbers."""
+    """The keys and queries of selectors that do more than match one value with one, or match numbers."""
     compared: set[int] = set()
     for selector in program.selectors.values():
         if isinstance(selector, SelectorNode):
@@ -128,7 +128,7 @@ def _copies(program: Program, node: SOpNode) -> bool:
 
 
 class Codebook:
-    """The numbers of values, in bits."""
+    """The numbers of all values, in bits."""
 
     def __init__(self, program: Program) -> None:
         self.domains = many_valued(program)

@@ -34,7 +34,7 @@ __all__ = ["CircuitBuilder"]
 
 
 class CircuitBuilder:
-    """The circuit so far. Only its methods change it: the other files of this package call them."""
+    """The circuit so far. Only the methods of this class change it; the other files of this package call them."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -64,7 +64,7 @@ class CircuitBuilder:
         return self._variables[number]
 
     def holds(self, node: SOpNode, variable: Variable) -> None:
-        """Note which variable holds an s-op."""
+        """Record which variable holds an s-op."""
         self._variables[node.id] = variable
 
     def is_embedded(self, variable: Variable) -> bool:
@@ -76,7 +76,7 @@ class CircuitBuilder:
         return next(part for part in self._components if part.writes[0][0] is variable)
 
     def view(self, number: int, told: NDArray[Any], make: Callable[[], Variable]) -> Variable:
-        """Another variable for an s-op, made once for what it is `told` by: classes of values, or codes."""
+        """Another variable for an s-op, made once for each way to tell its values apart: classes (`told`) or codes."""
         key = number, told.tobytes()
         if key not in self._views:
             self._views[key] = make()
@@ -85,7 +85,7 @@ class CircuitBuilder:
     def attention(
         self, same: Hashable, make: Callable[[], tuple[LinearMap, LinearMap]], what: str
     ) -> tuple[LinearMap, LinearMap]:
-        """The queries and keys of a head, made once for heads with the `same` pattern."""
+        """The queries and keys of a head, made once for all heads with the `same` pattern."""
         if same not in self._attention:
             self._attention[same] = make()
             self.budget.hold(sum(side.nbytes for side in self._attention[same]), f"the head of {what}")
@@ -93,7 +93,7 @@ class CircuitBuilder:
 
     @cached_property
     def tolerances(self) -> dict[int, float]:
-        """How far off s-ops may be stored, where that is more than usual."""
+        """The error allowed for each s-op, if it is more than usual."""
         return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) else {}
 
     def on(self, name: SwitchName) -> bool:
@@ -102,11 +102,11 @@ class CircuitBuilder:
 
     @property
     def default_logit(self) -> float:
-        """BOS's logit where it is attended to only if nothing else is."""
+        """The logit of BOS for a head that attends to BOS only if it selects nothing."""
         return -self.program.options.gap / 2
 
     def plan(self, node: SOpNode, selector: int, reader: Reader, width: int) -> Plan:
-        """The heads of a selector for a reader of it."""
+        """The heads of a selector for one reader."""
         key = selector, reader, width
         if key not in self._plans:
             longest = self.program.options.max_seq_len
@@ -127,12 +127,12 @@ class CircuitBuilder:
         return plan
 
     def _pairs_of(self, selector: SelectorNode) -> list[int]:
-        """How many values the keys and queries have that infer made of pairs."""
+        """The numbers of values of those keys and queries that `infer` made of pairs."""
         sides = [self.program.sops[number] for number in dict.fromkeys((selector.keys, selector.queries))]
         return [side.domain.size for side in sides if isinstance(side.op, PairLookup) and side.op.function == PAIR]
 
     def fresh_label(self, label: str) -> str:
-        """A label nothing else has."""
+        """An unused label."""
         unique, number = label, 2
         while unique in self._labels:
             unique, number = f"{label}_{number}", number + 1
@@ -140,9 +140,9 @@ class CircuitBuilder:
         return unique
 
     def space(self, node: SOpNode, *, exact: bool = False) -> Variable:
-        """The directions an s-op owns, before it is known how exactly they are filled.
+        """The variable of an s-op, before its error is known.
 
-        Bits, which have no margin for errors, only for what is known to be written exactly.
+        Bits leave no margin for errors, so they are used only if the variable is known to be written exactly.
         """
         domain = node.domain
         values: tuple[Value | Number, ...]
@@ -161,7 +161,7 @@ class CircuitBuilder:
         return Variable(node.label, node.encoding, values, low=low, high=high, node=node.id, codebook=codebook)
 
     def told_apart(self, node: SOpNode, codes: Codes) -> Codes:
-        """Codes of an s-op with values that differ by rounding only made one, where it is stored as a number anyway."""
+        """Codes of an s-op, with values that differ only by rounding made one if it is stored as a number."""
         if node.encoding is Encoding.CATEGORICAL or isinstance(node.domain, Interval):
             return codes
         ordered, _ = node.domain.ascending
@@ -173,9 +173,9 @@ class CircuitBuilder:
         return np.where(codes >= 0, representative[np.maximum(codes, 0)], codes).astype(np.int32)
 
     def rows(self, node: SOpNode, space: Variable, codes: NDArray[np.integer]) -> Array:
-        """The coordinates of each value code; error and unreached cells are zero."""
+        """The coordinates of each code; zero for ERROR and UNREACHED."""
         assert isinstance(node.domain, Finite)
-        values, zeros = len(node.domain), -UNREACHED  # what is negative counts from the end: rows of zeros
+        values, zeros = len(node.domain), -UNREACHED  # negative codes index from the end: rows of zeros
         self.need(values + codes.size, space.size, f"the code of {codes.size:,} cells", node)
         table: Array = np.zeros((values + zeros, space.size))
         if space.codebook is not None:
@@ -188,7 +188,7 @@ class CircuitBuilder:
         return rows
 
     def embed(self, node: SOpNode, codes: NDArray[np.integer], *, by_token: bool = False) -> None:
-        """Let the embedding write the s-op: a code for each token, or each position."""
+        """Let the embedding write an s-op: a code for each token, or for each position."""
         space = self.space(node, exact=True)
         table = self.rows(node, space, codes)
         self._embedded_codes[node.id] = codes, by_token
@@ -200,7 +200,7 @@ class CircuitBuilder:
         self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
     def embed_table(self, node: SOpNode, inner: int, table: Codes) -> bool:
-        """Let the embedding write a table of an s-op, if it writes that s-op too; whether it does."""
+        """Let the embedding write a table of an s-op, if it writes that s-op too; return whether it does."""
         if inner not in self._embedded_codes:
             return False
         codes, by_token = self._embedded_codes[inner]
@@ -208,7 +208,7 @@ class CircuitBuilder:
         return True
 
     def embed_inputs(self) -> None:
-        """Tokens and positions are part of the paper's models even where the program does not use them."""
+        """Embed tokens and positions: the paper's models have them even if the program does not use them."""
         there = {source.variable.label for source in self._embedded}
         options = self.program.options
         for label, values in (("tokens", options.vocab), ("indices", tuple(range(options.max_seq_len)))):
@@ -228,7 +228,7 @@ class CircuitBuilder:
         return Noise(grid=dyadic_grid(domain.numbers.tolist()))
 
     def write_mlp(self, space: Variable, units: Units, what: str) -> Variable:
-        """Add an MLP that writes `space`; the result knows its noise."""
+        """Add an MLP that writes `space`; return the variable with its noise."""
         noise = units.noise
         if noise.error == 0.0 and space.numerical:
             noise = self.exact(space)
@@ -237,19 +237,19 @@ class CircuitBuilder:
         return variable
 
     def add(self, component: Component, *maps: LinearMap) -> None:
-        """Add a component to the circuit; `maps` are those of its maps that no other component has."""
+        """Add a component to the circuit; `maps` are its maps that it does not share with other components."""
         size = sum(linear.nbytes for linear in maps) + sum(matrix.nbytes for _, matrix in component.writes)
         self.budget.hold(size, f"the matrices of {component.label}")
         self._components.append(component)
 
     def need(self, rows: int, columns: int, what: str, node: SOpNode, times: int = 1) -> None:
-        """Refuse a matrix, or several of that size, that does not fit into the memory."""
+        """Refuse a matrix, or several of the same size, that does not fit into the memory."""
         self.budget.need(FLOAT * times * rows * columns, what, node)
 
     def number(self, number: int) -> NumberRead:
         """An s-op as a number; a rough one-hot code is cleaned first.
 
-        Bits are read as a number where that is linear in them, and turned into one by an MLP where not.
+        Bits are read as a number if the number is linear in them; else an MLP converts them.
         """
         variable = self._variables[number]
         if not variable.compact:
@@ -257,7 +257,7 @@ class CircuitBuilder:
         return self._number_in_bits(variable) or read_number(self._decoded(number, variable))
 
     def rough_number(self, number: int) -> NumberRead:
-        """An s-op as a number, for a reader that rounds: a one-hot code is read as it is."""
+        """An s-op as a number, for a reader that rounds: a one-hot code is read without cleaning."""
         variable = self._variables[number]
         return self.number(number) if variable.compact else read_number(variable)
 
@@ -266,7 +266,7 @@ class CircuitBuilder:
         return read_bits(variable, np.array(places))
 
     def _decoded(self, number: int, variable: Variable) -> Variable:
-        """The number that a code in bits stands for, with a flag for each value that is none."""
+        """A code in bits, decoded to a number, with a flag for each value that is not a number."""
         if number not in self._numbers:
             node = self.program.sops[number]
             others = tuple(value for value in variable.values if not is_number(value))
@@ -282,7 +282,7 @@ class CircuitBuilder:
         return self._numbers[number]
 
     def cleaned(self, variable: Variable) -> Variable:
-        """The same one-hot code with its cold coordinates exactly zero, as attention over several keys needs it."""
+        """The same one-hot code with its cold coordinates exactly zero, which attention over several keys needs."""
         if variable.noise.cold == 0.0 and variable.noise.error <= CLEAN:
             return variable
         if variable not in self._clean:

@@ -1,4 +1,4 @@
-"""Merging values a reader treats alike: neighbours with compatible rows become one class."""
+"""Merges values that a reader treats alike: neighbours with compatible rows become one class."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Classes = NDArray[np.int64]
 
 
 def separate(domain: Finite) -> Classes:
-    """Every value its own class."""
+    """Every value in its own class."""
     return np.arange(len(domain))
 
 
 def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np.integer]]:
-    """Classes of numbers next to each other whose rows agree wherever both are reached, and the row of each class.
+    """Classes of neighbouring numbers whose rows agree wherever both are reached, and the row of each class.
 
-    Every value that is not a number, such as `None`, stays a class of its own.
+    Every value that is not a number, such as `None`, is a class of its own.
     """
     order = domain.ascending[0]
     ascending = rows[order]
@@ -39,9 +39,9 @@ def runs(domain: Finite, rows: NDArray[np.integer]) -> tuple[Classes, NDArray[np
 
 
 def _latest_conflicts(rows: NDArray[np.integer]) -> list[int]:
-    """For each row the last one before it that has another value where both are reached, or -1.
+    """For each row the last row before it with another value where both are reached, or -1.
 
-    As values of a class agree, only the last one that is reached, of each column, can be the first to disagree.
+    The values of a class agree. In each column it is therefore enough to compare with the last reached row.
     """
     reached = np.where(rows != UNREACHED, np.arange(len(rows), dtype=np.int32)[:, None], -1)
     before = np.full_like(reached, -1)

@@ -1,4 +1,4 @@
-"""One attention head: the keys and queries of a conjunction, and what is read at the keys."""
+"""One attention head: the keys and queries of a conjunction, and the values read at the keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tracr.values import is_number
 
 __all__ = ["add_head", "astray", "read_codes", "read_numbers"]
 
-HeadValue = tuple[LinearMap, Noise]  # what a head reads at the keys, and how exact the result is
+HeadValue = tuple[LinearMap, Noise]  # the map of the values of a head, and the noise of the result
 Writes = tuple[tuple[Variable, Array], ...]
 NOTHING = LinearMap({}, 0)
 
@@ -43,12 +43,12 @@ def add_head(
     surely: bool = False,
     copies: bool = False,
 ) -> None:
-    """Add a head that reads `value` where the conjunction, of the selector, says.
+    """Add a head that reads `value` at the keys of a conjunction of the selector.
 
-    `surely` there is such a key; it `copies` if all that it finds there is equal.
+    `surely`: every query has such a key. `copies`: all values at these keys are equal.
     """
     one_to_find = selector is not None and (selector.at_most_one or copies) and bos_logit < 0
-    same = conjunction, bos_logit, one_to_find, surely  # as for another value that is read there
+    same = conjunction, bos_logit, one_to_find, surely  # the pattern is shared with heads that read other values there
     query, key = builder.attention(same, lambda: _attention(builder, *same), what)
     name = "everything" if selector is None else selector.label
     builder.add(Head(writes[0][0].label, query, key, value, writes, name, what), value)
@@ -71,11 +71,11 @@ def _attention(
     return attend(query, key, always, bos_logit, builder.program.options.gap)
 
 
-Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and what every query adds for a key
+Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and a term of the keys that is the same for every query
 
 
 def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
-    """A matching with queries that are numbers; where those are many, keys are counted from the middle."""
+    """A matching with queries that are numbers; if they are many, keys are counted from the middle."""
     keys, queries = builder.variable(literal.keys), builder.variable(literal.queries)
     if not (_may_match(builder) and _is_exact_code(builder, keys) and _is_readable_number(queries)):
         return None
@@ -100,22 +100,22 @@ def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | N
 
 
 def _may_match(builder: CircuitBuilder) -> bool:
-    """Whether keys may be found by their numbers, whose logits are made for the usual gap."""
+    """Whether keys may be found by their numbers: these logits need the usual gap."""
     return builder.on(OptionName.MATCH) and builder.program.options.gap == GAP
 
 
 def _is_exact_code(builder: CircuitBuilder, keys: Variable) -> bool:
-    """Whether keys hold a one-hot code without any error, or nothing, at PAD too."""
+    """Whether keys hold an exact one-hot code, or zero, at PAD too."""
     return not (keys.numerical or keys.compact) and keys.noise == EXACT and _clean_at_pad(builder, keys)
 
 
 def _is_readable_number(queries: Variable) -> bool:
-    """Whether queries are read as a number with no MLP in between."""
+    """Whether queries can be read as a number without an MLP in between."""
     return queries.numerical or (not queries.compact and queries.noise == EXACT)
 
 
 def _clean_at_pad(builder: CircuitBuilder, variable: Variable) -> bool:
-    """Whether a code at PAD is that of a value, or zero: what the embedding writes, and tables of that."""
+    """Whether the code at PAD is that of a value, or zero: true for embedded variables and tables of them."""
     if builder.is_embedded(variable):
         return True
     writer = builder.writer(variable)
@@ -126,11 +126,12 @@ def _clean_at_pad(builder: CircuitBuilder, variable: Variable) -> bool:
 
 
 def _match_bits(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | None:
-    """A matching with codes in bits: if each query selects at most one key value, or the other way round.
+    """A matching with codes in bits, if each query selects at most one key value, or the other way round.
 
-    Let the keys be in bits. The query holds the bits of the key it selects, b, or zeros if there is none; then with the
-    key's bits c the logit g/2 (b . c - B) is 0 where all B bits agree, and -g or less elsewhere. g is the gap or the
-    next power of two, so nothing is rounded. -g/2 B, for every query, has a coordinate of its own and is 0 at BOS.
+    Let the keys be in bits. The query holds the bits b of the key it selects, or zeros if there is none. With the bits
+    c of the key, the logit g/2 (b . c - B) is 0 if all B bits agree, and -g or less otherwise. g is the gap or the next
+    power of two, so nothing is rounded. The term -g/2 B, the same for every query, has its own coordinate and is 0 at
+    BOS.
     """
     if not any(builder.variable(number).compact for number in (literal.keys, literal.queries)):
         return None
@@ -158,7 +159,7 @@ def _bits(
 ) -> LinearMap | None:
     """The wanted bits of each value of an s-op; `None` if they would not be exact.
 
-    An s-op in bits has them already if it selects equal values; else an MLP looks them up.
+    An s-op in bits already holds them if it selects equal values; else an MLP looks them up.
     """
     variable, domain = builder.variable(number), builder.program.sops[number].domain
     assert isinstance(domain, Finite)
@@ -178,13 +179,13 @@ def _bits(
 
 
 def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: Array) -> Variable:
-    """The bits of what each value selects."""
+    """The variable with the bits of the value that each value selects."""
 
     def make() -> Variable:
         assert variable.codebook is not None
         space = replace(variable, label=builder.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
         units = look_up_bits(read_code(variable), variable.codebook, wanted)
-        return builder.write_mlp(space, units, f"what {variable.label} selects, in bits")
+        return builder.write_mlp(space, units, f"the value that {variable.label} selects, in bits")
 
     return builder.view(number, wanted, make)
 
@@ -192,9 +193,9 @@ def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: A
 def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance: float) -> Sides:
     """Any literal, from one-hot codes of classes of keys and queries.
 
-    Cold coordinates of rough codes shift logits. Among several keys, or where a weight against BOS's counts, they may
-    not shift them at all; where one key has to be found, or several with one value, by a `tolerance`, a sixteenth of
-    the gap. Compact codes multiply errors, so they are for exact one-hot codes only.
+    Cold coordinates of rough codes shift logits. If several keys are averaged, or compared with BOS's weight, no shift
+    is allowed. If one key is to be found, or several with the same value, a shift of `tolerance`, a sixteenth of the
+    gap, is allowed. Compact codes multiply errors, so they are used for exact one-hot codes only.
     """
     sides = []
     for number, rows in ((literal.queries, literal.selected), (literal.keys, literal.selected.T)):
@@ -229,7 +230,7 @@ def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance:
 
 
 def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDArray[np.bool_]:
-    """The rows of values by the places of their classes, if there are any."""
+    """The rows of values, moved to the places of their classes, if there are classes."""
     if place is None:
         return rows
     found = np.zeros((size, rows.shape[1]), dtype=bool)
@@ -240,7 +241,7 @@ def _at_places(rows: NDArray[np.bool_], place: Classes | None, size: int) -> NDA
 def _own_numbers(
     builder: CircuitBuilder, literal: SelectorLiteral, sides: tuple[Variable, Variable]
 ) -> tuple[Array, Array] | None:
-    """Numbers for a matching of more values than these take coordinates, if their codes are the s-ops' own."""
+    """Numbers for a matching, if they take fewer coordinates than values and the codes are the s-ops' own."""
     if not _may_match(builder):
         return None
     domains = [builder.program.sops[number].domain for number in (literal.queries, literal.keys)]
@@ -254,23 +255,24 @@ def _own_numbers(
 
 
 def _may_share(builder: CircuitBuilder, keys: Variable, key_map: Array) -> bool:
-    """Whether what every query adds for a key may stand in the coordinate of BOS's logit.
+    """Whether the term that is the same for every query may share the coordinate of BOS's logit.
 
-    Keys that may hold something at BOS have it cancelled there, which must not drown the logit (`bos_logit`).
+    Keys that are not zero at BOS are cancelled there; the cancelled terms must not be so large that they round the
+    logit (`bos_logit`).
     """
     small = float(np.abs(key_map).max(initial=0.0)) <= builder.program.options.gap
     return builder.on(OptionName.RANK) and (small or builder.is_embedded(keys))
 
 
 def _read(builder: CircuitBuilder, variable: Variable, matrix: Array) -> LinearMap:
-    """The code of keys or queries, then a matrix; a constant needs no direction to be read from."""
+    """The map from the code of keys or queries through a matrix; a constant is read from no direction."""
     if variable.size == 1 and builder.on(OptionName.CONSTANTS):
         return present().then(matrix)
     return read_through(variable, matrix)
 
 
 def read_numbers(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
-    """The number, and a flag for each value that is none, such as `None`."""
+    """The map of the number, with a flag for each value that is not a number, such as `None`."""
     read = builder.number(op.value)
     value = _place(read.number, space.size, 0)
     for held, flag in read.flags:
@@ -286,7 +288,7 @@ def read_numbers(builder: CircuitBuilder, op: Aggregation, selector: Selector, s
 
 
 def read_codes(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
-    """The code, moved to the directions of the result."""
+    """The map of the code, moved to the directions of the result."""
     source = builder.variable(op.value)
     if source.compact and space.compact:  # a value has the same bits everywhere
         return read_code(source), EXACT
@@ -303,7 +305,7 @@ def read_codes(builder: CircuitBuilder, op: Aggregation, selector: Selector, spa
 
 
 def astray(builder: CircuitBuilder) -> float:
-    """The most attention that goes astray with the gap that was asked for."""
+    """The most attention that leaks to unselected keys with the chosen gap."""
     return leak(builder.program.options.gap, builder.program.options.max_seq_len)
 
 

@@ -1,8 +1,8 @@
-"""Step 3: translate every s-op, independently, into heads and MLPs of Craft.
+"""The pass `lower`: turns every s-op, independently, into heads and groups of neurons.
 
 Elementwise operations become MLPs, aggregates and widths become heads (a width is a head and the MLP that decodes it).
-Where a reader needs a one-hot code and the s-op is a number, a conversion MLP is inserted, once for each way its values
-are told apart.
+If a reader needs a one-hot code and the s-op is a number, a conversion MLP is inserted, once for each way to tell its
+values apart.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def lower(program: Program) -> Circuit:
 def check_precision(builder: CircuitBuilder, node: SOpNode) -> None:
     """Refuse an output that float32 cannot hold: large numbers that cancel leave only their rounding errors.
 
-    Means of numbers of one sign cannot cancel: the error a mean adds to that of its inputs is relative.
+    Means of numbers with the same sign cannot cancel: the error that a mean adds is relative.
     """
     variable = builder.variable(node.id)
     if not variable.numerical:
@@ -81,7 +81,8 @@ def check_precision(builder: CircuitBuilder, node: SOpNode) -> None:
 
 @functools.singledispatch
 def _lower(op: Op, builder: CircuitBuilder, node: SOpNode) -> None:
-    raise CompileError(f"no translation for {type(op).__name__}", expression=node, hint="use the classes of tracr.rasp")
+    what = f"the compiler cannot lower the operation {type(op).__name__}"
+    raise CompileError(what, expression=node, hint="use the classes of tracr.rasp")
 
 
 @_lower.register

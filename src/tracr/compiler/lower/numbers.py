@@ -1,4 +1,4 @@
-"""Functions of numbers: staircases and interpolations, chosen by their float32 error; one-hot views of numbers."""
+"""Functions of a number: staircases and interpolations, chosen by their float32 error; one-hot codes of numbers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tracr.values import Value, value_text
 
 __all__ = ["FunctionOfNumber", "RoundingTwins", "check_steps", "one_hot", "steps", "write_function"]
 
-STAIRCASE = 7  # matrices, points by directions, that exist at a time while a staircase is made
+STAIRCASE = 7  # how many matrices [points, directions] exist at the same time while a staircase is made
 
 
 class RoundingTwins(CompileError):
-    """Two numbers that differ by rounding only have to be told apart."""
+    """Two numbers that differ only by rounding would have to be told apart."""
 
 
 class FunctionOfNumber:
     """An s-op (`node`) that is a function of a number: `codes[i]` is its value's code where the number is `points[i]`.
 
-    Points that no input leads to, or on which the user's function raises, have no say.
+    Points that no input reaches, or on which the user's function raises, are ignored.
     """
 
     def __init__(self, builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
@@ -47,7 +47,7 @@ class FunctionOfNumber:
         self.table = builder.rows(node, self.space, codes)
 
     def direct(self) -> Units | None:
-        """One layer of neurons that is precise enough: the smallest of those possible."""
+        """The smallest single layer of neurons that is precise enough; `None` if there is none."""
         if not self.space.numerical:
             units = self._steps(self.table)
             return units if units.noise.error < TOO_ROUGH and units.noise.cold < TOO_ROUGH else None
@@ -74,13 +74,13 @@ class FunctionOfNumber:
         return steps(self.node, self.read, self.points, table)
 
     def _precise(self, error: float) -> bool:
-        """Whether a number comes out within a tolerance relative to the smallest it must be right for, or its own."""
+        """Whether an error is within the tolerance: relative to the smallest number, or the s-op's own tolerance."""
         smallest = float(np.abs(self.table[:, 0]).min(initial=np.inf))
         usual = NUMBER_TOLERANCE * max(1.0, smallest if math.isfinite(smallest) else 1.0)
         return error <= usual or error <= self.builder.tolerances.get(self.node.id, 0.0)
 
     def write(self, units: Units | None) -> None:
-        """Add the MLP of `units`, or, if there are none, the two MLPs through the runs of equal results."""
+        """Add the MLP of `units`; if `units` is `None`, add two MLPs, through the runs of equal results."""
         if units is None:
             variable = self._through_runs(self.builder)
         else:
@@ -88,7 +88,7 @@ class FunctionOfNumber:
         self.builder.holds(self.node, variable)
 
     def _through_runs(self, builder: CircuitBuilder) -> Variable:
-        """First a one-hot code of the runs of equal results, then their values: two MLPs, no large cancellation."""
+        """Two MLPs, without large cancellation: a one-hot code of the runs of equal results, then their values."""
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.unique(classes, return_index=True)[1]
         check_steps(builder, self.node, len(classes), len(first))
@@ -105,7 +105,7 @@ class FunctionOfNumber:
 
 
 def write_function(builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
-    """Add the MLP (or, where one layer is not precise enough, the two MLPs) of a function of a number."""
+    """Add the MLP of a function of a number; two MLPs, if one layer is not precise enough."""
     function = FunctionOfNumber(builder, node, read, points, codes)
     function.write(function.direct())
 
@@ -117,7 +117,7 @@ def check_steps(builder: CircuitBuilder, node: SOpNode, points: int, directions:
 
 
 def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
-    """A staircase from the points to the rows of `table`, or a refusal that names the points too close."""
+    """A staircase from the points to the rows of `table`; a refusal names the points that are too close."""
     order, others = _split(points, table)
     try:
         return staircase(read, points.numbers[order], table[order], others)
@@ -125,7 +125,7 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
-            f"is only known to {gap.error:.1g} in float32",
+            f"has an error of up to {gap.error:.1g} in float32",
             expression=node,
             hint="use fewer or coarser values (a shorter max_seq_len, rounding), or a comparison that does not "
             "separate neighbouring values",
@@ -135,8 +135,8 @@ def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Unit
 def one_hot(builder: CircuitBuilder, number: int, classes: Classes) -> tuple[Variable, Classes]:
     """A variable with a direction for each class of values of an s-op, and the direction of each code.
 
-    The s-op's own directions if it is one-hot (every value is a class then); a conversion MLP if it is a number or in
-    bits.
+    If the s-op is one-hot, these are its own directions (every value is a class); if it is a number or in bits, a
+    conversion MLP writes them.
     """
     node, variable = builder.program.sops[number], builder.variable(number)
     assert isinstance(node.domain, Finite)
@@ -173,11 +173,11 @@ def _too_rough(node: SOpNode, units: Units) -> CompileError:
 
 
 def _class_names(domain: Finite, classes: Classes) -> tuple[Value, ...]:
-    """For each class the value itself, the range of several numbers, or the first of several values."""
+    """The name of each class: its value, the range of its numbers, or the first of its values."""
     count = int(classes.max()) + 1
     first, lowest, highest = (np.zeros(count, dtype=np.intp) for _ in range(3))
     numbers = domain.ascending[0]
-    first[classes[::-1]] = np.arange(len(classes))[::-1]  # of several that go to one place the last stays
+    first[classes[::-1]] = np.arange(len(classes))[::-1]  # the last assignment stays, so the order is reversed
     lowest[classes[numbers[::-1]]], highest[classes[numbers]] = numbers[::-1], numbers
     sizes, numeric = (np.bincount(part, minlength=count) for part in (classes, classes[numbers]))
 
@@ -199,7 +199,7 @@ def _split(domain: Finite, table: Array) -> tuple[list[int], dict[Value, Array]]
 
 
 def _spread_out(points: Array, numbers: Array) -> tuple[Array, Array] | tuple[None, Array]:
-    """Points without near-duplicates (1/3 and 1 - 2/3), or None where such a pair has different results."""
+    """Points without near-duplicates (1/3 and 1 - 2/3); `None` if such a pair has different results."""
     if len(points) < 2:
         return points, numbers
     kept = apart(points)

@@ -1,4 +1,4 @@
-"""Functions of two s-ops: a neuron per pair of values, or fewer where only the sum or the difference matters."""
+"""Functions of two s-ops: a neuron for each pair of values, or fewer if only the sum or the difference matters."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["write_pairs"]
 
 PAIR_MARGIN = 0.1  # the errors of two codes together must stay below a quarter
 FEWEST_FOR_SUM = 4  # neurons that even a constant function of a sum may take
-MANY_PAIRS = 4096  # up to here a table of pairs of one-hot codes is never given up for something less exact
+MANY_PAIRS = 4096  # up to this many pairs, a table of one-hot codes is not replaced by a less exact construction
 
 
 def write_pairs(builder: CircuitBuilder, node: SOpNode, op: PairLookup) -> None:
-    """The cheapest construction: a function of x + y or x - y if the table is one, else the table of pairs.
+    """Add the cheapest construction: a function of x + y or x - y if the table is one, else the table of pairs.
 
-    One-hot inputs of moderate size keep the table unless the sum is decoded exactly in one layer; without the pass
-    `kinks` they always do.
+    For one-hot inputs of moderate size, the table is kept unless the sum is decoded exactly in one layer; without the
+    option `kinks` the table is always kept.
     """
     first, second = (builder.program.sops[number].domain for number in (op.fst, op.snd))
     assert isinstance(first, Finite) and isinstance(second, Finite)
@@ -57,7 +57,7 @@ Form = tuple[Finite, Codes]
 def _write_sum(
     builder: CircuitBuilder, node: SOpNode, op: PairLookup, sign: float, form: Form, *, must_be_exact: bool
 ) -> bool:
-    """Try to write the s-op as a function of the sum or difference; says whether that worked."""
+    """Try to write the s-op as a function of the sum or difference; return whether it worked."""
     if must_be_exact and any(builder.variable(n).noise != EXACT for n in (op.fst, op.snd)):
         return False
     read = linear_combination([(builder.number(op.fst), 1.0), (builder.number(op.snd), sign)])
@@ -67,7 +67,7 @@ def _write_sum(
         if must_be_exact and (units is None or units.noise != EXACT):
             return False
         function.write(units)
-    except CompileError:  # too close, or too rough: the table of pairs remains
+    except CompileError:  # values too close or numbers too rough: the table of pairs is used
         return False
     return True
 
@@ -76,7 +76,7 @@ Side = tuple[Classes, NDArray[np.integer]]
 
 
 def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second: Finite) -> tuple[Side, Side]:
-    """For each input, the class of every value; the second comes with the merged table, [its classes, the first's]."""
+    """For each input, the class of every value; the second with the merged table [its classes, the first's]."""
 
     def side(number: int, domain: Finite, rows: NDArray[np.integer]) -> Side:
         if builder.variable(number).numerical:
@@ -93,7 +93,7 @@ def _pair_classes(builder: CircuitBuilder, op: PairLookup, first: Finite, second
 def _sum_form(op: PairLookup, first: Finite, second: Finite, sign: float) -> Form | None:
     """The table as a function of x + sign*y, if it is one: the values of the sum and a code for each.
 
-    The pass `sums` looks for more weights, and into tables of tables; this is for tables that it left, and for level 1.
+    The pass `sums` tries more weights, and nested tables. This function is for the tables left by it, and for level 1.
     """
     if not (first.numeric and second.numeric) or first.maybe_none or second.maybe_none:
         return None

@@ -1,7 +1,7 @@
-"""Selectors that take several heads: what each head reads, and the MLPs that put it together.
+"""Selectors that take several heads: the values each head reads, and the MLPs that combine them.
 
-The heads' conjunctions are disjoint (`conjunctions.py`), so a key is selected by at most one of them. Each head writes
-directions of its own; the MLP after them reads their sum.
+The conjunctions of the heads are disjoint (`conjunctions.py`): at most one of them selects a key. Each head writes its
+own directions; the MLP after them reads their sum.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def add_codes(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Pla
     """Copies of one-hot codes: each head reads the code or zero (BOS has none), the MLP rounds their sum.
 
     All selected values are equal, so a coordinate of the sum is 0, or between 1 and the number of heads that select
-    something; relu(2x - 1/2) - relu(2x - 3/2) is 0 or 1 then. Where the sum over all coordinates is 0, nothing is
-    selected, and 1 minus it, rounded likewise, writes the default.
+    something; relu(2x - 1/2) - relu(2x - 3/2) is then 0 or 1. If the sum over all coordinates is 0, nothing is
+    selected, and 1 minus this sum, rounded in the same way, writes the default.
     """
     selector = builder.program.selectors[op.selector]
     total = LinearMap({}, space.size)
@@ -63,9 +63,9 @@ def _part(builder: CircuitBuilder, node: SOpNode, space: Variable, number: int) 
 
 
 def add_numbers(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
-    """Copies of at most one number: each head reads the number, and 1, or zero; the MLP adds up.
+    """Copies of at most one number: each head reads the number and a 1, or zeros; the MLP adds them up.
 
-    1 minus the sum of the ones is 1 where nothing is selected, and writes the default.
+    1 minus the sum of the ones is 1 if nothing is selected, and writes the default.
     """
     selector = builder.program.selectors[op.selector]
     found = LinearMap({}, 1)
@@ -107,7 +107,7 @@ def _add_both(
     scale: float,
     what: str,
 ) -> None:
-    """A head that reads a value and a 1 at every key, each into a variable of its own."""
+    """Add a head that reads a value and a 1 at every key, each into its own variable."""
     first, second = targets
     both = np.eye(first.size + 1) * scale
     writes = ((first, both[:, : first.size]), (second, both[:, first.size :]))
@@ -115,12 +115,12 @@ def _add_both(
 
 
 def count_weight(longest: int) -> float:
-    """BOS's weight for counts: w keys are read as w - w²/C, which may be off by 1/32."""
+    """BOS's weight C for counts: w keys are read as w - w²/C, an error of at most 1/32."""
     return power_of_two_above(32.0 * longest**2)
 
 
 def mean_weight(longest: int) -> float:
-    """BOS's weight for means: sums are off by up to longest/C, as far as float32's own rounding of long sums."""
+    """BOS's weight C for means: sums are off by up to longest/C, about as much as float32's rounding of long sums."""
     return power_of_two_above(longest * 2.0**18)
 
 
@@ -152,7 +152,7 @@ def _total(builder: CircuitBuilder, counts: list[tuple[NumberRead, float]], sele
 
 
 def divide_sums(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
-    """A mean: the heads read sums of the values and of ones; one MLP decodes the count, the next divides by it."""
+    """Add a mean: the heads read sums of the values and of ones; one MLP decodes the count, the next divides by it."""
     selector = builder.program.selectors[op.selector]
     read = builder.number(op.value)
     longest = builder.program.options.max_seq_len
@@ -186,7 +186,7 @@ def divide_sums(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: P
 
 
 def _flag(sums: list[tuple[NumberRead, float]], held: Value) -> LinearMap:
-    """How many selected keys hold a value that is no number."""
+    """How many selected keys hold a value that is not a number."""
     total = LinearMap({}, 1)
     for read, _ in sums:
         for value, flag in read.flags:

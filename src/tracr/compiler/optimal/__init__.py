@@ -1,1 +1,1 @@
-"""What a solver finds and what no schedule can beat; an ordinary compilation uses neither."""
+"""A solver for the best schedule, and lower bounds on the size of a model. An ordinary compilation uses neither."""

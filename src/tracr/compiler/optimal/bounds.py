@@ -1,33 +1,33 @@
-"""Lower bounds: how small a model can be that is made of the chosen components, beside what was reached.
+"""Lower bounds: how small a model made of the chosen components can be, next to the size that was reached.
 
-They are for the chosen components and codes, not over all models of the program: a bound says what no other schedule,
-layout or factorisation of the same functions goes below.
+The bounds are for the chosen components and codes, not over all models of the program. No other schedule, layout or
+factorisation of the same functions is smaller than its bound.
 
-Layers. A component stands after those it reads from, and sub-layers alternate, so the longest chain of components that
-read each other needs that many layers. Earliest placement reaches it.
+Layers. A component comes after its inputs, and sub-layers alternate. The longest chain of components that read each
+other therefore decides the number of layers. Earliest placement reaches it.
 
-Live directions. After a sub-layer t every variable takes up its directions that is written by then and read later. In
-every schedule of the same depth these are among them: those written by t even if their writer waits as long as it can,
-and read later even if their readers come as early as they can. `Placing.fewest` also counts what is being cleared. A
-solver that ran may have proven more.
+Live directions. After a sub-layer t, every variable that is written by then and read later occupies its directions. In
+every schedule of the same depth these include: the variables written by t even if their writer is as late as possible,
+and read later even if their readers are as early as possible. `Placing.fewest` also counts the directions being
+cleared. A solver that ran may have proved a higher bound.
 
-Dimensions. Between two sub-layers only the stream carries what is written before to what is read after. Stack what is
-written before (the rows of the embeddings, the output matrices of heads and neurons) into W [m, d], and what is read
-after (queries, keys, values, neurons, the unembedding) into R [n, d]. R Wᵀ are the virtual weights from earlier to
-later components, what a Hankel matrix is to the past and the future of a linear system. A model with these virtual
+Dimensions. Between two sub-layers only the stream carries information from earlier writes to later reads. Stack the
+earlier writes (the rows of the embeddings, the output matrices of heads and neurons) into W [m, d], and the later reads
+(queries, keys, values, neurons, the unembedding) into R [n, d]. R Wᵀ are the virtual weights from earlier to later
+components; the Hankel matrix of a linear system relates its past and future in the same way. A model with these virtual
 weights has R' W'ᵀ = R Wᵀ with d' columns each, so d' is at least the rank. At the widest cut this bounds every linear
-recoding of the stream: first for the schedule that was reached; then for every schedule of its depth, with only what
-must be before and what must be after, which is part of the matrix and of no larger rank.
+recoding of the stream: first for the schedule that was reached; then for every schedule of its depth, with only the
+writes that must be earlier and the reads that must be later: a submatrix, whose rank is no larger.
 
 Heads. Scores are x Q Kᵀ yᵀ and outputs are y V O, so d_head is at least the rank of Q Kᵀ and that of V O. A constant in
 the keys adds the same to all scores of a query, which softmax ignores, and attention sums to 1, so a constant in the
 values is a bias of the output: neither counts.
 
-Neurons. An MLP sub-layer is not differentiable on a set of hyperplanes, one for every neuron at most. So it has at
-least as many neurons as its function has kinks: hyperplanes across which the gradient changes. Apart from the kinks the
-function is affine. What of its linear part does not come along the normals of the kinks comes from neurons on other
-hyperplanes, at least two on each (one alone is a kink), and each hyperplane adds a map of rank 1: two neurons more for
-every rank. This is for the function on the whole stream, whether its values are reached by an input or not.
+Neurons. An MLP sub-layer is not differentiable on a set of hyperplanes, at most one for every neuron. It has at least
+as many neurons as its function has kinks: hyperplanes across which the gradient changes. Apart from the kinks the
+function is affine. The part of its linear map that is not along the normals of the kinks comes from neurons on other
+hyperplanes, at least two on each (one alone is a kink), and each hyperplane adds a map of rank 1: two more neurons for
+every rank. This holds for the function on the whole stream, including values that no input reaches.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from tracr.ir.schedule import Layer
 
 __all__ = ["Bound", "Bounds", "WritesAndReads", "bounds_of", "kinks", "product_rank"]
 
-TINY = 1e-9  # a singular value below this part of the largest counts as rounding
+TINY = 1e-9  # a singular value below this fraction of the largest counts as rounding
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One size of a model, and what it cannot go below, with the reason."""
+    """One size of a model, its lower bound, and the reason."""
 
     what: str
     reached: int
@@ -63,13 +63,13 @@ class Bound:
 
     @property
     def optimal(self) -> bool:
-        """Whether nothing smaller is possible."""
+        """Whether the size equals its bound."""
         return self.reached == self.bound
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a model's sizes cannot go below; prints as a table."""
+    """The lower bounds of a model's sizes; prints as a table."""
 
     layers: Bound
     live: Bound
@@ -78,7 +78,7 @@ class Bounds:
     heads: tuple[Bound, ...]
     neurons: tuple[Bound, ...]
     status: str
-    """What the solver did for the schedule."""
+    """The result of the solver for the schedule."""
 
     def __iter__(self) -> Iterator[Bound]:
         yield from (self.layers, self.live, self.dimensions, self.anywhere, *self.heads, *self.neurons)
@@ -96,7 +96,7 @@ class Bounds:
         return "\n".join([*lines, f"solver: {self.status or 'not run'}"])
 
     def as_json(self) -> dict[str, Any]:
-        """The rows of the table, and what the solver did."""
+        """The rows of the table, and the result of the solver."""
         return {"solver": self.status, "sizes": [{**asdict(one), "optimal": one.optimal} for one in self]}
 
 
@@ -116,13 +116,13 @@ def bounds_of(compilation: Compilation) -> Bounds:
     ]
     return Bounds(
         Bound("layers", depth, placing.depth, "the longest chain of components that read each other"),
-        Bound("live directions", schedule.peak, fewest, "live at once in every schedule of this depth"),
+        Bound("live directions", schedule.peak, fewest, "live at the same time in every schedule of this depth"),
         Bound("dimensions", width, here, f"Hankel rank, of later reads × earlier writes, after {_name(at)}"),
         Bound(
             "dimensions, any schedule",
             width,
             anywhere,
-            f"of what must be later × what must be earlier, after {_name(cut)}",
+            f"of necessarily later reads × earlier writes, after {_name(cut)}",
         ),
         tuple(heads),
         tuple(neurons),
@@ -148,14 +148,14 @@ def product_rank(left: Array, right: Array) -> int:
 
 
 def _compact(rows: Array) -> Array:
-    """As many rows as there are columns at most, with which a product has the same rank."""
+    """At most as many rows as columns, with the same rank in products."""
     rows = rows[rows.any(axis=1)]
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows
 
 
 class WritesAndReads:
-    """What the embedding and the components write, and what they and the unembedding read, over all directions."""
+    """The matrices with which the embedding and the components write, and components and the unembedding read."""
 
     def __init__(self, circuit: Circuit) -> None:
         self.start: dict[Variable, int] = {}
@@ -191,7 +191,7 @@ class WritesAndReads:
         return np.concatenate([self._rows(by_token), self._rows(by_position), *special])
 
     def widest_cut(self, written: Sequence[int], read: Sequence[int], depth: int) -> tuple[int, int]:
-        """The largest rank of later reads × earlier writes, and after which sub-layer it is.
+        """The largest rank of later reads × earlier writes, and the sub-layer after which it occurs.
 
         A component counts as earlier from the sub-layer `written` on, and as later before the sub-layer `read`.
         """
@@ -220,7 +220,7 @@ def _matrix(linear: LinearMap, *, constants: bool) -> Array:
 
 
 def _neurons(what: str, reached: int, layer: Layer) -> Bound:
-    """The neurons of all MLPs of a layer, those that clear slots included, as one function."""
+    """The bound on the neurons of a layer, including those that clear slots, taken as one function."""
     read = LinearMap({}, 0)
     for part in layer.mlps:
         read = read.beside(part.read)
@@ -234,15 +234,15 @@ def _neurons(what: str, reached: int, layer: Layer) -> Bound:
     outputs = np.concatenate([np.zeros((read.width, 0)), *written.values()], axis=1)
     bias = read.blocks.get(ONE, np.zeros((1, read.width)))[0]
     turns, linear = kinks(_matrix(read, constants=False), bias, outputs)
-    more = f", and a linear part of rank {linear} beside them" if linear else ""
+    more = f", and a linear part of rank {linear} outside their normals" if linear else ""
     return Bound(what, reached, turns + 2 * linear, f"{turns} kink{'s' if turns != 1 else ''}{more}")
 
 
 def kinks(read: Array, bias: Array, write: Array) -> tuple[int, int]:
-    """How many kinks relu(x @ read + bias) @ write has, and the rank of what is linear apart from their normals.
+    """How many kinks relu(x @ read + bias) @ write has, and the rank of its linear part outside their normals.
 
     A neuron c relu(s(n x + b)) with |n| = 1 adds c|s| to the change of gradient across its hyperplane n x + b = 0. If s
-    is negative it is c|s| relu(n x + b) - c|s|(n x + b): a neuron the other way round and a linear part.
+    is negative it is c|s| relu(n x + b) - c|s|(n x + b): a reversed neuron plus a linear part.
 
     >>> kinks(np.array([[1.0, -1.0]]), np.zeros(2), np.array([[1.0], [1.0]]))  # |x|
     (1, 0)

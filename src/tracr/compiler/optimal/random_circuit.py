@@ -1,4 +1,4 @@
-"""Random circuits that compute nothing in particular: what schedulers are tried and measured on."""
+"""Random circuits, without a meaning, for tests and benchmarks of the schedulers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KINDS = ((EXACT, ()), (EXACT, ()), (Noise(error=0.1), ()), (EXACT, (2.0,)))  # n
 
 
 def random_circuit(seed: int, components: int, program: Program) -> Circuit:
-    """A circuit of so many components, each of which reads from some before it; most heads have the same pattern.
+    """A circuit of `components` components, each reading from some before it; most heads have the same pattern.
 
     Args:
-        program: any program, for the circuit to refer to; nothing is computed with it.
+        program: any program: a circuit needs one, but it is not used.
     """
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     tokens = Variable("tokens", Encoding.CATEGORICAL, tuple(range(rng.randint(1, 4))))

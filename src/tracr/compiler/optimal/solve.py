@@ -1,15 +1,16 @@
-"""Scheduling by constraint solving (OR-tools CP-SAT, extra `opt`): the best schedule, or the best found, and its proof.
+"""The pass `solve`: the best schedule by constraint solving (OR-tools CP-SAT, extra `opt`), proved if time allows.
 
-Depth, peak live width, heads, heads × d_head and earliness are minimised one after the other, each kept while the next
-is. The depth needs no solver: earliest placement reaches the smallest. The model has a variable [component c, sub-layer
-t] that says whether c stands in t or before; a variable is live after t if its writer does and one of its readers does
-not. A width (`liveness.py`) is a sum of these, less the pairs an MLP overwrites in place, and the peak the largest.
+Depth, peak live width, heads, heads × d_head and earliness are minimised in this order; each minimum is kept while the
+next is minimised. The depth needs no solver: earliest placement reaches the smallest. The constraint model has a
+boolean for each (component c, sub-layer t): whether c is in t or earlier. A variable is live after t if this is true of
+its writer and false of one of its readers. A width (`liveness.py`) is a sum of live directions, minus the pairs that an
+MLP overwrites in place; the peak is the largest width.
 
-The search starts from what `narrow.py` finds, so it never ends with anything worse.
+The solver starts from the schedule of `narrow.py`, so its result is never worse.
 
-Determinism. One worker with a fixed seed does the same work in the same order, and the limit is on that work, which
-CP-SAT counts in units that are about seconds, not on the clock: compiling twice gives the same model, on whatever
-machine. Another version of OR-tools may find another schedule; saved models keep theirs.
+Determinism. One worker with a fixed seed does the same work in the same order. The limit is on that work, which CP-SAT
+counts in units of about a second, not on the clock: compiling twice gives the same model on every machine. Another
+version of OR-tools may find another schedule; saved models keep theirs.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from tracr.ir.schedule import LIMIT, OPTIMAL, PlacedCircuit
 
 __all__ = ["Solution", "best_times", "solve"]
 
-EARLINESS = 3  # the last thing minimised makes a schedule easier to read; nobody needs a proof of it
+EARLINESS = 3  # the last objective, which only makes a schedule easier to read: no proof is needed
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where components stand; whether nothing better exists; and a peak that no schedule of this depth goes below."""
+    """The sub-layers of components, whether they are proved optimal, and a lower bound on the peak at this depth."""
 
     times: tuple[int, ...]
     optimal: bool
@@ -42,13 +43,13 @@ class Solution:
 
 
 def solve(circuit: Circuit, seconds: float) -> PlacedCircuit:
-    """The best schedule that about so many seconds suffice to find."""
+    """The best schedule found in about `seconds` seconds."""
     solution = best_times(placing_of(circuit), seconds)
     return in_sublayers(circuit, solution.times, OPTIMAL if solution.optimal else LIMIT, solution.fewest)
 
 
 def best_times(placing: Placing, seconds: float) -> Solution:
-    """The sub-layers of the best schedule, as far as `seconds` allow."""
+    """The sub-layers of the best schedule found within `seconds`."""
     cp_model = need("ortools.sat.python.cp_model", "opt")
     times = narrowest(placing)
     goals = [placing.fewest, len(placing.patterns), 0, sum(placing.first)]
@@ -75,7 +76,7 @@ class _Found:
 
 
 class _Program:
-    """The constraints of a placing, and what is minimised, in OR-tools' terms."""
+    """The constraints of a placing and the objectives, in OR-tools' terms."""
 
     def __init__(self, cp_model: Any, placing: Placing) -> None:
         self.cp_model, self.placing = cp_model, placing
@@ -88,7 +89,7 @@ class _Program:
         self.objectives = [self._peak(), *self._heads(), self._lateness()]
 
     def by(self, component: int, time: int) -> Any:
-        """1 if the component stands in this sub-layer or before."""
+        """1 if the component is in this sub-layer or earlier."""
         placing = self.placing
         if component >= len(placing.first):
             return int(component == placing.flows.embedding and time >= -1)
@@ -97,7 +98,7 @@ class _Program:
         return self.by_then[component][time - (time - placing.first[component]) % 2]
 
     def at(self, component: int, time: int) -> Any:
-        """1 if the component stands in this sub-layer."""
+        """1 if the component is in this sub-layer."""
         return self.by(component, time) - self.by(component, time - 1)
 
     def _order(self) -> None:
@@ -122,7 +123,7 @@ class _Program:
         return peak
 
     def _in_place(self, new: list[Any], dead: list[Any]) -> Any:
-        """How many directions are overwritten by the MLP that clears them, at most."""
+        """The number of directions overwritten in place: at most the pairs that their kinds allow."""
         flows, most = self.placing.flows, int(self.placing.flows.sizes.sum())
         rough, exact = (_total(sizes, new) for sizes in flows.overwriting)
         small, integer = (_total(sizes, dead) for sizes in flows.overwritten)
@@ -136,10 +137,10 @@ class _Program:
         return on_small + on_integer + by_exact
 
     def _live(self, variable: int, time: int) -> Any:
-        """1 if a variable is live after a sub-layer: it is written by then, and not all readers have it freed.
+        """1 if a variable is live after a sub-layer: it is written by then, and not yet freed by all readers.
 
-        It may be 1 otherwise, too, but that makes no stream narrower. A head frees what it reads one sub-layer later;
-        what nothing reads is freed by the next MLP.
+        It may also be 1 for a variable that is not live, but that makes no stream narrower. A variable read by a head
+        is freed one sub-layer later; an unread variable is freed by the next MLP.
         """
         flows = self.placing.flows
         writer = flows.writer[variable]
@@ -185,11 +186,11 @@ class _Program:
         return total, sizes
 
     def _lateness(self) -> Any:
-        """The sum of all sub-layers' numbers."""
+        """The sum of the sub-layer numbers of all components."""
         return sum(self.placing.last) - 2 * sum(literal for own in self.by_then for literal in own.values())
 
     def minimise(self, objective: Any, start: Sequence[int], seconds: float) -> _Found:
-        """The best times found from a start, within a limit."""
+        """The best times found from the start, within the limit."""
         model = self.model
         model.minimize(objective)
         model.clear_hints()
@@ -212,5 +213,5 @@ class _Program:
 
 
 def _total(sizes: Times, parts: Sequence[Any]) -> Any:
-    """The sum of the sizes of those that are there."""
+    """The sum of sizes times parts."""
     return sum(int(size) * part for size, part in zip(sizes, parts, strict=True) if size)

@@ -1,1 +1,1 @@
-"""Passes from one program to another: shared expressions, encodings, rewrites of tables."""
+"""Passes from one program to another: sharing, encodings, rewrites of tables."""

@@ -1,6 +1,6 @@
-"""Tables of tables: an s-op as one table over the s-ops its operands are computed from.
+"""Composition of tables: an s-op as one table over the inputs of its operands.
 
-It is no pass: `fuse_tables.py` and `functions_of_sums.py` decide where such a table is worth having.
+This module is not a pass: `fuse_tables.py` and `functions_of_sums.py` decide where a composed table is useful.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Tabulated = Lookup | PairLookup
 
 @dataclass(frozen=True, eq=False)
 class Composed:
-    """`table[code of each source]`; `function` says what is computed from what on the way."""
+    """`table[code of each source]`; `function` is the text of the composed functions."""
 
     sources: tuple[int, ...]
     table: Codes
@@ -41,7 +41,7 @@ class Composed:
 
 
 def tabulated(op: Op) -> Composed | None:
-    """A table as it stands."""
+    """The table of an operation, uncomposed; `None` if the operation has no table."""
     match op:
         case Lookup(inner=inner, table=table, function=function):
             return Composed((inner,), table, function)
@@ -56,9 +56,9 @@ def tabulated(op: Op) -> Composed | None:
 def compose(
     program: Program, outer: Composed, ops: Mapping[int, Op], inline: Collection[int], cells: int
 ) -> Composed | None:
-    """`outer` over what the sources in `inline` are tables of; `None` if that has more than `cells` cells.
+    """`outer` with the sources in `inline` replaced by their own tables; `None` if it has more than `cells` cells.
 
-    A cell where a step on the way raises, or to which no input leads, stays what that step's is.
+    A cell where an inner table has ERROR or UNREACHED has the same mark in the result.
     """
     parts: list[Composed] = []
     text = [outer.function]
@@ -91,6 +91,6 @@ def _spread(part: Composed, sources: tuple[int, ...]) -> Codes:
 
 
 def pairs_of_classes(table: Codes) -> int:
-    """How many pairs of classes of values a table of two s-ops tells apart: a neuron each."""
+    """How many pairs of classes of values a table of two s-ops tells apart; each pair takes a neuron."""
     rows = table[group_rows(table)[0]].T
     return int((rows[group_rows(rows)[0]] >= 0).sum())

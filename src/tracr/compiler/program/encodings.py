@@ -1,8 +1,8 @@
-"""Choosing encodings: the annotated one, else the one its readers can use.
+"""The pass `encode`: chooses the annotated encoding, else the one that suits the readers.
 
-A one-hot code can be read as a number by any linear map, a number as a one-hot code only through an MLP; so an s-op is
-numerical where it is a number by nature (a mean, a weighted sum), or where every reader wants a number. With `match`,
-those that find keys by number do, and lengths and widths may be numbers, too.
+A linear map can read a one-hot code as a number, but only an MLP turns a number into a one-hot code. An s-op is
+therefore numerical only if it is a number by nature (a mean, a weighted sum), or if every reader wants a number. With
+`match`, selectors that find keys by number want numbers, and lengths and widths may be numbers, too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tracr.rasp.annotations import Encoding
 
 __all__ = ["check_one_hot", "choose_encodings", "stored_as"]
 
-MANY_VALUES = 256  # above this an s-op nobody needs one-hot is stored as a number
-SMALLEST_NUMBER = 2.0**-60  # weights grow as gaps shrink; their products must stay far from float32's limits
-LARGEST_INTEGER = 2**24  # float32 has no odd integers above
+MANY_VALUES = 256  # an s-op with more values is stored as a number, if no reader needs it one-hot
+SMALLEST_NUMBER = 2.0**-60  # weights grow as differences shrink; their products must stay far from float32's limits
+LARGEST_INTEGER = 2**24  # float32 has no odd integers above this
 
 
 def choose_encodings(inferred: Inferred) -> Program:
-    """The same program with every encoding decided, and nothing stored in another way."""
+    """The program with an encoding for every s-op, and no storage choices of the optimiser."""
     return Program(
         inferred.options,
         _encoded(inferred),
@@ -47,12 +47,12 @@ def choose_encodings(inferred: Inferred) -> Program:
 
 
 def stored_as(program: Program, stored: Stored, *, match: bool) -> Program:
-    """The same program stored in another way, with every encoding decided again."""
+    """The program with other storage choices, and new encodings for all s-ops."""
     return replace(program, sops=_encoded(program, stored.sums, match=match), stored=stored)
 
 
 def _encoded(program: Tables, sums: Collection[int] = (), *, match: bool = False) -> dict[int, SOpNode]:
-    """Every s-op with its encoding, where some tables are computed as `sums`."""
+    """Every s-op with its encoding, if the tables in `sums` are computed as weighted sums."""
     encodings = _encodings(program, sums, match=match)
     sops = {}
     for number, node in program.sops.items():
@@ -130,7 +130,7 @@ def _have_twins(domain: Domain) -> bool:
 
 
 def check_one_hot(node: SOpNode, values: int, options: Options) -> None:
-    """Refuse a one-hot code that is too large, before anything of that size is made."""
+    """Refuse a one-hot code that is too large, before it is made."""
     most = options.max_parameters
     if values**2 > most:
         raise LimitError(
@@ -158,7 +158,7 @@ def _check(node: SOpNode) -> None:
     largest = max(node.domain.ends, key=abs)
     if 0 < abs(largest) < SMALLEST_NUMBER:
         raise CompileError(
-            f"holds no number larger than {largest!r}, closer to zero than float32 can work with",
+            f"holds numbers of at most {largest!r}, which are closer to zero than float32 can represent well",
             expression=node,
             hint="scale it up, or annotate it rasp.categorical",
         )

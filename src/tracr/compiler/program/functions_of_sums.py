@@ -1,8 +1,9 @@
-"""Functions of sums, the pass `sums`: what depends on a weighted sum of numbers is a function of one number.
+"""The pass `sums`: computes a function of several numbers as a function of one weighted sum, if it is one.
 
 `a and b and c` is 1 where a + b + c is 3, `x and not y` where x - y is 1, and `x > 0 and y == 0`, for y that is 0 or at
-least 1/8, where x - 8y is positive: one layer of a few neurons, where tables would need a layer for each pair and a
-neuron for each pair of values. (`weighted_sums.py` tells the three questions about sums apart.)
+least 1/8, where x - 8y is positive. Such a function takes one layer of a few neurons. Tables of pairs would take a
+layer for each pair of inputs and a neuron for each pair of values. (`weighted_sums.py` explains the three questions
+about sums.)
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ __all__ = ["function_of", "sums"]
 
 MOST_CELLS_OF_A_SUM = 4096
 MOST_TERMS = 8
-MOST_NESTED = 16  # tables of tables of ... that are looked into
-POWERS_TRIED = {2: 12, 3: 2}  # powers of two tried for the second number, and for each of two more; beyond, 1 and -1
+MOST_NESTED = 16  # the deepest nesting of tables that is tried
+POWERS_TRIED = {2: 12, 3: 2}  # powers of two tried as weights, by the number of terms; with more terms only 1 and -1
 
 
 def sums(program: Program) -> dict[int, Op | int]:
-    """For each table that is a function of a weighted sum, with fewer neurons than tables take, that function."""
+    """For each table that is a function of a weighted sum and takes fewer neurons that way, the new operation."""
     forms: dict[int, list[SumLookup]] = {}
     for node in program.sops.values():
         if isinstance(node.op, PairLookup) and isinstance(node.domain, Finite) and len(node.domain) > 1:
@@ -49,11 +50,11 @@ def sums(program: Program) -> dict[int, Op | int]:
 
 
 def _neurons(program: Program) -> dict[int, int]:
-    """About how many neurons the tables take that an s-op is computed by, from means, widths and inputs."""
+    """For each s-op, about how many neurons all tables between it and means, widths and inputs take."""
     found = dict.fromkeys(program.sops, 0)
 
     def decoding(source: int, table: Codes) -> int:
-        """To tell the values of a number apart that the rows of a table do."""
+        """The neurons to tell apart the values of a number for which the rows of a table differ."""
         domain = program.sops[source].domain
         if program.sops[source].encoding is Encoding.CATEGORICAL or not isinstance(domain, Finite):
             return 0
@@ -75,7 +76,7 @@ def _steps(codes: NDArray[np.integer]) -> int:
 
 
 def _views(program: Program, op: PairLookup) -> Iterator[Composed]:
-    """The table over its operands, and over what those are tables of, the most remote first."""
+    """The table over its operands, and over the inputs of their tables, the deepest first."""
     ops: dict[int, Op] = {number: node.op for number, node in program.sops.items()}
     own = tabulated(op)
     nested = [own] if own is not None else []
@@ -99,7 +100,7 @@ def _decodes(program: Program, op: Op) -> bool:
 
 
 def _weighed(program: Program, composed: Composed) -> SumLookup | None:
-    """The table as a function of the weighted sum with the fewest changes, if it is a function of one."""
+    """The table as a function of the weighted sum with the fewest changes, if there is such a sum."""
     domains = [program.sops[source].domain for source in composed.sources]
     numbers = [d.numbers for d in domains if isinstance(d, Finite) and d.numeric and not d.maybe_none]
     if len(numbers) < len(domains) or composed.table.size > MOST_CELLS_OF_A_SUM:
@@ -116,7 +117,7 @@ def _weighed(program: Program, composed: Composed) -> SumLookup | None:
 
 
 def _best_weights(held: Array, codes: Codes) -> Array | None:
-    """The weights of a sum of the numbers [term, cell] of which the codes are a function with the fewest changes."""
+    """Weights for the numbers [term, cell] such that the codes are a function of the sum, with the fewest changes."""
     fewest = len(ascending(codes)) - 1
     best: tuple[int, Array] | None = None
     for weights in _weights(len(held)):
@@ -130,7 +131,7 @@ def _best_weights(held: Array, codes: Codes) -> Array | None:
 
 
 def _weights(count: int) -> Iterator[Array]:
-    """Weights to try, small ones first, those of one size at once; integers, so that sums of what lies on a grid do."""
+    """Weights to try, small ones first, grouped by size; integers, because they keep sums on the grid of the terms."""
     signs = np.array([(1.0, *signs) for signs in itertools.product((1.0, -1.0), repeat=count - 1)])
     powers = range(POWERS_TRIED.get(count, 0) + 1)
     for sizes in sorted(itertools.product([2.0**power for power in powers], repeat=count), key=sum):
@@ -139,7 +140,7 @@ def _weights(count: int) -> Iterator[Array]:
 
 
 def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
-    """How often the code changes with each row of sums, in ascending order; once for every cell if a sum has two."""
+    """For each row of sums in ascending order, how often the code changes; the number of cells if a sum has two."""
     order = np.argsort(totals, axis=1, kind="stable")
     changing = np.diff(codes[order], axis=1) != 0
     ascending_totals = np.take_along_axis(totals, order, axis=1)

@@ -1,15 +1,15 @@
-"""The pass `fuse`: a function of a function is one function.
+"""The pass `fuse`: composes nested functions into one function.
 
-A table of a table is one table of what the inner one reads; a table of two tables, one of what those read, as long as
-that is two s-ops. The s-op in between stays where others read it.
+A table of a table becomes one table of the inner table's inputs. A table of two tables becomes one table of their
+inputs, if these are at most two s-ops. The inner s-op stays if others read it.
 
-Three steps take operations away, each with what it knows:
+Three passes remove operations, each with different knowledge:
 
-- `fuse_expressions.py`, before tracing: operations that the textual language has in one expression. It sees functions,
-  no values, and fuses what was written together at every level.
-- `fuse_tables.py`, this pass: tables over values, where the fused table saves neurons. `composition.py` computes tables
-  of tables, for this pass and for `functions_of_sums.py`.
-- `fold.py`, after lowering: linear maps over directions. Nothing is tabulated; readers multiply two matrices.
+- `fuse_expressions.py`, before tracing: merges operations written in one expression of the textual language, at every
+  level. It sees functions, not values.
+- `fuse_tables.py`, this pass: composes tables over values, if the composed table saves neurons. `composition.py`
+  computes composed tables, for this pass and for `functions_of_sums.py`.
+- `fold.py`, after lowering: multiplies linear maps over directions. It makes no tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_CELLS_FUSED = 65_536  # of a fused table
 
 
 def fuse_maps(program: Program) -> dict[int, Op | int]:
-    """For each s-op that can do without one it reads, the operation that does."""
+    """For each s-op that can skip one of its inputs, the composed operation."""
     fusion = _Fusion(program)
     for node in program.sops.values():
         if isinstance(node.op, Tabulated):
@@ -59,7 +59,7 @@ class _Fusion:
                 return
 
     def worthwhile(self, node: SOpNode, op: Tabulated, fused: Tabulated, inline: list[int]) -> bool:
-        """Whether something is saved: an MLP in between, and no more neurons than it had."""
+        """Whether fusing saves an MLP in between and takes no more neurons."""
         inner = [self.ops[source] for source in inline]
         if all(self.linear(self.program.sops[source], self.ops[source]) for source in inline):
             return False
@@ -76,7 +76,7 @@ class _Fusion:
         return self.program.sops[number].encoding is Encoding.CATEGORICAL
 
     def linear(self, node: SOpNode, op: Op) -> bool:
-        """Whether an operation needs no neurons anyway."""
+        """Whether an operation needs no neurons even without fusing."""
         return isinstance(op, Lookup) and self.one_hot(op.inner) and self.program.options.on(PassName.FOLD)
 
     def neurons(self, node: SOpNode, op: Tabulated) -> int:

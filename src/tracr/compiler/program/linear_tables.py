@@ -1,7 +1,7 @@
-"""Tables that are weighted sums: `length - 1 - indices`, written as a function of two values, needs no table.
+"""Tables that equal a weighted sum: `length - 1 - indices`, written as a function of two values, needs no table.
 
-Whether a table is better computed as a sum depends on its readers (`search/choices.py` tries): a sum is a number, and
-needs no neurons at all where they can read it as one. (`weighted_sums.py` tells the three questions about sums apart.)
+Whether the sum is better depends on the readers, so `search/choices.py` tries both: a sum is a number, and needs no
+neurons if its readers can read a number. (`weighted_sums.py` explains the three questions about sums.)
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tracr.rasp.annotations import Encoding
 __all__ = ["chosen_sums", "sum_of", "tables_of_sums"]
 
 FINEST = 2.0**-10  # factors are multiples of it
-LARGEST_TERM = 2.0**20  # and stay below, as do the numbers: everything is exact
+LARGEST_TERM = 2.0**20  # factors and numbers stay below it: all sums are exact
 
 
 def tables_of_sums(program: Program) -> tuple[int, ...]:
-    """The s-ops whose tables are weighted sums, and which nobody wants one-hot."""
+    """The s-ops whose tables are weighted sums, except those annotated categorical."""
     return tuple(
         number
         for number, node in program.sops.items()
@@ -39,7 +39,7 @@ def chosen_sums(program: Program) -> dict[int, Linear]:
 
 
 def sum_of(program: Program, node: SOpNode) -> Linear | None:
-    """The weighted sum that a table is, exactly, in all cells an input leads to; the user's function never raises."""
+    """The weighted sum that equals a table in all cells that inputs reach; `None` if the user's function may raise."""
     if not isinstance(node.op, Lookup | PairLookup):
         return None
     reached = np.nonzero(node.op.table >= 0)
@@ -65,7 +65,7 @@ def _numbers(domains: Sequence[Domain]) -> list[Array] | None:
 
 
 def _factors(columns: Sequence[Array], wanted: Array) -> Array | None:
-    """The factor of each column, and the constant, that give what is wanted without any rounding, if there are some."""
+    """The factor of each column, and the constant, that give `wanted` without rounding; `None` if there are none."""
     terms = np.stack([*columns, np.ones(len(wanted))], axis=1)
     factors: Array = np.round(np.linalg.lstsq(terms, wanted, rcond=None)[0] / FINEST) * FINEST
     small = np.abs(factors).max() < LARGEST_TERM and np.abs(terms * factors).max() < LARGEST_TERM

@@ -1,7 +1,7 @@
-"""Finding a key by its number: selectors whose queries are numbers and surely find the key with theirs.
+"""Finding a key by its number: selectors whose query is the number of the key, and always finds it.
 
-The head's logits are those of `craft/heads.py: number_logits`. Readers of this kind are not particular: a query may be
-off by a fraction of what lies between two keys, so that what only they read can be computed with fewer neurons.
+The logits of the head are those of `craft/heads.py: number_logits`. A query may be off by a fraction of the distance
+between two keys. A variable that is read only by such queries can therefore be computed with fewer neurons.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tracr.ir.selectors import SelectorNode
 __all__ = ["finds_by_number", "numbered_keys", "tolerances"]
 
 STANDS = 1 / 16
-"""How far off a number may be stored that is only compared, in terms of the distance of two keys."""
+"""The error allowed for a number that is only used to find keys, as a fraction of the distance between two keys."""
 
 
 def numbered_keys(selected: NDArray[np.bool_], queries: Finite, keys: Finite) -> tuple[Array, float] | None:
-    """A number for each key value, and what they are multiples of, so that queries select the keys with their number.
+    """A number for each key value, equal to the number of the queries that select it, and the grid of these numbers.
 
-    `None` if there are none. A query that selects nothing does not count: it is for selectors that always do.
+    `None` if this is impossible. Queries that select nothing are ignored: only selectors that always select are asked.
     """
     if not queries.numeric or queries.maybe_none:
         return None
@@ -51,9 +51,9 @@ def numbered_keys(selected: NDArray[np.bool_], queries: Finite, keys: Finite) ->
 
 
 def finds_by_number(program: Tables, number: int) -> float:
-    """What the numbers of a selector's keys are multiples of, if each query surely finds its key by number; else 0.
+    """The grid of the numbers of a selector's keys, if each query surely finds its key by number; else 0.
 
-    The keys are functions of tokens or positions, which hold nothing stray at PAD.
+    The keys must be functions of tokens or positions, which hold no other values at PAD.
     """
     selector = program.selectors[number]
     if not isinstance(selector, SelectorNode) or not selector.always or not _embedded(program, selector.keys):
@@ -72,9 +72,9 @@ def _embedded(program: Tables, number: int) -> bool:
 
 
 def tolerances(program: Program, sums: Mapping[int, Linear]) -> dict[int, float]:
-    """How far off each s-op may be stored, if only sums and queries for keys by number read it; 0 for the rest.
+    """The error allowed for each s-op that is read only by sums and by queries for keys by number; 0 for the others.
 
-    `sums` has those s-ops that are computed as sums, though they are not written as such.
+    `sums` has the s-ops that are computed as sums, though they are not written as sums.
     """
     least: dict[int, float] = dict.fromkeys(program.sops, np.inf)
 

@@ -1,9 +1,9 @@
-"""Between steps 2 and 3: the same program in fewer operations.
+"""Applies rewrites to a program: the same program in fewer operations.
 
-The passes `simplify`, `fuse` and `sums` propose rewrites: for an s-op another operation that computes the same, or an
-s-op that is the same. Here they are applied. Which of them are kept, the search decides.
+The passes `simplify`, `fuse` and `sums` propose rewrites: for an s-op, another operation with the same result, or an
+equal s-op. This module applies them. The search decides which rewrites are kept.
 
-Only what is compiled changes. The program a model is checked against, and shown as, stays as it was inferred.
+Rewrites change only the program that is lowered. The program that models are checked against, and shown as, stays.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tracr.ir.rewriting import Rewritten
 __all__ = ["Rewrites", "with_rewrites"]
 
 Rewrites = Mapping[int, Op | int]
-"""For an s-op another operation that computes the same, or the number of an s-op that is the same."""
+"""For an s-op, another operation with the same result, or the number of an equal s-op."""
 
 
 def with_rewrites(program: Program, rewrites: Rewrites) -> Rewritten:
-    """The program with these rewrites, and without what is not needed any more."""
+    """The program with these rewrites, without the s-ops and selectors that are no longer needed."""
     same = {number: number for number in (*program.sops, *program.selectors)}
     sops = dict(program.sops)
     for number, rewrite in rewrites.items():
@@ -53,7 +53,7 @@ def with_rewrites(program: Program, rewrites: Rewrites) -> Rewritten:
 
 
 def _absorbed(before: Program, after: Program, rewrites: Rewrites, same: Mapping[int, int]) -> dict[str, str]:
-    """Where the s-ops went that are gone, or that others are computed without now: these can no longer be set."""
+    """What became of the s-ops that are gone, or that their dependents no longer read: they cannot be set."""
     within: dict[int, dict[str, None]] = {}
     for number in rewrites:
         now = after.sops.get(same[number])
@@ -73,7 +73,7 @@ def _absorbed(before: Program, after: Program, rewrites: Rewrites, same: Mapping
 
 
 def _passed_by(program: Program, node: SOpNode, inputs: Collection[int]) -> set[int]:
-    """What an s-op was computed from, down to its `inputs` now; where that was attention all of it, and these too."""
+    """The s-ops between an s-op and its new `inputs`; if it was attention, all s-ops it depended on, and `inputs`."""
     if isinstance(node.op, Linear):
         return set()
     tables = isinstance(node.op, Table)

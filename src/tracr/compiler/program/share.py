@@ -1,8 +1,7 @@
-"""Sharing: s-ops that compute the same become one, and what no output needs is dropped.
+"""The passes `share` and `drop_unused`: equal s-ops become one, and s-ops that no output needs are dropped.
 
-Two s-ops are the same if they do the same operation with the same table on the same inputs; names, annotations and
-the identity of a lambda do not matter. At level 0 nothing is merged (one operation, one component), only dead code
-goes.
+Two s-ops are equal if they do the same operation with the same table on the same inputs. Names, annotations and the
+identity of a lambda do not matter. Level 0 merges nothing (one operation, one component), and only drops dead code.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def share(inferred: Inferred) -> Inferred:
 
 
 def merged(program: Some, same: Mapping[int, int]) -> Some:
-    """The tables with every node replaced by the one that is the `same`."""
+    """The program with every node replaced by its equal in `same`."""
     to = same.__getitem__
     wishes: dict[int, set[Encoding | None]] = {}
     for node in program.sops.values():
@@ -50,19 +49,19 @@ def merged(program: Some, same: Mapping[int, int]) -> Some:
 
 
 def _with(node: Node, op: Op, wish: Encoding | None) -> Node:
-    """The s-op with these; itself if they are what they were."""
+    """The s-op with this operation and this wish; itself if neither changes."""
     return node if op is node.op and wish is node.wish else replace(node, op=op, wish=wish)
 
 
 def _one_wish(wishes: set[Encoding | None]) -> Encoding | None:
-    """A one-hot code can be read as a number too, so it serves both wishes; no wish leaves it to the readers."""
+    """One encoding for all wishes: one-hot if any asks for it (it can be read as a number), else `None` if any is."""
     if Encoding.CATEGORICAL in wishes:
         return Encoding.CATEGORICAL
     return None if None in wishes else Encoding.NUMERICAL
 
 
 def drop_unused(program: Some) -> Some:
-    """Keep what the outputs need."""
+    """The program with only the s-ops and selectors that the outputs need."""
     needed: set[int] = set()
     stack = [output for _, output in program.outputs]
     while stack:

@@ -1,10 +1,11 @@
-"""Simplification, the pass `simplify`: operations on what is constant, or known from the position alone.
+"""The pass `simplify`: simpler operations where inputs are constant or known from the position alone.
 
-- A table of two s-ops that depends on one of them is a table of that one; of an s-op and itself, of its diagonal.
-- The constant terms of a weighted sum are part of its constant.
-- What returns its input unchanged is its input.
-- What no token influences is known at compile time: a width or a mean that depends on the position only is a table of
-  the position, one that depends on the length only a table of the length. No head is needed.
+- A table of two s-ops that depends on only one becomes a table of that one. A table of an s-op and itself becomes a
+  table of its diagonal.
+- The constant terms of a weighted sum are added to its constant.
+- An operation that returns its input unchanged is replaced by its input.
+- An operation that does not depend on tokens is computed at compile time: a width or a mean that depends only on the
+  position becomes a table of the position, one that depends only on the length a table of the length. It needs no head.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LONGEST_TRIED = 128  # inputs of every length up to here are tried
 
 
 def simplify(program: Program) -> dict[int, Op | int]:
-    """Simpler operations, and s-ops that are the same as another."""
+    """The rewrites: simpler operations, and s-ops that equal another."""
     found: dict[int, Op | int] = {}
     placed = _without_tokens(program)
     for node in program.sops.values():
@@ -61,7 +62,7 @@ def _simpler(program: Program, node: SOpNode) -> Op | None:
 
 
 def _rows_agree(table: Codes) -> Codes | None:
-    """The code of each row, if it has one only; cells that no input leads to, or that raise, agree with all."""
+    """The code of each row, if every row has only one; cells that are unreached or raise agree with every code."""
     codes: Codes = table.max(axis=1)
     return codes if ((table == codes[:, None]) | (table < 0)).all() else None
 
@@ -73,7 +74,7 @@ def _constant(node: SOpNode) -> float | None:
 
 
 def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
-    """The input of an operation that returns it as it is, in the same code."""
+    """The input of an operation that returns it unchanged, with the same codes."""
     match op:
         case Lookup(inner=source, table=table):
             if (table != np.arange(len(table))).any():
@@ -89,7 +90,7 @@ def _unchanged(program: Program, node: SOpNode, op: Op) -> int | None:
 
 
 def _without_tokens(program: Program) -> dict[int, Op]:
-    """Tables of the position or the length for attention that depends on nothing else."""
+    """Tables of the position or the length, for attention that depends on nothing else."""
     wanted = [
         node
         for node in _reading_no_tokens(program)
@@ -138,7 +139,7 @@ def _by_place(program: Program, node: SOpNode, codes: Codes) -> Op | None:
 
 
 def _before(program: Program, node: SOpNode, kind: type[Op]) -> int | None:
-    """A one-hot s-op of a kind that stands before a node."""
+    """The number of a one-hot s-op with this kind of operation that comes before a node."""
     for number, other in program.sops.items():
         if number == node.id:
             return None

@@ -1,1 +1,1 @@
-"""Which variable is in which dimension, and the weights: layout, slot reuse, assembly, size."""
+"""From a schedule to weights: layout of the residual stream, slot reuse, assembly."""

@@ -1,10 +1,10 @@
-"""Step 6: assemble the weight matrices, with the names and shapes of TransformerLens.
+"""The pass `assemble`: the weight matrices, with the names and shapes of TransformerLens.
 
-Parallel heads are stacked, parallel MLPs concatenated; each layer keeps its own sizes. Weights are float64 here and
-cast when the model runs. Scores are not divided by sqrt(d_head): the logit gap is exactly what was designed.
+Heads of a layer are stacked, its groups of neurons concatenated; each layer keeps its own sizes. Weights are float64
+here and cast when the model runs. Scores are not divided by sqrt(d_head): the logit gap is exactly as designed.
 
 The unembedding gives the code itself: 1 for the value of a one-hot output and 0 for the others. From a code x in B bits
-it gives c_v . x for every value v: B for the right one, at most B - 2 for the others.
+it gives c_v . x for every value v: B for the right value, at most B - 2 for the others.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _extent(size: Size) -> str:
 
 
 def _in_a_row(places: Sequence[tuple[int, int]]) -> Iterator[tuple[slice, slice]]:
-    """Of coordinates with their slots those where both follow on one another, as slices: these are fastest."""
+    """Runs of consecutive coordinates with consecutive slots, as pairs of slices: the fastest way to copy."""
     start = 0
     for end, (place, slot) in enumerate(places, start=1):
         if end == len(places) or places[end] != (place + 1, slot + 1):
@@ -106,9 +106,10 @@ class _Assembler:
         return w_e, w_pos
 
     def put(self, target: Array, parts: Iterable[tuple[Variable, Array]], *, again: bool = False) -> None:
-        """Write rows over variables' coordinates into the columns of their slots; `again`, add them to what is there.
+        """Write rows over variables' coordinates into the columns of their slots; with `again`, add them.
 
-        New memory is not read, which costs as much as filling it: no two variables are in one slot at one time.
+        Without `again`, new memory is filled but not read, because reading it costs as much as filling it. This is
+        right because no two variables are in one slot at one time.
         """
         for variable, rows in parts:
             for live, slots in self.slots.get(variable, ()):
@@ -116,7 +117,7 @@ class _Assembler:
                 np.add(rows[:, live], own if again else 0.0, out=own)
 
     def read(self, linear: LinearMap, matrix: Array, bias: Array) -> None:
-        """Fill a matrix [width, n] that reads; `one` becomes a bias where it has no direction."""
+        """Fill a matrix [width, n] that reads variables; `one` becomes a bias if it has no direction."""
         if ONE in linear.blocks and ONE not in self.slots:
             bias[: linear.width] += linear.blocks[ONE][0]
         self.put(matrix[:, : linear.width].T, [(variable, block.T) for variable, block in linear.blocks.items()])

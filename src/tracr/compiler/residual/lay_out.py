@@ -1,9 +1,9 @@
-"""Step 5: lay out the residual stream as the direct sum of the variables' spaces.
+"""The passes `layout` and `reuse`: the residual stream as the direct sum of the variables' spaces.
 
-Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written; with the option
-`output_first` the outputs come before them, each value's direction in the order of the unembedding. At level 0 all of
-them are there, and constants come from the direction `one`. From level 1 on, constants are biases, and directions that
-nothing reads (`prune.py`) are left out. At level 2 directions that are not there at the same time share a dimension
+Every variable gets its own directions, in the order tokens, BOS, PAD, indices, one, then as written. With the option
+`output_first` the outputs come first, each value's direction in the order of the unembedding. Level 0 keeps all
+directions, and constants come from the direction `one`. From level 1 on, constants are biases, and unread directions
+(`prune.py`) are left out. At level 2, directions that are never needed at the same time share a dimension
 (`slot_reuse.py`).
 """
 
@@ -36,7 +36,7 @@ def lay_out(schedule: Schedule, options: Options) -> Layout:
 
 
 def with_reuse(layout: Layout) -> Layout:
-    """The same with directions that are not there at the same time in one dimension, unless that is larger."""
+    """The layout with shared dimensions for directions that are not live at the same time, unless that is larger."""
     schedule, slots = reuse(layout.schedule, [(direction.variable, direction.place) for direction in layout.directions])
     if schedule is layout.schedule:
         return layout
@@ -48,7 +48,7 @@ def with_reuse(layout: Layout) -> Layout:
 
 
 def narrowest_width(schedule: Schedule, options: Options) -> tuple[Schedule, int]:
-    """The schedule with what clears directions, and how many dimensions it takes."""
+    """The schedule with the neurons that clear directions, and the number of dimensions it needs."""
     places = _places(schedule, options)
     if not options.on(PassName.REUSE):
         return schedule, len(places)
@@ -59,7 +59,7 @@ def narrowest_width(schedule: Schedule, options: Options) -> tuple[Schedule, int
 def _places(schedule: Schedule, options: Options) -> list[Place]:
     """All directions in order."""
     places = [(variable, place) for variable in _order(schedule, options) for place in schedule.kept(variable)]
-    return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream has a dimension
+    return places or [(BOS, 0)]  # a program that is always 0 reads nothing, but a stream needs at least one dimension
 
 
 def _order(schedule: Schedule, options: Options) -> list[Variable]:

@@ -1,19 +1,18 @@
-"""Slot reuse by liveness: a dimension that nobody reads any more is cleared, and holds another variable.
+"""Slot reuse by liveness: after its last read a dimension is cleared, and holds another variable.
 
 Sub-layers are numbered by time: the embedding is -1, attention of layer l is 2l, its MLP 2l + 1. A variable is live
 from the time it is written to the time it is last read. BOS, PAD and one are always live.
 
-Clearing. Neurons read what the slot holds, x, and write -x: relu(x) where x is never negative, relu(x) and relu(-x)
-where it may be. Nothing is rounded, so what is left is 0 at every position, BOS and PAD included, and the new variable
-is there what it would be in a slot of its own. Only MLPs clear: at the first one that does not come before the last
-reader.
+Clearing. Neurons read the content x of the slot and write -x: relu(x) if x is never negative, relu(x) and relu(-x) if
+it may be negative. Nothing is rounded. The slot is then exactly 0 at every position, BOS and PAD included, and the new
+variable is the same as in a slot of its own. Only MLPs clear: the first one that does not come before the last reader.
 
-In place. If that MLP also writes the new variable, a - x is what it adds to x, and both roundings of a - x + x count:
+In place. If that MLP also writes the new variable a, it adds a - x to x, and both roundings of a - x + x count:
 
-- Codes of 0, 1 and -1 leave such codes exact. A staircase's hidden values are multiples of h >=
-  2**-23 up to 2**23 h (`staircase`), so with an integer x up to 1 partial sums still need no more than 24 bits.
-- Where a is known to an error of `in_place.COVERS_ROUNDING` or more, and |a| and |x| are at most 1, the roundings are
-  part of that (`mlps._sum_error`). Coordinates that are exactly 0 stay so: there -x is all that is added to x.
+- If x is a code of 0, 1 and -1 and a is one too, the result is exact. The hidden values of a staircase are multiples of
+  h >= 2**-23 up to 2**23 h (`staircase`); with an integer x up to 1, partial sums still need no more than 24 bits.
+- If the error bound of a is `in_place.COVERS_ROUNDING` or more, and |a| and |x| are at most 1, the bound includes the
+  roundings (`mlps._sum_error`). Coordinates of a that are exactly 0 stay exact: only -x is added to x.
 
 Otherwise the slot can be taken from the next sub-layer on.
 """
@@ -44,7 +43,7 @@ Place = tuple[Variable, int]
 
 @dataclass(frozen=True)
 class Slots:
-    """Which slot every direction takes, and the times from which and before which it is there."""
+    """The slot of every direction, and the times from which and before which the direction is there."""
 
     slots: tuple[int, ...]
     since: tuple[int, ...]
@@ -57,7 +56,7 @@ class Slots:
 
 
 def always(schedule: Schedule, places: Sequence[Place]) -> Slots:
-    """A slot for every direction."""
+    """Every direction in a slot of its own, for good."""
     written = _written(schedule)
     since = tuple(written.get(variable, -1) for variable, _ in places)
     return Slots(tuple(range(len(places))), since, (ALWAYS,) * len(places))
@@ -88,7 +87,7 @@ def _written(schedule: Schedule) -> dict[Variable, int]:
 
 
 def last_reads(schedule: Schedule) -> dict[Variable, int]:
-    """When each variable is read for the last time; outputs, and what is always live, `ALWAYS`."""
+    """The time of the last read of each variable; `ALWAYS` for outputs and variables that are always live."""
     last: dict[Variable, int] = {}
 
     def note(linear: LinearMap, time: int) -> None:
@@ -104,7 +103,7 @@ def last_reads(schedule: Schedule) -> dict[Variable, int]:
 
 
 class _Turn(NamedTuple):
-    """From when to when a direction is live, the first MLP that can clear it, and what `in_place.py` says of it."""
+    """When a direction is live, the first MLP that can clear it, and its properties from `in_place.py`."""
 
     since: int
     last: int
@@ -126,15 +125,15 @@ def _turns(schedule: Schedule, places: Sequence[Place], apart: Slots) -> list[_T
 
 
 class _Allocation:
-    """Slots are given out in the order of time; up to `width` of them fresh ones, then those that can be cleared."""
+    """Gives out slots in the order of time: up to `width` fresh slots first, then slots that can be cleared."""
 
     def __init__(self, turns: Sequence[_Turn], width: int) -> None:
         self.turns, self.width = turns, width
         self.slots = [-1] * len(turns)
         self.until = [ALWAYS] * len(turns)
         self.dead: dict[int, None] = {}  # directions whose slots may be taken, in the order of their ends
-        self.cleared: deque[int] = deque()  # those whose slots are empty
-        self.ending: dict[int, deque[tuple[int, int]]] = {}  # those that end, in which order, by `as_old`
+        self.cleared: deque[int] = deque()  # directions whose slots are already cleared
+        self.ending: dict[int, deque[tuple[int, int]]] = {}  # directions being cleared, with their order, by `as_old`
         self.count = 0
 
     def allocated(self) -> Slots:
@@ -153,7 +152,7 @@ class _Allocation:
         return Slots(tuple(self.slots), tuple(turn.since for turn in self.turns), tuple(self.until))
 
     def _sort_dead(self, time: int) -> None:
-        """Find out whose slots may be taken at a time: those that are cleared, and those that are being cleared."""
+        """Find the directions whose slots may be taken at a time: those cleared before, and those being cleared."""
         self.cleared, self.ending = deque(), {}
         for order, number in enumerate(self.dead):
             turn = self.turns[number]
@@ -173,7 +172,7 @@ class _Allocation:
         self.until[old] = self.turns[old].cleared
 
     def _old(self, number: int) -> int | None:
-        """A direction whose slot can be taken, the first to end: a cleared one, else one that can be overwritten."""
+        """The first direction to end whose slot can be taken: a cleared one, else one that can be overwritten."""
         if self.cleared:
             return self.cleared.popleft()
         level = self.turns[number].as_new
@@ -182,7 +181,7 @@ class _Allocation:
 
 
 def _with_clearing(schedule: Schedule, places: Sequence[Place], slots: Slots) -> Schedule:
-    """The schedule with a group of neurons for every variable that an MLP clears."""
+    """The schedule with a group of neurons for every variable that is cleared."""
     signed = _signed(schedule)
     jobs: dict[int, dict[Variable, list[int]]] = {}
     for (variable, place), until in zip(places, slots.until, strict=True):
@@ -197,7 +196,7 @@ def _with_clearing(schedule: Schedule, places: Sequence[Place], slots: Slots) ->
 
 
 def _signed(schedule: Schedule) -> set[Variable]:
-    """Variables that may be negative somewhere: bits, negative numbers, what neurons write with an error, copies."""
+    """Variables that may be negative: bits, negative numbers, results of neurons with an error, and their copies."""
 
     def may_be_negative(variable: Variable) -> bool:
         return (
@@ -216,7 +215,7 @@ def _signed(schedule: Schedule) -> set[Variable]:
 
 
 def _clearing(variable: Variable, rows: list[int], signed: bool) -> MLP:
-    """Neurons that take these coordinates of a variable away."""
+    """Neurons that clear these coordinates of a variable."""
     pick = np.zeros((variable.size, len(rows)))
     pick[rows, range(len(rows))] = 1.0
     read = np.concatenate([pick, -pick], axis=1) if signed else pick

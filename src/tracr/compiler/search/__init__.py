@@ -1,10 +1,10 @@
 """The search: the only place where rival programs are built and lowered to compare their sizes.
 
-Passes propose (which selectors could be split, which operations could be rewritten, how a variable could be stored) and
-know nothing of sizes. For each proposal the search compiles the rivals as far as their size and keeps one. Levels 0 and
-1 leave it little to do: whether to share equal s-ops, and at level 1 whether to split large comparisons.
+Passes propose changes: selectors to split, operations to rewrite, other ways to store a variable. Passes know nothing
+of sizes. For each proposal the search compiles the rivals until their sizes are known, and keeps one. Level 0 has no
+rivals. Level 1 has three questions: whether to share equal s-ops, split large comparisons and embed functions.
 
-    searcher.py    runs passes, each on a value once; measures rivals; keeps the record of what was tried
+    searcher.py    runs passes, once for each value; measures rivals; keeps the record of the search
     choices.py     the choices: one function for each pass that has rivals
 """
 

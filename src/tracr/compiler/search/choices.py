@@ -1,20 +1,20 @@
-"""The choices of the search: for each pass that proposes rivals, which one is kept.
+"""The choices of the search: for each pass that proposes rivals, the rule that keeps one.
 
 A change that makes one s-op cheap may make its readers expensive (a weighted sum needs no neurons, but a table of it
-does), so no rule about single s-ops decides well. Rivals are few, and their models are compared by layers, dimensions,
-heads and parameters (`Size`).
+does). A rule about single s-ops would therefore choose badly. Rivals are few, and their models are compared by four
+sizes: layers, dimensions, heads and parameters (`Size`).
 
-    share            equal s-ops are computed once, unless one encoding for all their readers costs layers
-    split            a large comparison is split over several heads if that takes no more layers, and fewer parameters
-                     by as much as its heads are worth (`WORTH`); level 2 starts from the choice of level 1, so it has
-                     no more heads, and splits less if that is no larger in anything
-    store            encodings as readers wish, or also numbers for variables that only look up keys (`match`); tables
-                     that are sums computed as sums (`linear_tables`), or looked up; bits for very many values only, or
-                     for all variables that are copied and compared (`few_bits`): of the ways that are no larger in
-                     anything, the one with the fewest layers, then parameters
-    simplify, fuse,  rewrites are kept if the model has fewer layers and no more parameters, or fewer of something and
-    sums             no more of anything; all are tried together first, then one after the other
-    embed_functions  functions of tokens that `factor` embeds become variables of the program if that costs nothing
+    share            computes equal s-ops once, unless one encoding for all their readers costs layers
+    split            splits a large comparison over several heads if the model gets no more layers, and each added head
+                     saves enough parameters (`WORTH`). Level 2 starts from the choice of level 1 and never has more
+                     heads; it splits less if no size grows
+    store            tries the combinations of three options: numbers for variables that only look up keys (`match`);
+                     weighted sums for tables that equal one (`linear_tables`); bits for all variables that are only
+                     copied and compared (`few_bits`). Of the rivals in which no size grows, it keeps the one with the
+                     fewest layers, then parameters
+    simplify, fuse,  keep rewrites if the model has fewer layers and no more parameters, or if one size shrinks and no
+    sums             size grows. All rewrites are tried together first, then one after the other
+    embed_functions  makes functions of tokens that `factor` embeds variables of the program, if no size grows
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from tracr.ir.switches import OptionName, PassName, level_of
 __all__ = ["choose_embedding", "choose_rewrites", "choose_sharing", "choose_splits", "choose_storage"]
 
 MOST_TRIALS = 32
-MOST_TRIED = 2048  # s-ops, those of all trials together
+MOST_TRIED = 2048  # s-ops, summed over all trials
 START = "the program without this pass"
 LAID_OUT = tuple(PassName)[tuple(PassName).index(PassName.FOLD) : tuple(PassName).index(PassName.ASSEMBLE)]
 
@@ -55,15 +55,15 @@ LAID_OUT = tuple(PassName)[tuple(PassName).index(PassName.FOLD) : tuple(PassName
 
 
 def choose_sharing(inferred: Inferred, search: Searcher) -> Inferred:
-    """The program with equal s-ops as one, unless that costs layers."""
+    """The program with equal s-ops merged, unless that costs layers."""
     if all(number == first for number, first in inferred.same.items()):
         return inferred
     shared = share(inferred)
     double = [node.label for number, node in inferred.sops.items() if inferred.same[number] != number]
-    if not double:  # only selectors are equal: no s-op has other readers then
+    if not double:  # only selectors are equal, which changes the readers of no s-op
         return shared
     apart, once = (search.through((PassName.DROP_UNUSED, PassName.ENCODE), one) for one in (inferred, shared))
-    what = f"computed with an equal s-op: {_names(double)}"
+    what = f"merged with an equal s-op: {_names(double)}"
     if _same_codes(once, apart, inferred.same):
         search.tried(PassName.SHARE, what, Measured(), True, "every s-op keeps its encoding")
         return shared
@@ -71,7 +71,7 @@ def choose_sharing(inferred: Inferred, search: Searcher) -> Inferred:
 
 
 def _same_codes(shared: Program, apart: Program, same: Mapping[int, int]) -> bool:
-    """Whether every s-op has the encoding it would have by itself: then its readers need no other conversions."""
+    """Whether every s-op has the same encoding as without sharing: then its readers need no other conversions."""
     return all(shared.sops[same[number]].encoding is node.encoding for number, node in apart.sops.items())
 
 
@@ -99,7 +99,7 @@ def _depth(program: Program, search: Searcher) -> int:
 
 
 def choose_splits(program: Program, search: Searcher) -> Program:
-    """The program with its large comparisons split where that pays."""
+    """The program with its large comparisons split, where that makes the model smaller."""
     found = splittable(program)
     if not found:
         return program
@@ -116,7 +116,7 @@ def _at_level_1(program: Program) -> Program:
 
 
 def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Program:
-    """The program with all of them split, or with those that pay one after the other."""
+    """The program with all of these selectors split, or with one after the other if it saves enough for its heads."""
     start, level = search.measure(program), f"level {program.options.level}"
     search.tried(PassName.SPLIT, f"no selector split, {level}", start, True, "the start")
     best = start.size
@@ -127,7 +127,7 @@ def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Progra
         kept = size is not None and (
             best is None or size.parameters < WORTH ** (size.heads - best.heads) * best.parameters
         )
-        why = _why(measured, best, kept, "worth its heads", "not worth its heads")
+        why = _why(measured, best, kept, "saves enough for its heads", "saves too little for its heads")
         search.tried(PassName.SPLIT, f"{_split_names(apart)} split, {level}", measured, kept, why)
         if kept:
             program, best = apart, size
@@ -137,7 +137,7 @@ def _split(program: Program, found: tuple[int, ...], search: Searcher) -> Progra
 
 
 def _rejoined(whole: Program, split: tuple[int, ...], search: Searcher) -> Program:
-    """The program with these selectors split; without one of them, or all, if that is no larger in anything."""
+    """The program with these selectors split; one of them, or all, are joined again if no size grows."""
     program = replace(whole, stored=Stored(split=split))
     measured = search.measure(program)
     search.tried(PassName.SPLIT, f"{_split_names(program)} split", measured, True, "as at level 1")
@@ -146,7 +146,7 @@ def _rejoined(whole: Program, split: tuple[int, ...], search: Searcher) -> Progr
         less = replace(whole, stored=Stored(split=fewer)) if fewer else whole
         measured = search.measure(less)
         kept = measured.size is not None and (size is None or _no_larger(measured.size, size))
-        why = _why(measured, size, kept, "no larger in anything", "larger in something")
+        why = _why(measured, size, kept, "no size grows", "a size grows")
         search.tried(PassName.SPLIT, f"{_split_names(less)} split", measured, kept, why)
         if kept:
             program, size = less, measured.size
@@ -161,7 +161,7 @@ def _split_names(program: Program) -> str:
 
 
 def choose_storage(program: Program, search: Searcher) -> Program:
-    """The program stored in the smallest way."""
+    """The program with the storage choices that give the smallest model."""
     ways = list(_ways(program))
     if not ways:
         return program
@@ -174,7 +174,7 @@ def choose_storage(program: Program, search: Searcher) -> Program:
         size = measured.size
         smaller = size is not None and (best is None or _order(size) < _order(best))
         kept = smaller and (size is None or usual is None or _no_larger(size, usual))
-        otherwise = "larger than the start in something" if smaller else "not smaller"
+        otherwise = "a size is larger than at the start" if smaller else "not smaller"
         why = _why(measured, best, kept, "smaller", otherwise)
         search.tried(PassName.STORE, _way_name(way, program), measured, kept, why)
         if kept:
@@ -187,7 +187,7 @@ def _order(size: Size) -> tuple[int, int]:
 
 
 def _ways(program: Program) -> Iterator[Program]:
-    """Other ways to store what the program computes, each once."""
+    """The program with other storage choices, each combination once."""
     ways = [program]
     sums = tables_of_sums(program) if program.options.on(OptionName.LINEAR_TABLES) else ()
     matches = (False, True) if program.options.on(OptionName.MATCH) else (False,)
@@ -211,7 +211,7 @@ def _same(first: Program, second: Program) -> bool:
 
 
 def _way_name(way: Program, usual: Program) -> str:
-    """How a way to store differs from the usual one."""
+    """The storage choices that differ from the usual ones, as text."""
     sops = usual.sops
     sums = _names(sops[number].label for number in way.stored.sums)
     other = [node for number, node in way.sops.items() if node.encoding is not sops[number].encoding]
@@ -224,7 +224,7 @@ def _way_name(way: Program, usual: Program) -> str:
 
 
 def choose_rewrites(step: PassName, rule: Callable[[Program], Rewrites]) -> Callable[[Program, Searcher], Program]:
-    """A pass that keeps what a rule proposes as far as that makes the model smaller."""
+    """A pass that keeps the rewrites proposed by a rule, as far as they make the model smaller."""
 
     def run(program: Program, search: Searcher) -> Program:
         rewrites = rule(program)
@@ -244,7 +244,7 @@ def _improved(step: PassName, program: Program, rewrites: Rewrites, search: Sear
         candidate = with_rewrites(program, together)
         measured = search.measure(candidate, smallest.layers if smallest else None)
         better = _smaller(measured.size, smallest)
-        what = f"without or rewritten: {_names(program.sops[number].label for number in together)}"
+        what = f"rewritten or removed: {_names(program.sops[number].label for number in together)}"
         search.tried(step, what, measured, better, _why(measured, smallest, better, "smaller", "not smaller"))
         if better:
             best, smallest, kept = candidate, measured.size, together
@@ -265,7 +265,7 @@ def _smaller(size: Size | None, before: Size | None) -> bool:
 
 
 def choose_embedding(circuit: Circuit, search: Searcher) -> Circuit:
-    """The circuit with functions of tokens, or of positions, embedded as variables where that costs nothing."""
+    """The circuit with functions of tokens, or of positions, embedded as variables, if no size grows."""
     factored = search.through((PassName.FOLD, PassName.PRUNE, PassName.FACTOR), circuit)
     rivals = factored_kinds(circuit, factored)
     if not rivals:
@@ -276,7 +276,7 @@ def choose_embedding(circuit: Circuit, search: Searcher) -> Circuit:
         rival = embed_functions(circuit, kinds)
         own = _laid_out_size(rival, search)
         kept = _no_larger(own, size)
-        why = _why(Measured(own), size, kept, "no larger in anything", "larger in something")
+        why = _why(Measured(own), size, kept, "no size grows", "a size grows")
         what = f"functions of one {' or '.join(sorted(kinds))} embedded"
         search.tried(PassName.EMBED_FUNCTIONS, what, Measured(own), kept, why)
         search.forget(circuit if kept else rival)

@@ -1,4 +1,4 @@
-"""Runs passes and measures rivals: what was done for one rival is not done again when it is chosen."""
+"""Runs passes and measures rivals. The results are kept: a rival that is chosen is not compiled again."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from tracr.ir.switches import PassName
 __all__ = ["Searcher"]
 
 REDUCED = (PassName.LOWER, PassName.FOLD, PassName.PRUNE)
-NARROWING = (PassName.FACTOR, PassName.SCHEDULE, PassName.SOLVE)  # may make a model smaller than it was measured
+NARROWING = (PassName.FACTOR, PassName.SCHEDULE, PassName.SOLVE)  # may make a model smaller than its measured size
 IN_LAYERS = (PassName.ASSIGN, PassName.STACK, PassName.MERGE_HEADS, PassName.SHARE_NEURONS)
 
 
 class Searcher:
-    """The search of one compilation: the passes, what they made so far, and what was tried.
+    """The search of one compilation: the passes, their results so far, and the record of the trials.
 
-    The circuits that are remembered take an eighth of the memory at most; beyond, those of other programs than the
-    current one are forgotten, and made again if somebody asks for them.
+    The remembered circuits take at most an eighth of the memory. Beyond that, the circuits of all programs except the
+    current one are forgotten, and made again if they are needed.
     """
 
     def __init__(self, passes: Sequence[Pass], options: Options) -> None:
         self.options = options
         self._passes = {one.name: one for one in passes}
-        self._made: dict[tuple[PassName, int], tuple[Any, Any]] = {}  # by identity; what was taken is kept alive
+        self._made: dict[tuple[PassName, int], tuple[Any, Any]] = {}  # by identity; the pair keeps the input alive
         self._uncounted: list[Circuit] = []
         self._bytes = 0
         self._sizes: dict[Program, Size] = {}
         self._trials: list[Trial] = []
 
     def run(self, name: PassName, value: Any) -> Any:
-        """What a pass makes of a value; it is not made again."""
+        """The result of a pass for a value, computed once."""
         key = name, id(value)
         if key not in self._made:
             result = self._passes[name].run(value, self)
@@ -52,19 +52,19 @@ class Searcher:
         return self._made[key][1]
 
     def through(self, names: Iterable[PassName], value: Any, options: Options | None = None) -> Any:
-        """What several passes make of a value, as far as they are on."""
+        """The result of several passes for a value; passes that are off are skipped."""
         for name in names:
             if self._passes[name].on(options or self.options):
                 value = self.run(name, value)
         return value
 
     def forget(self, value: Any) -> None:
-        """Let go what passes made of a value, and of that."""
+        """Forget all results made from a value, directly or through other results."""
         for key in self._made_of(value):
             del self._made[key]
 
     def measure(self, program: Program, most_layers: int | None = None) -> Measured:
-        """How large the model of a program is; only its layers, if these are more than `most_layers`."""
+        """The size of the model of a program; only its layers, if these are more than `most_layers`."""
         self._make_room(program)
         try:
             if most_layers is not None:
@@ -76,14 +76,14 @@ class Searcher:
             return Measured(refusal=_sentence(error))
 
     def settle(self, program: Program) -> None:
-        """The search for a program is over: refuse one that is known to be too large, if no later pass helps."""
+        """End the search: refuse a program whose model is known to be too large, if no later pass can shrink it."""
         options = program.options
         self._make_room(program)
         if program in self._sizes and not any(map(options.on, NARROWING)):
             check_size(self._sizes[program], options)
 
     def _make_room(self, program: Program) -> None:
-        """Forget all circuits but those of one program, if all together take too much memory."""
+        """Forget all circuits except those of one program, if together they take too much memory."""
         self._bytes += sum(circuit.nbytes for circuit in self._uncounted)
         self._uncounted.clear()
         if self._bytes > program.options.max_memory // 8:
@@ -92,7 +92,7 @@ class Searcher:
             self._bytes = sum(circuit.nbytes for circuit in circuits.values())
 
     def _made_of(self, value: Any) -> dict[tuple[PassName, int], tuple[Any, Any]]:
-        """What passes made of a value, and of that."""
+        """All results made from a value, directly or through other results."""
         found = {}
         for name in PassName:
             made = self._made.get((name, id(value)))
@@ -111,7 +111,7 @@ class Searcher:
         return self._sizes[program]
 
     def tried(self, step: PassName, what: str, measured: Measured, kept: bool, why: str) -> None:
-        """Add to the record."""
+        """Add a trial to the record."""
         self._trials.append(Trial(step, what, measured, kept, why))
 
     def record(self, layout: Layout) -> Search:

@@ -1,11 +1,11 @@
-"""Boolean combinations of selectors as disjoint conjunctions, each of which one attention head can be.
+"""Boolean combinations of selectors as disjoint conjunctions. One attention head can compute each conjunction.
 
-A head's logit is a sum, so it can ask for several things at once: 0 for each literal that holds and -GAP for each that
-does not add up to 0 exactly where all hold. It cannot ask for one of several things; but every formula is a union of
-conjunctions no two of which hold at once, and the numbers of keys and the sums over keys of such parts just add up.
+The logit of a head is a sum, and a sum can express "and": let each literal add 0 where it holds and -GAP where it does
+not; the sum is 0 exactly where all literals hold. A sum cannot express "or". But every formula is a union of disjoint
+conjunctions (no two hold for the same query and key), and counts of keys and sums over keys add up over disjoint parts.
 
-Literals over the same keys and queries are one table: what matters of a (query, key) pair is its *class*, the literals
-that hold there. The formula becomes a truth table with one axis for each pair of inputs, and a conjunction is a box in
+Literals over the same keys and queries are one table. The *class* of a (query, key) pair is the set of literals that
+hold there. The formula becomes a truth table with one axis for each pair of inputs, and a conjunction is a box in
 it: a set of classes on each axis.
 """
 
@@ -32,7 +32,7 @@ AXES_PERMUTED = 4
 
 @dataclass(frozen=True, eq=False)
 class SelectorLiteral:
-    """What one pair of inputs has to satisfy: `selected[query code, key code]`.
+    """The condition on one pair of inputs: `selected[query code, key code]`.
 
     A matching of up to `legible` classes is kept one-hot.
     """
@@ -44,7 +44,7 @@ class SelectorLiteral:
 
     @cached_property
     def rank(self) -> int:
-        """The width that a head needs for it."""
+        """The d_head that a head needs for it."""
         return selector_rank(self.selected, compact=True, legible=self.legible)
 
 
@@ -57,7 +57,7 @@ class Conjunction:
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """A selector as disjoint conjunctions: those that make it up, and those that make up what it leaves out."""
+    """A selector as disjoint conjunctions, and the disjoint conjunctions of its complement."""
 
     inside: tuple[Conjunction, ...]
     outside: tuple[Conjunction, ...]
@@ -84,7 +84,7 @@ def cover(selectors: Mapping[int, Selector], number: int) -> Cover | None:
 
 
 def _conjunction(selectors: Mapping[int, Selector], number: int, holds: bool) -> list[tuple[int, bool]] | None:
-    """The literals, with their signs, whose conjunction the selector (or what it leaves out) is, if it is one."""
+    """The literals, with signs, if the selector (or its complement, if not `holds`) is a conjunction of literals."""
     found: dict[tuple[int, bool], None] = {}
     seen: set[tuple[int, bool]] = set()
     stack = [(number, holds)]
@@ -106,7 +106,7 @@ def _conjunction(selectors: Mapping[int, Selector], number: int, holds: bool) ->
 
 
 def _merged(selectors: Mapping[int, Selector], literals: Sequence[tuple[int, bool]]) -> list[SelectorLiteral]:
-    """One literal for each pair of inputs; those that always hold are left out."""
+    """One literal for each pair of inputs, without the literals that always hold."""
     tables: dict[tuple[int, int], Bools] = {}
     for number, sign in literals:
         part = selectors[number]
@@ -117,7 +117,7 @@ def _merged(selectors: Mapping[int, Selector], literals: Sequence[tuple[int, boo
 
 
 def _failing(literals: Sequence[SelectorLiteral]) -> Iterator[Conjunction]:
-    """Where a conjunction fails, by the first literal that does."""
+    """The complement of a conjunction as disjoint parts: one for each literal that may be the first to fail."""
     for place, literal in enumerate(literals):
         fails = SelectorLiteral(literal.keys, literal.queries, ~literal.selected)
         yield Conjunction((*literals[:place], fails))
@@ -135,7 +135,7 @@ class Axis:
 
 
 def axes_of(parts: Sequence[Selector]) -> list[Axis]:
-    """The pairs of inputs that some selectors compare, with their classes."""
+    """The pairs of inputs that these selectors compare, with their classes."""
     groups: dict[tuple[int, int], list[SelectorNode]] = {}
     for part in parts:
         if isinstance(part, SelectorNode):
@@ -171,7 +171,7 @@ def truth_of(parts: Sequence[Selector], axes: Sequence[Axis]) -> Bools:
 
 
 def _best_boxes(truth: Bools, axes: Sequence[Axis]) -> tuple[Conjunction, ...]:
-    """Disjoint boxes that make up what is true: the fewest over the orders of the axes."""
+    """Disjoint boxes whose union is the set of true cells: the fewest, over the orders of the axes."""
     identity = tuple(range(len(axes)))
     orders = itertools.permutations(identity) if len(axes) <= AXES_PERMUTED else (identity, identity[::-1])
     best: list[Conjunction] | None = None
@@ -189,7 +189,7 @@ def _literals(conjunctions: Sequence[Conjunction]) -> int:
 
 
 def _boxes(truth: Bools) -> Iterator[tuple[Bools, ...]]:
-    """Slices along the first axis that are equal are taken together, and split along the other axes."""
+    """The boxes of a truth table: equal slices along the first axis are grouped, then split along the other axes."""
     if truth.ndim == 0:
         if truth:
             yield ()

@@ -1,17 +1,17 @@
-"""How a selector becomes heads: the constructions there are for each kind of reader, and the cost model that chooses.
+"""How a selector becomes heads: the constructions for each kind of reader, and the cost model that chooses one.
 
-    one head    a conjunction: the head averages, or reads BOS's share, as for a single literal
-    parts       copied values: a head for each disjoint conjunction reads the value or nothing; an MLP adds them up
-    sums        counts and means: the heads read sums, which add up; an MLP decodes the count, and for a mean another
-                divides by it. To count, what is left out may be subtracted from everything instead
+    one head    for a conjunction: the head averages, or reads BOS's share, as for a single literal
+    parts       for copied values: a head for each disjoint conjunction reads the value or nothing; an MLP adds them up
+    sums        for counts and means: the heads read sums, which add up; an MLP decodes the count, and for a mean
+                another divides by it. A count may also be the number of all keys minus the count of the complement
     product     one head over pairs of keys and pairs of queries (`rules/products.py`)
 
-Cost is counted in directions, neurons and widths of heads. Each is a row or column of the weights, as long as the
-residual stream is wide, so the cost times d_model is about the number of parameters. The heads of a layer have one
-width, the widest's. What all constructions have in common (the directions of the result, the decoding of a width) is
-left out. The least cost wins; of equal ones that with the smaller ranks, then the first in the list above.
+The cost is the number of directions and neurons plus the d_head of the heads. Each is a row or column of the weights,
+and these are d_model long; cost times d_model is about the number of parameters. All heads of a layer have the same
+d_head, that of the widest. Parts common to all constructions (the directions of the result, the decoding of a width)
+are not counted. The least cost wins; at equal cost the smaller ranks win, then the first in the list above.
 
-What can be one head is read by several only if the whole model is smaller for it: `search/choices.py` decides.
+A selector that fits into one head is split over several only if the whole model becomes smaller (`search/choices.py`).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from tracr.ir.selectors import Selector
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
 
 Reader = Literal["width", "copy", "mean"]
-Heads = tuple[tuple[int, Conjunction], ...]  # each with the sign its sum counts with
+Heads = tuple[tuple[int, Conjunction], ...]  # each with the sign of its sum in the total
 BOS_AND_PAD = 2  # the coordinates of BOS and PAD
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The heads of a selector for one reader of `width` numbers, and what is done with what they read.
+    """The heads of a selector for one reader of `width` numbers, and how their results are combined.
 
-    Not `compact`, as at level 0, heads have one-hot codes.
+    If not `compact`, as at level 0, heads use one-hot codes.
     """
 
     kind: Literal["one head", "parts", "sums"]
@@ -52,7 +52,7 @@ class Plan:
 
     @cached_property
     def cost(self) -> int:
-        """Directions, neurons and widths of heads."""
+        """The number of directions and neurons, plus the d_head of the heads."""
         heads, read = len(self.heads), self.width
         if self.kind == "sums" and self.reader == "mean":
             read += 1
@@ -66,7 +66,7 @@ class Plan:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """Those of the heads' patterns."""
+        """The ranks of the heads' patterns."""
         return tuple(
             sum(literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals)
             for _, conjunction in self.heads
@@ -92,10 +92,10 @@ def choose_plan(
     compact: bool = True,
     split: bool = False,
 ) -> Plan | None:
-    """The cheapest plan for a reader of a selector, whose values are `width` numbers; `None` if there is none.
+    """The cheapest plan for a reader of a selector, whose values are `width` numbers; `None` if there is no plan.
 
-    What can be one head is one, unless it counts and may be `split`, as large comparisons may be then. Without
-    `compact`, as at level 0, heads have one-hot codes.
+    A selector that fits into one head gets one head, unless the reader counts and the selector may be `split`; then
+    large comparisons may be split, too. Without `compact`, as at level 0, heads use one-hot codes.
     """
     found = cover(selectors, number)
     if found is None:
@@ -140,10 +140,10 @@ def _products(choices: Sequence[Sequence[SelectorLiteral]]) -> Iterator[tuple[Se
 def _matchings(literal: SelectorLiteral) -> Iterator[SelectorLiteral]:
     """An order comparison as disjoint matchings, one for each bit; any other literal as it is.
 
-    Let key classes have ranks r and queries select those with r < t. Then r and t agree on all bits above some bit,
-    where t has 1 and r has 0: for each bit, queries and keys match if they agree on what is above. So a comparison,
-    which takes a rank of nearly all its values in one head, takes a rank of 3 in each of logarithmically many: also
-    where few classes are matched, as all heads are as wide as the widest.
+    Let key classes have ranks r, and let queries select those with r < t. Then r and t agree on all bits above some
+    bit, where t has 1 and r has 0. For each bit, queries and keys match if they agree on the bits above it. A
+    comparison in one head needs a rank of nearly its number of values. Split, it needs logarithmically many heads of
+    rank 3; also for bits that match few classes, because all heads are as wide as the widest.
     """
     ranks = _thresholds(literal.selected)
     if ranks is None:

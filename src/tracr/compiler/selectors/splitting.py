@@ -1,9 +1,9 @@
 """Which selectors could be read by several narrow heads instead of one wide head.
 
-An order of many values is as many matchings as its numbers have bits, and what is not equal is everything less what is
-(`head_plans.py`). That is narrower. But every head takes a direction, all heads of a layer are as wide as the widest,
-and counts that are sums are not exact: some of their readers need them cleaned, which may take a layer. So selectors
-are only proposed here, and the search compares models.
+An order comparison of many values is a sum of matchings, one for each bit; "not equal" is everything minus "equal"
+(`head_plans.py`). These heads are narrower. But every head takes a direction, all heads of a layer are as wide as the
+widest, and counts computed as sums are not exact: some of their readers need them cleaned, which may take a layer. This
+module therefore only proposes selectors, and the search compares the models.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tracr.ir.selectors import CompositeNode
 
 __all__ = ["WORTH", "splittable"]
 
-WORTH = 0.96  # what each head more may leave of the parameters
-PART = 2 / 3  # what a split may leave of its heads' own cost to be tried, as they are a part of the model only
+WORTH = 0.96  # each additional head must reduce the parameters at least to this part
+PART = 2 / 3  # a split is tried if it reduces the heads' own cost at least to this part
 
 
 def splittable(program: Program) -> tuple[int, ...]:
-    """The selectors that might make the model smaller if more and narrower heads read them."""
+    """The selectors that might make the model smaller if they were split over several narrow heads."""
     return tuple(dict.fromkeys(_narrower(program)))
 
 
 def _narrower(program: Program) -> Iterator[int]:
-    """The selectors that cost less with more heads, as far as can be said without the rest of the program."""
+    """The selectors that cost less with more heads, judged without the rest of the program."""
     for selector, reader in dict.fromkeys(_large(program)):
         whole = choose_plan(program.selectors, selector, reader, program.options.max_seq_len, 1)
-        if whole is None or whole.cost <= LEGIBLE:  # no two heads cost much less
+        if whole is None or whole.cost <= LEGIBLE:  # two heads cannot cost much less
             continue
         if not _fits(program, selector):
             continue
@@ -51,7 +51,7 @@ def _fits(program: Program, selector: int) -> bool:
 
 
 def _large(program: Program) -> Iterator[tuple[int, Reader]]:
-    """The selectors that compare many values and are no matchings, and who reads them."""
+    """The selectors that compare many values and are not matchings, with their readers."""
     for node in program.sops.values():
         if not isinstance(node.op, Attention):
             continue

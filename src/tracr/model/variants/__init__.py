@@ -1,11 +1,11 @@
-"""The same model, less easy to read: docs/variants.md.
+"""Variants of a model that compute the same but are harder to interpret: docs/variants.md.
 
-variant.py      how a model differs from the one that was compiled, and its weights in another basis
-basis.py        where the labelled coordinates lie in the residual stream
+variant.py      the record of the changes to a compiled model, and its weights in another basis
+basis.py        the directions of the labelled coordinates in the residual stream
 rotation.py     a random orthogonal basis
-exactness.py    where a basis is proved to change no bit
-holdings.py     what the residual stream can hold
-readback.py     whether outputs and variables are what they were, on inputs
-noise.py        weights that are a little off
+exactness.py    the proof that a basis changes no bit
+holdings.py     the possible contents of the residual stream
+readback.py     checks that outputs and variables are unchanged, on inputs
+noise.py        weights with noise
 layer_norm.py   layer norms that change nothing
 """

@@ -1,7 +1,7 @@
-"""Where the labelled coordinates lie in the residual stream: on its axes, or along other directions.
+"""The directions of the labelled coordinates in the residual stream: its axes, or others.
 
-Streams are numpy arrays, torch tensors or JAX arrays; what comes back is of the same kind and type, on the same device,
-and can be differentiated and traced.
+Streams are numpy arrays, torch tensors or JAX arrays. Results have the same framework, type and device, and can be
+differentiated and traced.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Axes:
 
     @property
     def read(self) -> Array:
-        """What reads the coordinates off the residual stream, a column each."""
+        """The vectors that read the coordinates from the residual stream, a column each."""
         return np.eye(self.size)
 
     def get(self, stream: Tensor, slots: Slots) -> Tensor:
@@ -52,7 +52,7 @@ class Axes:
 class Directions:
     """Coordinate i is written along row i of `write` [coordinate, d_model] and read with column i of `read`.
 
-    `write @ read` is the identity, so writing one coordinate leaves what is read of the others as it was.
+    `write @ read` is the identity; therefore writing one coordinate does not change what is read of the others.
     """
 
     write: Array

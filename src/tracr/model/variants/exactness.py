@@ -1,26 +1,26 @@
-"""Where a change of basis leaves every bit as it was, in float32 and in whatever order sums are taken.
+"""Proves that a change of basis changes no bit, in float32 and for any order of the sums.
 
-Numbers that are multiples of q, with sizes that add up to at most 2**24 q, are added without rounding: every partial
-sum is a multiple of q, and float32 holds all of those up to 2**24 q. So the order of a sum, and fused multiplications,
-make no difference, and a result that is right in exact arithmetic is right to the last bit.
+Multiples of q whose absolute values add up to at most 2**24 q are added without rounding: every partial sum is a
+multiple of q, and float32 holds all multiples of q up to 2**24 q. Therefore the order of a sum, and fused
+multiplications, make no difference, and a result that is right in exact arithmetic is right to the last bit.
 
-A label is *exact* if the compiler knows that what is stored is a code, or a multiple of some power of two (`grid`);
-others hold shares of attention, means, or copies with an error. Let a basis write label j along row j of `write`, and
-`mixed` dimensions hold several labels. The basis is proved to change nothing if
+A label is *exact* if the compiler knows that the stored number is part of a code, or a multiple of some power of two
+(`grid`). Other labels hold shares of attention, means, or copies with an error. Let a basis write label j along row j
+of `write`. A dimension that holds several labels is *mixed*. The basis is proved to change nothing if
 
-- mixed dimensions hold exact labels alone, and the sum of their sizes fits;
-- whatever is written to them fits: W' = W @ write is exact in float32, what it is multiplied with (the hidden neurons,
-  or the values of a head) is a multiple of a known power of two, and the sizes of all products and of what was there
-  before add up to at most 2**24 times the common quantum;
-- each column that reads them, of W' = read @ W, fits in the same way, its bias included, and reads exact labels only.
+- mixed dimensions hold exact labels only, and the sum of their sizes fits;
+- everything written to them fits: W' = W @ write is exact in float32, the factors that W' multiplies (hidden neurons,
+  or the values of a head) are multiples of a known power of two, and the sizes of all products and of the earlier
+  contents add up to at most 2**24 times the common quantum;
+- each column of W' = read @ W that reads them fits in the same way, including its bias, and reads exact labels only.
 
-After its last reader other than the unembedding a dimension is *late*: nothing need be exact there any more. The sums
-that are written then are bounded instead, an error of n U for n terms of total size 1, and the unembedding must tell
-codes apart (an error of 1/4) and give numbers to `OUTPUT_NUMBER`. So outputs can be mixed, means too.
+After its last reader other than the unembedding a dimension is *late*: it need not be exact any more. Instead the
+errors of the sums written to it are bounded, by n U for n terms of total size 1, and the unembedding must distinguish
+codes (an error of at most 1/4) and give numbers within `OUTPUT_NUMBER`. This allows mixed outputs, including means.
 
 Columns and dimensions that are not mixed hold the same products as in the compiled model. By induction over the
-sub-layers every query, key, value, neuron and logit is what it was. This holds at tokens and at BOS, whose stream is
-known. What PAD positions hold is not known; no token attends to them.
+sub-layers every query, key, value, neuron and logit is unchanged. This holds at tokens and at BOS, whose stream is
+known. The contents of PAD positions are not known, but no token attends to them.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = ["BEFORE", "Exactness", "is_exact"]
 Array = NDArray[Any]
 ROOM = 1 / U  # multiples of a quantum that float32 holds
 BEFORE = -2  # a time before the embedding
-CODE = 0.25  # how far a logit of a code may be off
-OUTPUT_NUMBER = 1e-5  # how much farther a number that is an output may be off
+CODE = 0.25  # the largest error of a code's logit
+OUTPUT_NUMBER = 1e-5  # the largest additional error of a number that is an output
 
 
 def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
-    """Whether a variant is proved to read what the compiled model reads: without noise, and with norms that do nothing.
+    """Whether a variant is proved to compute the same as the compiled model: no noise, and norms that change nothing.
 
-    Its basis must have been proved before; layer norms do nothing if the stream adds up to 0 without rounding.
+    Its basis must have been proved before. Layer norms change nothing if the stream adds up to 0 without rounding.
     """
     variant = model.variant
     if variant is None or variant.noise or variant.layer_norm is None:
@@ -62,7 +62,7 @@ def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A matrix [source, slot] that writes; how large the sources are, multiples of what, and whether that is sure."""
+    """A matrix [source, slot] that writes; with the sizes and grids of its sources, and whether these are certain."""
 
     time: int
     matrix: Array
@@ -72,9 +72,10 @@ class _Write:
 
 
 class Exactness:
-    """What a model's stream can hold, label by label; `offending` says which labels a basis could disturb.
+    """The possible contents of a model's stream, for each label; `offending` gives the labels a basis could disturb.
 
-    `rough_from` says from which sub-layer on a slot may hold something that has an error, `exact` whether none does.
+    `rough_from` is the first sub-layer after which a slot may hold a number with an error; `exact` says that there is
+    none.
     """
 
     def __init__(self, model: CompiledModel) -> None:
@@ -89,7 +90,7 @@ class Exactness:
         self._writes = [[*self._by_heads(), *self._by_neurons(stream)] for stream in self.streams]
 
     def offending(self, write: Array, read: Array) -> NDArray[np.bool_]:
-        """The labels that must not be mixed as they are in this basis; none if it is proved to change nothing."""
+        """The labels for which the proof fails in this basis; none if it is proved to change nothing."""
         basis = _InBasis(self, write, read)
         found = basis.mixed_labels & (self.never | (self.rough_from <= basis.last_of_labels))
         for own, writes in zip(self.streams, self._writes, strict=True):
@@ -106,9 +107,9 @@ class Exactness:
         return np.asarray(found & basis.mixed_labels)
 
     def _unmixable(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """When each label is last read but for the output; and those that no basis may mix.
+        """The last sub-layer that reads each label (the unembedding not counted); and the labels no basis may mix.
 
-        These have an error and are read, or are read in one column with such a label.
+        A label may not be mixed if it has an error and is read, or if a column reads it together with such a label.
         """
         last = np.full(len(self.exact), BEFORE)
         beside = np.zeros(len(self.exact), bool)
@@ -129,26 +130,26 @@ class Exactness:
         )
 
     def _readers(self) -> Iterator[tuple[int, Array, Array]]:
-        """Everything that reads the stream but the unembedding: after which sub-layer, the matrix and the bias."""
+        """All readers of the stream except the unembedding: the sub-layer before each, its matrix and its bias."""
         for number, layer in enumerate(self.model.parameters.layers):
             for weight, bias in ((layer.W_Q, layer.b_Q), (layer.W_K, layer.b_K), (layer.W_V, layer.b_V)):
                 yield 2 * number - 1, _side_by_side(weight), bias.reshape(-1)
             yield 2 * number, layer.W_in, layer.b_in
 
     def _by_heads(self) -> Iterator[_Write]:
-        """What is written to exact variables alone is copied from one key, or from BOS, as it is, or is a 0."""
+        """The writes of heads. A value written to exact variables only is an unchanged copy from a key or BOS, or 0."""
         for number, layer in enumerate(self.model.parameters.layers):
             time = 2 * number
             values, bias = _side_by_side(layer.W_V), layer.b_V.reshape(-1)
             matrix = layer.W_O.reshape(-1, len(self.exact))
             sizes, grids = np.zeros(len(bias)), low_bits(bias)
-            for seen in self.streams:  # tokens attend to BOS, too
+            for seen in self.streams:  # tokens also attend to BOS
                 sizes = np.maximum(sizes, seen.partial_sums(values, time - 1) + np.abs(bias))
                 grids = np.minimum(grids, seen.multiples(values, time - 1))
             yield _Write(time, matrix, sizes, grids, ~(matrix != 0)[:, ~self.exact].any(axis=1))
 
     def _by_neurons(self, stream: Stream) -> Iterator[_Write]:
-        """Hidden values on a grid are exact if float32 holds them."""
+        """The writes of neurons. Hidden values on a grid are exact if float32 holds them."""
         for number, layer in enumerate(self.model.parameters.layers):
             time = 2 * number + 1
             sizes = np.maximum(stream.sums(layer.W_in, time - 1) + layer.b_in, 0.0)
@@ -157,28 +158,28 @@ class Exactness:
 
 
 class _InBasis:
-    """A basis, and how the labels lie in it."""
+    """A basis, with the labels of each of its dimensions."""
 
     def __init__(self, own: Exactness, write: Array, read: Array) -> None:
         self.end, self.write, self.read = own.times[-1], write, read
-        seen = read.any(axis=1) & write.any(axis=0)  # other dimensions are not read, or hold nothing
+        seen = read.any(axis=1) & write.any(axis=0)  # other dimensions are not read, or are empty
         self.mixed = seen & ((write != 0).sum(axis=0) > 1)
         self.mixed_labels = self._labels(self.mixed)
-        self.last = np.full(len(read), BEFORE)  # after which sub-layer a dimension is last read but for the output
+        self.last = np.full(len(read), BEFORE)  # the sub-layer before a dimension's last reader but the unembedding
         for time, matrix, _ in own.readers:
             self.last[(read @ matrix).any(axis=1)] = time
         self.last_of_labels = np.where(write != 0, self.last, BEFORE).max(axis=1)
 
     def _labels(self, dimensions: Array) -> NDArray[np.bool_]:
-        """The labels that lie in some of the dimensions."""
+        """The labels with a part in one of the dimensions."""
         return np.asarray((self.write[:, dimensions] != 0).any(axis=1))
 
     def overflowing(self, stream: Stream, time: int) -> NDArray[np.bool_]:
-        """Labels in mixed dimensions whose sums do not fit."""
+        """The labels in mixed dimensions whose sums do not fit."""
         return self._labels(self.mixed & (time <= self.last) & (stream.sizes(time) > ROOM * stream.grid(time)))
 
     def miswritten(self, stream: Stream, one: _Write) -> NDArray[np.bool_]:
-        """Labels that a writer would not write exactly, and that are read later."""
+        """The labels that a writer does not write exactly and that are read later."""
         early = self.mixed & (one.time <= self.last)
         written = one.matrix @ self.write[:, early]
         sure = one.sure & (one.grids > 0)
@@ -186,7 +187,7 @@ class _InBasis:
         there = sure & (one.sizes > 0)
         quantum = quanta(written[there], one.grids[there]).min(axis=0, initial=np.inf)
         quantum = np.minimum(quantum, np.minimum(stream.grid(one.time - 1), stream.grid(one.time))[early])
-        sizes, parts = one.sizes[there], written[there]  # partial sums lie between the sums of either sign
+        sizes, parts = one.sizes[there], written[there]  # partial sums lie between the sums of one sign
         total = np.maximum(sizes @ np.maximum(parts, 0.0), sizes @ np.maximum(-parts, 0.0))
         total += stream.sizes(one.time - 1)[early]
         bad = np.zeros(len(early), bool)
@@ -194,16 +195,16 @@ class _InBasis:
         return np.asarray(found | (self._labels(bad) & (one.matrix != 0).any(axis=0)))
 
     def late_errors(self, stream: Stream, one: _Write) -> Array:
-        """A bound on what a writer adds to the error of each dimension that is late."""
+        """A bound on the error that a writer adds to each late dimension."""
         late = self.mixed & (one.time > self.last)
         written = one.matrix @ self.write[:, late]
-        terms = (written != 0).sum(axis=0) + 3  # weights are rounded, and what was there is added
+        terms = (written != 0).sum(axis=0) + 3  # weights are rounded, and the earlier contents are added
         errors = np.zeros(len(late))
         errors[late] = terms * U * (one.sizes @ np.abs(written) + stream.sizes(one.time)[late])
         return errors
 
     def misread(self, stream: Stream, matrix: Array, bias: Array, time: int) -> NDArray[np.bool_]:
-        """Labels that a reader would not read exactly: of a column that does not fit those with the lowest bits."""
+        """The labels that a reader does not read exactly: in a column that does not fit, those with the lowest bits."""
         weights = self.read @ matrix
         columns = (weights[self.mixed] != 0).any(axis=0)
         weights, matrix, bias = weights[:, columns], matrix[:, columns], bias[columns]
@@ -215,7 +216,7 @@ class _InBasis:
         return np.asarray(((matrix != 0) & finest).any(axis=1))
 
     def unclear(self, stream: Stream, errors: Array, matrix: Array, tolerances: Array) -> NDArray[np.bool_]:
-        """Labels that the unembedding would not read well enough."""
+        """The labels that the unembedding does not read accurately enough."""
         weights = self.read @ matrix
         terms = (weights != 0).sum(axis=0) + 2
         rounding = terms * U * stream.partial_sums(weights, self.end)
@@ -230,7 +231,7 @@ def _side_by_side(heads: Array) -> Array:
 
 
 def _tolerances(model: CompiledModel) -> Array:
-    """How far each logit may be off: a code by `CODE`; a number by `OUTPUT_NUMBER`, or part of the gap between two."""
+    """The largest allowed error of each logit: `CODE` for a code; for a number `OUTPUT_NUMBER`, or part of a gap."""
     found: list[float] = []
     for output in model.outputs:
         allowed = [CODE] * (output.stop - output.start)

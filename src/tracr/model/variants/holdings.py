@@ -1,4 +1,4 @@
-"""What the residual stream can hold: each variable's codes and numbers, and multiples of what they are."""
+"""The possible contents of the residual stream: each variable's codes or numbers, and their powers of two."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEVER = 2**31  # a time after every sub-layer
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A variable in the stream: rows of what it can hold, from when to when."""
+    """A variable in the stream: its possible contents, a row each, and the first and last time they are there."""
 
     rows: Array
     since: int
@@ -34,23 +34,23 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """What the residual stream can hold at a kind of position.
+    """The possible contents of the residual stream at a token, or at BOS.
 
-    `grids` [sub-layer, dimension] says what each dimension holds multiples of, from after the embedding on: infinity
-    for nothing but 0, 0 where that is not known.
+    `grids` [sub-layer, dimension] has a power of two that divides each number in the dimension, first after the
+    embedding; infinity if the dimension is 0, and 0 if no power of two is known.
     """
 
     held: tuple[_Held, ...]
     grids: Array
 
     def along(self, write: Array) -> Stream:
-        """The same in another basis."""
+        """The contents in another basis."""
         held = tuple(_Held(_times(one.rows, write), one.since, one.until) for one in self.held)
         kinds, which = np.unique(self.grids, axis=0, return_inverse=True)
         return Stream(held, np.stack([quanta(write, grids).min(axis=0) for grids in kinds])[which.reshape(-1)])
 
     def grid(self, time: int) -> Array:
-        """What each dimension holds multiples of after a sub-layer."""
+        """A power of two that divides the contents of each dimension after a sub-layer (see `grids`)."""
         return np.asarray(self.grids[time + 1])
 
     def sizes(self, time: int) -> Array:
@@ -74,13 +74,13 @@ class Stream:
         return total
 
     def multiples(self, weights: Array, time: int) -> Array:
-        """What the columns of weights [dimension, column] times the stream give multiples of."""
+        """A power of two that divides the stream times each column of weights [dimension, column]."""
         there = self.sizes(time) > 0
         return np.asarray(quanta(weights[there], self.grid(time)[there]).min(axis=0, initial=np.inf))
 
 
 def quanta(matrix: Array, grids: Array) -> Array:
-    """What the entries of a matrix, times multiples of `grids`, are multiples of; infinity where there is nothing."""
+    """A power of two that divides the entries of a matrix times multiples of `grids`; infinity for 0."""
     return np.where(matrix != 0, low_bits(matrix) * np.where(matrix != 0, grids[:, None], 1.0), np.inf)
 
 
@@ -91,19 +91,19 @@ def _times(rows: Array, weights: Array) -> Array:
 
 
 def at_tokens(model: CompiledModel, times: range) -> Stream:
-    """What there can be at a token, after each of the sub-layers."""
+    """The possible contents at a token, after each of the sub-layers."""
     return Stream(tuple(_held(model)), _grids(model, times))
 
 
 def at_bos(model: CompiledModel, times: range) -> Stream:
-    """What there is at BOS, which is always the same."""
+    """The contents at BOS, which are the same for every input."""
     rows = [_at_bos(model, time) for time in times]
     held = tuple(_Held(row[None, :], time, time + 1) for row, time in zip(rows, times, strict=True))
     return Stream(held, low_bits(np.array(rows)))
 
 
 def _at_bos(model: CompiledModel, time: int) -> Array:
-    """What the BOS position holds after a sub-layer."""
+    """The contents of the BOS position after a sub-layer."""
     stream = np.zeros(model.layout.width)
     for direction in model.layout.directions:
         if direction.held(time):
@@ -113,7 +113,7 @@ def _at_bos(model: CompiledModel, time: int) -> Array:
 
 
 def _held(model: CompiledModel) -> Iterator[_Held]:
-    """The variables of a model, each with the rows that it can hold."""
+    """The variables of a model, each with its possible contents."""
     layout, embedded = model.layout, _embedded(model)
     spans: dict[Variable, tuple[int, int]] = {}
     for direction in layout.directions:
@@ -130,7 +130,7 @@ def _held(model: CompiledModel) -> Iterator[_Held]:
 
 
 def _codes(variable: Variable) -> Array:
-    """What a variable can hold: all its codes, or the ends of its numbers; 1 for what is 1 everywhere."""
+    """The possible contents of a variable: all its codes, or its smallest and largest number; 1 for the constant."""
     if variable is ONE:
         return np.ones((1, 1))
     if variable.codebook is not None:
@@ -154,7 +154,7 @@ def _embedded(model: CompiledModel) -> dict[Variable, Array]:
 
 
 def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
-    """What a direction holds multiples of; 0 if that is not known."""
+    """A power of two that divides the contents of a direction; 0 if none is known."""
     variable, place = direction.variable, direction.place
     if variable in embedded:
         grid = float(low_bits(embedded[variable][:, place]).min(initial=np.inf))
@@ -166,7 +166,7 @@ def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
 
 
 def _grids(model: CompiledModel, times: range) -> Array:
-    """What each slot holds multiples of after each sub-layer: infinity for nothing, 0 where that is not known."""
+    """A power of two that divides the contents of each slot after each sub-layer (see `Stream.grids`)."""
     grids, embedded = np.full((len(times), model.layout.width), np.inf), _embedded(model)
     for direction in model.layout.directions:
         turn = grids[direction.since + 1 : max(direction.until + 1, 0), direction.slot]
@@ -175,7 +175,7 @@ def _grids(model: CompiledModel, times: range) -> Array:
 
 
 def rough_from(model: CompiledModel) -> NDArray[np.intp]:
-    """From which sub-layer on a slot holds something with an error; `NEVER` if it does not."""
+    """The first sub-layer after which each slot holds a number with an error; `NEVER` if there is none."""
     found, embedded = np.full(model.layout.width, NEVER), _embedded(model)
     for direction in model.layout.directions:
         noise = direction.variable.noise

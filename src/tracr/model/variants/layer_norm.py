@@ -1,32 +1,32 @@
-"""Layer norms that change nothing: how a compiled model fits an architecture that has them.
+"""Layer norms that change nothing, for architectures with layer norms.
 
-A layer norm gives y = g (x - m) / sqrt(v + e), m the mean of x and v its variance. Two dimensions and one constant make
-that the identity for every reader.
+A layer norm gives y = g (x - m) / sqrt(v + e), with m the mean of x and v its variance. Two more dimensions and one
+constant make it the identity for every reader.
 
-**Balance.** Every write adds minus its own sum to one more dimension. So the mean is 0, but for rounding.
+**Balance.** Every write adds minus its own sum to one more dimension. Therefore the mean is 0, up to rounding.
 
-**Anchor.** Another dimension is never written. After the norm it holds what every dimension lost, -m g / sqrt(v + e),
-and each reader subtracts it: coordinate i is written along e_i - e_balance and read with e_i - e_anchor. So what
-rounding leaves of the mean is not seen either.
+**Anchor.** Another dimension is never written. After the norm it holds -m g / sqrt(v + e), which the norm has added to
+every dimension, and each reader subtracts it: coordinate i is written along e_i - e_balance and read with
+e_i - e_anchor. Therefore a mean that is not 0 because of rounding does not reach the readers.
 
 **Epsilon.** Let N be the sum of the largest squares the variables can have (1 for a one-hot code). With the balance,
 b² = (sum x_i)² <= D |x|², so v <= (|x|² + b²)/(D + 2) <= |x|² <= N, in any orthogonal basis. With e a power of 4, at
-least 2**24 N, and g = sqrt(e), y = x / sqrt(1 + v/e) is x but for a relative 2**-25. (2**40 does up to N = 65,536.)
-In float32 v + e even rounds to e, its root is a power of two, and g x / sqrt(e) is x to the last bit.
+least 2**24 N, and g = sqrt(e), y = x / sqrt(1 + v/e) is x up to a relative error of 2**-25. (2**40 is enough up to
+N = 65,536.) In float32 v + e rounds to e, its root is a power of two, and g x / sqrt(e) is x to the last bit.
 
-That is at tokens and at BOS. PAD positions may hold more; no token attends to them, and a key that is scaled down there
-a little is as far away as before.
+This holds at tokens and at BOS. PAD positions may hold larger numbers, but no token attends to them: a key that is
+scaled down a little keeps its distance.
 
-**In float32**, then, y_i is x_i - m rounded once, for the m that was computed, and -m at the anchor.
+**In float32**, y_i is therefore x_i - m rounded once, for the computed m, and the anchor is -m.
 
-- Where the stream consists of multiples of some 2**-k that add up within 24 bits, as one-hot codes and integers do, m
-  is 0 in whatever order it is added up, and the norm changes no bit at all. `exactness.py` proves this from what
-  variables can hold.
-- Elsewhere (shares of attention, means) a reader of coordinate i sees x_i with a relative error of at most 2**-23, and
-  a coordinate that is 0 as 0, but for 2**-24 |m|, the rounding error of a rounding error. Constructions that rely on
-  exact numbers are not proved to bear that, so such a model is checked on up to 2,000 inputs, outputs and variables
-  (`readback.py`), and refused if something is wrong. What BOS holds is the same for every input, so what heads that add
-  up read there, the most sensitive part, is part of every check.
+- If the stream consists of multiples of some 2**-k that add up within 24 bits, such as one-hot codes and integers, m is
+  0 for any order of the sum, and the norm changes no bit. `exactness.py` proves this from the possible contents of
+  variables.
+- Otherwise (shares of attention, means) a reader of coordinate i sees x_i with a relative error of at most 2**-23, and
+  sees a coordinate that is 0 as 0 up to 2**-24 |m|, the rounding error of a rounding error. Constructions that need
+  exact numbers are not proved for such errors. Therefore the outputs and variables of such a model are checked on up to
+  2,000 inputs (`readback.py`), and the model is refused if one is wrong. The contents of BOS are the same for every
+  input. Therefore every check includes the most sensitive part: what heads that compute sums read at BOS.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ HALF_ULP = 2.0**-24
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """A layer norm with gain sqrt(epsilon) and no bias, of all dimensions or of the first `width`."""
+    """A layer norm with gain sqrt(epsilon) and without bias, over all dimensions or the first `width`."""
 
     epsilon: float
     width: int | None = None
 
     @property
     def gain(self) -> float:
-        """What the normalised stream is multiplied with."""
+        """The factor of the normalised stream."""
         return math.sqrt(self.epsilon)
 
     def __call__(self, stream: Tensor, xp: Any) -> Tensor:
@@ -77,7 +77,7 @@ class LayerNorm:
 def with_layer_norm(model: CompiledModel) -> CompiledModel:
     """The model for an architecture with a layer norm before every attention, every MLP and the unembedding."""
     if model.variant and model.variant.layer_norm:
-        raise TracrError("the model has layer norms already", hint="use it as it is")
+        raise TracrError("the model has layer norms already", hint="use this model")
     size = model.d_model
     write, read = np.zeros((size, size + 2)), np.zeros((size + 2, size))
     write[:, :size] = read[:size] = np.eye(size)
@@ -89,10 +89,10 @@ def with_layer_norm(model: CompiledModel) -> CompiledModel:
 
 
 def require_plain_norms(model: CompiledModel, what: str) -> None:
-    """Refuse a model whose weights were changed, so that its layer norms matter, for what has none."""
+    """Refuse a model with changed weights, whose layer norms may matter, for a format without layer norms."""
     if model.norm is not None and not model.certified:
         raise TracrError(
-            f"the model's layer norms change what it computes, as its weights were changed, and {what} has none",
+            f"after the change of its weights the model's layer norms may change what it computes, and {what} has none",
             hint="use to_torch or to_jax",
         )
 

@@ -1,4 +1,4 @@
-"""Weights that are a little off, as trained ones are."""
+"""Adds noise to weights: trained weights are not exact either."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
     """The model with independent Gaussian noise of standard deviation `scale` on every weight and bias.
 
     Outputs are continuous in the weights, and decoding takes the largest of several logits or the nearest of several
-    numbers; so noise below some level changes no decoded output. How much a model bears depends on the program: a
-    logit gap of 256 and the slopes of staircases amplify what they read, and a head that adds up multiplies what it
-    reads at BOS by 2**34. With `scale=None` the strongest power of two is taken with which no problem is found: every
-    output is right on up to 2,000 inputs (all, if there are no more), and on up to 64 of each length every variable
-    is read back at every place where it lives, numbers to 1e-4 (`readback.py`). With a scale of your own, call `verify`
-    to know about the outputs.
+    numbers. Therefore noise below some level changes no decoded output. This level depends on the program: a logit gap
+    of 256 and the slopes of staircases amplify what they read, and a head that computes a sum multiplies what it reads
+    at BOS by 2**34. `scale=None` takes the strongest power of two for which no problem is found. Then every output is
+    right on up to 2,000 inputs (all, if there are no more), and on up to 64 of each length every variable is read back
+    after every sub-layer where it has directions, numbers to 1e-4 (`readback.py`). With a scale of your own, call
+    `verify` to check the outputs.
     """
     arguments.whole("seed", seed)
     if scale is None:
@@ -38,9 +38,11 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
             candidate = _noisy(model, 2.0**power, seed)
             if not first_problem(candidate):
                 return candidate
-        raise TracrError("no noise is weak enough to leave the model as it is", hint="does model.verify() hold?")
+        raise TracrError(
+            "every tested scale of noise makes the model wrong", hint="check the model without noise: model.verify()"
+        )
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < math.inf:
-        raise TracrError(f"the scale of the noise must be a number from 0 on, not {scale!r}", hint="write scale=1e-6")
+        raise TracrError(f"the scale of the noise must be a number >= 0, not {scale!r}", hint="write scale=1e-6")
     return _noisy(model, float(scale), seed)
 
 

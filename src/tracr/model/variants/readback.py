@@ -1,8 +1,8 @@
-"""Whether a model still computes its program and holds its variables: outputs decoded, variables read back.
+"""Checks that a model still computes its program and stores its variables: decodes outputs, reads variables back.
 
-A variable is read back at every place where it lives, from the sub-layer that writes it to the one that clears it. A
-coordinate of a code may be off by 1/4. A number may be off by 1e-4, times max(1, |number|), or by the compiled model's
-own bound if that is larger.
+A variable is read back after every sub-layer from the one that writes it to the one that clears it. The error of a
+code's coordinate may be up to 1/4. The error of a number may be up to 1e-4 times max(1, |number|), or the compiled
+model's own bound if that is larger.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["BUDGET", "checked", "first_problem"]
 
 Array = NDArray[Any]
-BUDGET = 2_000  # inputs a variant is checked on
-ROWS = 64  # of each length, of which so many are run with all activations
+BUDGET = 2_000  # inputs for the check of a variant
+ROWS = 64  # inputs of each length that are run with all activations
 
 
 def checked(model: CompiledModel, hint: str) -> CompiledModel:
@@ -43,7 +43,7 @@ def checked(model: CompiledModel, hint: str) -> CompiledModel:
 
 
 def first_problem(model: CompiledModel, budget: int = BUDGET, seed: int = 0) -> str:
-    """An output that is wrong, or a variable that cannot be read back, on all inputs or a sample; "" if none is found.
+    """A wrong output, or a variable that cannot be read back, on all inputs or a sample; "" if none is found.
 
     Outputs are compared on up to `budget` inputs, variables on up to `ROWS` of each length, padded and unpadded.
     """
@@ -74,9 +74,9 @@ def _unreadable(model: CompiledModel, codes: Array) -> str:
 
 
 def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
-    """Each variable at each place where it lives, and the inputs and positions where it is not what it should be.
+    """Each variable after each sub-layer where it has directions, with the inputs and positions where it is wrong.
 
-    BOS and PAD have labels too, which are 0 at tokens; so has the constant `one` at level 0.
+    This includes the labels of BOS and PAD, which are 0 at tokens, and of the constant `one` at level 0.
     """
     streams = _streams(model, ids)
     length = evaluation.batch.codes.shape[1]
@@ -117,7 +117,7 @@ def _streams(model: CompiledModel, ids: Array) -> list[tuple[str, int, Array]]:
 
 
 def _wanted(variable: Variable, evaluation: Evaluation) -> Array:
-    """The coordinates [input, position, direction] that stand for the program's values; NaN where there is none."""
+    """The coordinates [input, position, direction] of the program's values; NaN if there is no value."""
     assert variable.node is not None
     domain = evaluation.program.sops[variable.node].domain
     shape = evaluation.batch.codes.shape

@@ -1,10 +1,10 @@
-"""The residual stream in a random orthogonal basis: labels are directions, and a dimension holds several of them.
+"""A random orthogonal basis of the residual stream: labels are directions, and a dimension holds several of them.
 
-A rotation is made of rounds. In a round dimensions meet in random groups of four, and x becomes (sum x)/2 - x within a
-group: that is orthogonal, has entries of 1/2 and -1/2, and leaves (1, 1, 1, 1) as it is. After one round a dimension
-holds four labels, after two up to sixteen, and so on; entries are multiples of 2**-r after r rounds, so each round
-takes bits. `exactness.py` proves of the rotation so far that it changes no bit of what is read; groups in which labels
-would be disturbed are drawn again, and at last sit out the round.
+A rotation consists of rounds. A round puts dimensions into random groups of four, and replaces x by (sum x)/2 - x
+within a group. This map is orthogonal, has entries of 1/2 and -1/2, and leaves (1, 1, 1, 1) unchanged. After one round
+a dimension holds four labels, after two up to sixteen, and so on. After r rounds the entries are multiples of 2**-r;
+each round needs more bits. After each round `exactness.py` proves that the rotation changes no bit of what is read.
+Groups with labels that could be disturbed are drawn again; if that fails, they are left out of the round.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 __all__ = ["rotated"]
 
 Array = NDArray[Any]
-MIXING = 3  # rounds beyond those after which every dimension could have met every other
-DRAWS, IDLE = 6, 2  # how often groups are drawn in a round, and how often in vain
-LARGE = 128  # dimensions, beyond which groups are drawn twice
+MIXING = 3  # rounds beyond the number after which every dimension could hold every label
+DRAWS, IDLE = 6, 2  # the most draws of groups in a round, and the most without a new group
+LARGE = 128  # with more dimensions than this, groups are drawn twice
 FOUR = np.full((4, 4), 0.5) - np.eye(4)
 
 
 def rotated(model: CompiledModel, seed: int) -> CompiledModel:
     """The model with a random rotation R of its residual stream: writers x @ R, readers Rᵀ @ W.
 
-    In exact arithmetic x R Rᵀ W = x W: every query, key, value, neuron and logit is what it was. Of the compiled
-    model's weights R is proved to leave all of these as they were to the last bit, in float32 too, at tokens and at BOS
-    (`exactness.py`). This matters: a head that adds up weighs BOS 2**34 times as much as a key, and relies on reading 0
-    there, and staircases rely on multiples of 2**-24. Labels of which that cannot be proved, as those that hold raw
-    shares of attention or means, keep a dimension of their own.
+    In exact arithmetic x R Rᵀ W = x W: every query, key, value, neuron and logit is unchanged. For the compiled model's
+    weights, R is proved to leave all of these unchanged to the last bit, also in float32, at tokens and at BOS
+    (`exactness.py`). This is necessary: a head that computes a sum gives BOS 2**34 times the weight of a key and must
+    read 0 there, and staircases need exact multiples of 2**-24. Labels without such a proof, for example those of raw
+    shares of attention or of means, keep their own dimension.
 
     A layer norm subtracts the mean, the component along (1, ..., 1), and divides by a function of the length. Rotations
-    that leave (1, ..., 1) alone commute with both, so a model with layer norms gets one of those, without signs.
+    that leave (1, ..., 1) unchanged commute with both; a model with layer norms gets such a rotation, without signs.
 
     With noise, or with layer norms of a stream that does not add up exactly, nothing is proved; then the model is
     checked on up to 2,000 inputs (`readback.py`).
@@ -66,9 +66,9 @@ class _Mixing:
         self.draws = DRAWS if self.size <= LARGE else 2
 
     def rotation(self) -> Array:
-        """Rounds that are proved to change nothing, as many as spread the labels best."""
+        """The product of the rounds that spreads the labels best; every round is proved to change nothing."""
         total = best = np.eye(self.size)
-        active = self.read.any(axis=1) & self.write.any(axis=0)  # of layer norms two dimensions hold no label
+        active = self.read.any(axis=1) & self.write.any(axis=0)  # the two dimensions of layer norms hold no label
         active &= ~(self.write[self.exactness.never] != 0).any(axis=0)
         for _ in range(math.ceil(math.log(self.size, 4)) + MIXING):
             before, total = total, self._round(total, np.flatnonzero(active))
@@ -79,14 +79,14 @@ class _Mixing:
         return best
 
     def _concentration(self, rotation: Array) -> tuple[int, float, int]:
-        """How little labels are spread: those with a dimension of their own, the largest entry, how many are 0."""
+        """How concentrated the labels are: labels with their own dimension, the largest entry, the number of zeros."""
         written = np.abs(self.write @ rotation)
         mixed = (written > 0).sum(axis=0) > 1
         apart = ~(written[:, mixed] > 0).any(axis=1)
         return int(apart.sum()), float(written[:, mixed].max(initial=0.0)), int((written == 0).sum())
 
     def _round(self, total: Array, waiting: NDArray[np.intp]) -> Array:
-        """One more round: groups that are proved to change nothing are kept, the others drawn again."""
+        """One more round: keeps groups that are proved to change nothing, and draws the others again."""
         idle = 0
         for draw in range(self.draws):
             groups = self._groups(total, waiting, by_time=draw % 2 == 1)
@@ -106,14 +106,14 @@ class _Mixing:
         return total
 
     def _offending(self, rotation: Array, before: Array) -> NDArray[np.bool_]:
-        """The dimensions in which the labels that a rotation could disturb were `before`."""
+        """The dimensions, `before` the round, of the labels that a rotation could disturb."""
         labels = self.exactness.offending(self.write @ rotation, rotation.T @ self.read)
         return np.asarray((before[labels] != 0).any(axis=0))
 
     def _groups(self, total: Array, waiting: NDArray[np.intp], by_time: bool) -> NDArray[np.intp]:
-        """Random groups of four dimensions; those that hold one label first.
+        """Random groups of four dimensions; dimensions with one label come first.
 
-        With `by_time`, groups of labels that are last read at about the same time.
+        With `by_time`, a group has labels whose last readers are at about the same time.
         """
         written = self.write @ total
         order = self.rng.permutation(waiting)
@@ -126,7 +126,7 @@ class _Mixing:
 
 
 def _mix(rotation: Array, groups: NDArray[np.intp]) -> Array:
-    """The rotation, then one of each group of four dimensions."""
+    """The rotation, followed by a rotation of each group of four dimensions."""
     after = rotation.copy()
     after[:, groups] = rotation[:, groups] @ FOUR
     return after

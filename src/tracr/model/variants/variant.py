@@ -1,4 +1,4 @@
-"""How a model differs from the one that was compiled, and its weights in another basis."""
+"""The record of the changes to a compiled model, and its weights in another basis."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """What was done to a model: the calls, in order, and what came of them.
+    """The changes to a compiled model: the calls, in order, and their results.
 
-    `basis` is where its labelled coordinates lie now, `noise` the standard deviation of what was added to the weights.
+    `basis` has the directions of the labelled coordinates; `noise` is the standard deviation of the weights' noise.
     """
 
     steps: tuple[str, ...]
@@ -34,7 +34,7 @@ class Variant:
 
 
 def in_basis(parameters: Parameters, write: Array, read: Array) -> Parameters:
-    """The weights in other coordinates: what wrote x now writes x @ write, what read with W now reads with read @ W."""
+    """The weights in other coordinates: a writer of x writes x @ write, and a reader with W reads with read @ W."""
     layers = tuple(
         LayerParameters(
             W_Q=read @ layer.W_Q,

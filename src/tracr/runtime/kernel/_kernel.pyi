@@ -1,17 +1,17 @@
-"""What the pass in C offers; `kernel.py` calls it."""
+"""The functions of the forward pass in C; `kernel.py` calls them."""
 
 from typing import Any
 
 from numpy.typing import NDArray
 
 def load(words: NDArray[Any], numbers: NDArray[Any], ids: dict[Any, int], threads: int) -> object:
-    """A network from its integers and numbers, and the ids of its tokens; it runs at most so many threads.
+    """A network from its integers and numbers, and the ids of its tokens; it runs at most `threads` threads.
 
-    Integers and numbers that are no network are refused with a `ValueError`.
+    Integers and numbers that are not a valid network are refused with a `ValueError`.
     """
 
 def run(network: object, readings: NDArray[Any], ids: NDArray[Any], length: int, out: NDArray[Any]) -> int:
-    """Fill `out`; how often some logit was not a number."""
+    """Fill `out`; returns the number of inputs with a NaN logit."""
 
 def answer(
     network: object,

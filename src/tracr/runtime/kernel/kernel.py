@@ -1,7 +1,7 @@
-"""The pass in C (`c/forward.h`) of a model.
+"""The forward pass of a model in C (`c/forward.h`).
 
-It is the pass of `forward.py` in float32, for calls that need no activations. Where the package was installed without a
-C compiler, and for large models whose weights are mostly not zero, the shared pass does the work.
+It computes the same as `forward.py` in float32, for calls that need no activations. `forward.py` is used instead if the
+package was installed without a C compiler, and for large models in which many weights are not zero.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ except ImportError:  # installed without a C compiler
 __all__ = ["Kernel"]
 
 Array = NDArray[Any]
-FEW_WEIGHTS = 50_000  # weights that are not zero: with no more of them the kernel is faster than products of matrices
-DENSE = 1 / 8  # with more it is if they are no larger part of all weights
+FEW_WEIGHTS = 50_000  # with at most this many nonzero weights the kernel is faster than products of matrices
+DENSE = 1 / 8  # with more, the kernel is faster if at most this fraction of all weights is not zero
 
 
 class Kernel:
-    """A model's weights, ready to be run."""
+    """A model's weights in the kernel's format."""
 
     def __init__(self, parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> None:
         ids = {token: number for number, token in enumerate(vocabulary.tokens)}
@@ -45,13 +45,13 @@ class Kernel:
             [1 if largest else last - first for first, last, largest in self._kept.tolist()]
         ).tolist()
         self._bos = vocabulary.bos_id
-        # `answer` is for one output, and inputs of any length that there are positions for.
+        # `answer` is for models with one output that take every length up to the number of positions.
         self._plain = len(outputs) == 1 == vocabulary.shortest and vocabulary.longest == len(parameters.W_pos) - 1
         self._values, self._middles = outputs[0].ascending
 
     @staticmethod
     def of(parameters: Parameters, vocabulary: Vocabulary, outputs: Sequence[Output], causal: bool) -> Kernel | None:
-        """The kernel of these weights; `None` where there is none, or where products of matrices are faster."""
+        """The kernel with these weights; `None` if it was not built, or if products of matrices are faster."""
         arrays = [array for _, array in parameters.named()]
         entries = sum(int(np.count_nonzero(array)) for array in arrays)
         many = entries > max(FEW_WEIGHTS, DENSE * sum(array.size for array in arrays))
@@ -67,16 +67,16 @@ class Kernel:
         return _kernel.answer(self._network, self._kept, self._bos, self._values, self._middles, tokens)
 
     def logits(self, ids: Array) -> tuple[Array, bool]:
-        """Logits [batch, position, d_vocab_out] for ids [batch, position]; whether all are numbers."""
+        """Logits [batch, position, d_vocab_out] for ids [batch, position]; and whether no logit is NaN."""
         return self._run(ids, self._logits, int(self._logits[0, 1]))
 
     def codes(self, ids: Array) -> tuple[list[Array], bool]:
-        """The codes [batch, position] of each output; whether all logits are numbers."""
+        """The codes [batch, position] of each output; and whether no logit is NaN."""
         kept, numbers = self._run(ids, self._kept, self._ends[-1])
         parts = np.split(kept, self._ends[:-1], axis=-1)
         return [output.codes_of(part) for output, part in zip(self._outputs, parts, strict=True)], numbers
 
     def _run(self, ids: Array, readings: Array, columns: int) -> tuple[Array, bool]:
-        ids = np.array(ids, np.int64, order="C")  # a copy: nobody may change ids that were checked
+        ids = np.array(ids, np.int64, order="C")  # a copy, which other threads cannot change after the check
         found = np.empty((*ids.shape, columns), np.float32)
         return found, not _kernel.run(self._network, readings, ids, ids.shape[1], found)

@@ -1,8 +1,7 @@
-"""A model's weights as the pass in C (`c/`) takes them: lists of what is not zero.
+"""A model's weights in the format of the C kernel (`c/`): lists of the nonzero weights.
 
-The rows of its memory are the dimensions of the residual stream that something is computed from, and behind them what
-is computed. Dimensions that hold the same everywhere become part of biases, and what heads read of the embedding alone
-is tabulated.
+The rows of the kernel's memory are the used dimensions of the residual stream, followed by the computed numbers.
+Constant dimensions become part of biases. Queries, keys and values that depend only on the embedding become tables.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from tracr.ir.parameters import LayerParameters, Parameters
 __all__ = ["pack"]
 
 Array = NDArray[Any]
-_Table = tuple[Array, Array]  # what there is for each token, and for each position
-FEW_SHARES = 2**16  # that are worth a table
-SMALLEST = -87.0  # below it exp is taken for 0, as in `c/vectors.h`
-WORTH_SORTING = 8  # inputs, and outputs of each, that are worth looking at the inputs first
+_Table = tuple[Array, Array]  # the rows for each token, and for each position
+FEW_SHARES = 2**16  # the most attention shares in a table
+SMALLEST = -87.0  # exp of a smaller number counts as 0, as in `c/vectors.h`
+WORTH_SORTING = 8  # a map with at least this many inputs, and outputs of each, is listed by input
 
 
 def pack(parameters: Parameters, causal: bool) -> tuple[Array, Array]:
     """The integers and the numbers of a network, in the order in which `c/unpack.h` reads and checks them."""
-    with np.errstate(all="ignore"):  # the kernel is not for numbers that are not finite
+    with np.errstate(all="ignore"):  # the kernel is not used with infinite weights or NaN
         packed = _Packed(parameters, causal)
         return np.hstack(packed.words).astype(np.int32), np.hstack(packed.numbers).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class _Map:
-    """An affine map, by its weights that are not zero: from which input to which output, and a bias."""
+    """An affine map, as a list of nonzero weights with their inputs and outputs, and a bias."""
 
     inputs: Array
     outputs: Array
@@ -51,7 +50,7 @@ class _Map:
 
     @staticmethod
     def of_all(maps: Sequence[_Map]) -> _Map:
-        """The outputs of all, one after another."""
+        """One map with the outputs of all, one after another."""
         ends = np.cumsum([0, *(len(own.bias) for own in maps)])
         nothing = np.zeros(0, np.intp)
         return _Map(
@@ -63,16 +62,16 @@ class _Map:
 
     @cached_property
     def used(self) -> Array:
-        """Which outputs are not always 0."""
+        """Whether each output can be other than 0."""
         return np.asarray((np.bincount(self.outputs, minlength=len(self.bias)) > 0) | (self.bias != 0))
 
     def only(self, kept: Array) -> _Map:
-        """The outputs for which `kept` is true, numbered anew."""
+        """The map to the outputs for which `kept` is true, renumbered."""
         own = kept[self.outputs]
         return _Map(self.inputs[own], (np.cumsum(kept) - 1)[self.outputs[own]], self.weights[own], self.bias[kept])
 
     def of_rows(self, rows: Array) -> Array:
-        """What it makes of some rows, but for the bias."""
+        """The outputs for some rows of inputs, without the bias."""
         read = np.flatnonzero(np.bincount(self.inputs))
         weight = np.zeros((len(read), len(self.bias)))
         weight[np.searchsorted(read, self.inputs), self.outputs] = self.weights
@@ -81,7 +80,7 @@ class _Map:
 
 @dataclass(frozen=True, eq=False)
 class _Head:
-    """Queries, keys and values, with tables of those that are known from the embedding; and where the values go."""
+    """Queries, keys and values, with tables for those known from the embedding; and the map that writes the values."""
 
     sides: tuple[_Map, _Map, _Map]
     tables: tuple[_Table | None, ...]
@@ -89,13 +88,13 @@ class _Head:
 
     @property
     def computed(self) -> list[_Map]:
-        """The sides that are not known."""
+        """The sides (queries, keys or values) that must be computed."""
         return [side for side, table in zip(self.sides, self.tables, strict=True) if table is None]
 
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """Heads, neurons, and what each add to the residual stream; the former from the values of all heads."""
+    """The heads and neurons of a layer, with the maps that write to the residual stream."""
 
     heads: list[_Head]
     attention: _Map
@@ -135,7 +134,7 @@ class _Packed:
         self.words.insert(0, sizes)
 
     def _map(self, weight: Array, bias: Array | None = None) -> _Map:
-        """A map of the residual stream; what is constant there is part of its bias."""
+        """A map of the residual stream; constant dimensions are part of its bias."""
         own = _Map.of(weight, bias)
         fixed = self._fixed[own.inputs]
         held = self._constant[own.inputs[fixed]] * own.weights[fixed]
@@ -148,14 +147,17 @@ class _Packed:
         for layer in parameters.layers:
             heads = list(self._heads(layer, changed))
             changed = changed | _changed(layer)
-            b_O, b_out = layer.b_O * bool(len(layer.W_O)), layer.b_out * bool(layer.b_in.size)  # of what there is
+            b_O, b_out = (
+                layer.b_O * bool(len(layer.W_O)),
+                layer.b_out * bool(layer.b_in.size),
+            )  # 0 without heads or neurons
             attention = _Map.of(np.concatenate([layer.W_out[:0], *(head.writes for head in heads)]), b_O)
             neurons = self._map(layer.W_in, layer.b_in)
             layers.append(_Layer(heads, attention, neurons, _Map.of(layer.W_out, b_out)))
         return layers
 
     def _heads(self, layer: LayerParameters, changed: Array) -> Iterator[_Head]:
-        """The heads that write something, without what comes to nothing."""
+        """The heads that write something, without the parts whose product with other weights is 0."""
         for W_Q, W_K, W_V, W_O, b_Q, b_K, b_V in zip(
             layer.W_Q, layer.W_K, layer.W_V, layer.W_O, layer.b_Q, layer.b_K, layer.b_V, strict=True
         ):
@@ -167,7 +169,7 @@ class _Packed:
                 yield _Head(sides, tuple(tables), W_O[read])
 
     def _kinds(self, tables: list[_Table], causal: bool) -> None:
-        """How many kinds of tokens there are, and each token's; 0 if where a token stands makes a difference."""
+        """The number of kinds of tokens, and the kind of each; 0 if the position of a token makes a difference."""
         if causal or any(positions.any() for _, positions in tables):
             self.words.append(0)
         else:
@@ -175,7 +177,7 @@ class _Packed:
             self.words += [len(first), kind]
 
     def _layer(self, layer: _Layer) -> None:
-        """The rows behind the residual stream are free again after attention, and after the MLP."""
+        """Packs a layer; the rows after the residual stream are free again after attention, and after the MLP."""
         self.words.append(len(layer.heads))
         computed = [side for head in layer.heads for side in head.computed]
         free, ends = self._stream, np.cumsum([0, *(len(head.writes) for head in layer.heads)])
@@ -191,7 +193,10 @@ class _Packed:
         self._rows = max(self._rows, first + len(rows), self._stream + len(layer.neurons.bias))
 
     def _in_place(self, attention: _Map, rows: Array) -> tuple[Array, _Map]:
-        """Rows for what heads read, and what is left to write: what is all that a dimension ever holds goes there."""
+        """The rows for the results of heads, and the map still to write.
+
+        A result that is the only content of a dimension is stored directly in the row of that dimension.
+        """
         alone = (np.bincount(attention.inputs, minlength=len(rows)) == 1)[attention.inputs]
         alone &= (np.bincount(attention.outputs, minlength=len(attention.bias)) == 1)[attention.outputs]
         alone &= (attention.weights == 1) & (attention.bias == 0)[attention.outputs]
@@ -202,7 +207,7 @@ class _Packed:
         return rows, _Map(attention.inputs[left], attention.outputs[left], attention.weights[left], attention.bias)
 
     def _head(self, head: _Head, free: int) -> int:
-        """A head: what it computes is from row `free` on, which row is free then is returned."""
+        """Packs a head, whose computed numbers begin at row `free`; returns the next free row."""
         tables = head.tables
         by_token = [table is not None and not table[1].any() for table in tables]
         classes = []
@@ -214,7 +219,7 @@ class _Packed:
                 free += len(side.bias)
                 continue
             told_apart = table[0]
-            if number > 0 and all(by_token[1:]):  # a token's key and value go together
+            if number > 0 and all(by_token[1:]):  # a token's key and value share a class
                 told_apart = np.hstack([other[0] for other in tables[1:] if other])
             first, class_of = group_rows(told_apart)
             classes.append(table[0][first])
@@ -230,11 +235,11 @@ class _Packed:
         return free
 
     def _tabulated(self, side: _Map) -> _Table:
-        """What a known map makes of tokens, and of positions; biases, which BOS and PAD cancel, go with the tokens."""
+        """The table of a known map for tokens and positions; biases, which BOS and PAD cancel, are in the tokens."""
         return _apart(side.of_rows(self._tokens) + side.bias, side.of_rows(self._positions))
 
     def _unembed(self, unembed: _Map) -> None:
-        """Logits that are dimensions of the residual stream are read there."""
+        """Packs the unembedding; logits that are dimensions of the residual stream are read there."""
         count = len(unembed.bias)
         entries = np.bincount(unembed.outputs, minlength=count)
         row = np.full(count, -1)
@@ -246,7 +251,7 @@ class _Packed:
         self.words += [count, row]
 
     def _compute(self, reader: _Map, first: int) -> None:
-        """A map of the residual stream to the rows from `first` on; by inputs if many of them go to many outputs."""
+        """A map from the residual stream to the rows from `first` on; by input if many inputs have many outputs."""
         targets = first + np.arange(len(reader.bias))
         inputs = np.flatnonzero(np.bincount(reader.inputs))
         if len(inputs) > WORTH_SORTING and len(reader.inputs) > WORTH_SORTING * len(inputs):
@@ -260,7 +265,7 @@ class _Packed:
         self.numbers.append(reader.bias)
 
     def _write(self, writer: _Map, rows: Array) -> None:
-        """A map from some rows that adds to the residual stream: only what is changed and read there."""
+        """A map from some rows that adds to the residual stream; without dimensions that are constant or never read."""
         kept = writer.used & self._read
         own = writer.only(kept)
         self._by_output(own, rows[own.inputs])
@@ -268,32 +273,32 @@ class _Packed:
         self.numbers.append(own.bias)
 
     def _by_output(self, own: _Map, rows: Array) -> None:
-        """The entries of a map, which read these rows."""
+        """The entries of a map that reads these rows, listed by output."""
         order = np.argsort(own.outputs, kind="stable")
         self.words.append(0)
         self._entries(own.outputs[order], len(own.bias), rows[order])
         self.numbers.append(own.weights[order])
 
     def _table(self, rows: Array) -> None:
-        """For each row the columns that are not zero, and what they hold."""
+        """For each row the nonzero columns and their values."""
         row, column = np.nonzero(rows)
         self._entries(row, len(rows), column)
         self.numbers.append(rows[row, column])
 
     def _entries(self, owner: Array, owners: int, columns: Array) -> None:
-        """Where the entries of each owner begin, which are in their order, and their columns."""
+        """The start of each owner's entries, which are in the owners' order, and the columns of the entries."""
         self.words += [owners, np.searchsorted(owner, np.arange(owners + 1)), columns]
 
 
 def _apart(tokens: Array, positions: Array) -> _Table:
-    """What tokens and positions add up to, by tokens alone where positions make no difference."""
+    """The table of tokens and positions; if all positions have the same part, it is moved to the tokens."""
     if (positions == positions[:1]).all():
         return tokens + positions[:1], np.zeros_like(positions)
     return tokens, positions
 
 
 def _constants(parameters: Parameters) -> tuple[Array, Array]:
-    """Which dimensions of the residual stream hold the same number everywhere, and that number."""
+    """Whether each dimension of the residual stream holds the same number everywhere, and that number."""
     tokens, positions = parameters.W_E, parameters.W_pos
     fixed = (tokens == tokens[:1]).all(axis=0) & (positions == positions[:1]).all(axis=0)
     for layer in parameters.layers:
@@ -302,6 +307,6 @@ def _constants(parameters: Parameters) -> tuple[Array, Array]:
 
 
 def _changed(layer: LayerParameters) -> Array:
-    """Which dimensions a layer writes to."""
+    """Whether a layer writes to each dimension."""
     written = [layer.W_O.any(axis=(0, 1)), layer.b_O != 0, layer.W_out.any(axis=0), layer.b_out != 0]
     return np.asarray(np.any(written, axis=0))

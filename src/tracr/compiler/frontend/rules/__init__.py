@@ -1,4 +1,4 @@
-"""The rules of step 2: `state.py` holds what is known, the other files extend it by one kind of expression each."""
+"""The rules of the pass `infer`. `state.py` holds the results so far; the other files handle kinds of expressions."""
 
 from tracr.compiler.frontend.rules import aggregation, elementwise, selection, sources
 from tracr.compiler.frontend.rules.state import Inference, infer_node

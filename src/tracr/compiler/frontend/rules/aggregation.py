@@ -1,4 +1,4 @@
-"""Infer aggregates: what is copied, what is averaged, and which means can come out."""
+"""Infer aggregates: whether they copy or average, and which means can occur."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _(expr: Aggregate, inference: Inference, node: TracedNode) -> None:
 def _copied(
     inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
 ) -> Domain:
-    """What a copy can be: a value, the default, and, as a mean of equal integers is a float, the float it is."""
+    """The domain of a copy: the values, the default and, because a mean of equal integers is a float, that float."""
     domain = source.domain
     if isinstance(domain, Finite):
         members = [r for code in range(len(domain)) for r in domain.representatives(code)]
@@ -70,7 +70,7 @@ def _copied(
 
 
 def _check_defaults(node: TracedNode, defaults: list[Any]) -> None:
-    """Refuse a default that is neither a number nor `None`, where values are too many to list."""
+    """Refuse a default that is neither a number nor `None`, if the values are too many to list."""
     for default in defaults:
         if not (default is None or is_number(default)):
             raise _not_a_number(node, f"the default {default!r}")
@@ -78,7 +78,7 @@ def _check_defaults(node: TracedNode, defaults: list[Any]) -> None:
 
 def _not_a_number(node: TracedNode, what: str) -> CompileError:
     return CompileError(
-        f"averages numbers, but {what} is not one",
+        f"averages numbers, but {what} is not a number",
         expression=node.expr,
         hint="use a number or None there, or select at most one position per query",
     )
@@ -93,7 +93,7 @@ def _widen(domain: Interval, default: object) -> Interval:
 
 
 def _copies(inference: Inference, node: TracedNode, select: Selector, source: InferredNode) -> tuple[bool, bool]:
-    """Whether all values a query selects are equal, and whether that had to be assumed."""
+    """Whether all values that a query selects are equal, and whether that had to be assumed."""
     if select.at_most_one:
         return True, False
     fixed = _floats(source.domain) and _fixes_value(inference, select, source)
@@ -103,7 +103,7 @@ def _copies(inference: Inference, node: TracedNode, select: Selector, source: In
     assert isinstance(source.domain, Finite)
     if not fixed and not _unaveraged(node, source.domain) and any(map(is_number, source.domain.values)):
         raise CompileError(
-            f"may average numbers among other values ({source.domain}): a mean has no place in a one-hot code",
+            f"may average numbers mixed with other values ({source.domain}): a mean has no one-hot code",
             expression=node.expr,
             hint="select at most one position per query, or map the values to numbers first",
         )
@@ -117,7 +117,7 @@ def _copies(inference: Inference, node: TracedNode, select: Selector, source: In
 
 
 def _fixes_value(inference: Inference, select: Selector, source: InferredNode) -> bool:
-    """Whether a query selects keys of one value only, which determines the value that is read there."""
+    """Whether every query selects keys of only one value, and this value determines the value that is read."""
     return any(
         inference.facts[literal.keys].fixes(inference.facts[source.id])
         and bool(((literal.table == 1).sum(axis=1) <= 1).all())
@@ -143,7 +143,7 @@ def _floats(domain: Domain) -> bool:
 def _exact_means(
     inference: Inference, node: TracedNode, select: Selector, source: InferredNode
 ) -> tuple[Finite, Codes] | None:
-    """The mean for every (position, length), where selector and integer values depend on nothing else."""
+    """The mean for every (position, length), if selector and integer values depend on nothing else."""
     facts = inference.facts[source.id]
     domain = source.domain
     if not isinstance(domain, Finite) or not facts.tabulated or not {SHAPE}.issuperset(facts.leaves):
@@ -173,7 +173,7 @@ def _exact_means(
 def _means(
     inference: Inference, node: TracedNode, select: Selector, source: InferredNode, defaults: list[Any]
 ) -> Means:
-    """All means the head can produce, listed by the number of selected keys; an interval if they are too many."""
+    """All means that the head can produce, by the number of selected keys; an interval if they are too many."""
     domain, limit = source.domain, inference.most_values(node.id)
     size = f"more than {limit:,}"
     if isinstance(domain, Finite):
@@ -196,7 +196,7 @@ def _means(
 
 
 def _singles(domain: Finite, by_count: dict[int, Any]) -> list[Any]:
-    """The values themselves, if one alone can be selected: a mean of one integer is that integer."""
+    """The values themselves, if a query can select just one key: the mean of one integer is that integer."""
     return [r for code in range(len(domain)) for r in domain.representatives(code)] if 1 in by_count else []
 
 
@@ -206,7 +206,7 @@ def _mean_codes(
     if sum(len(means) for means in by_count.values()) > GROUP_CELLS:
         return None
     numbers = listed.numbers[listed.of_numbers]
-    if len(listed.index) > len(listed):  # some stand for others, too
+    if len(listed.index) > len(listed):  # some values have twins
         codes = {
             n: np.array([listed.index[mean] for mean in means.tolist()], np.int32) for n, means in by_count.items()
         }

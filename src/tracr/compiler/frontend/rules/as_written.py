@@ -1,8 +1,9 @@
-"""The tabulated program as it was written, where infer made selectors simpler by what holds on every input.
+"""The tabulated program as it was written, without the simplifications of selectors by `infer`.
 
-A selector over an s-op and a function of it is one table over the s-op alone; a causal query sees only positions up to
-its own. Both facts hold on every input, but not where values are replaced (`replaced_program.py`). The program is
-therefore also kept with every selector over the s-ops that the expression compares.
+`infer` makes a selector over an s-op and a function of it one table over the s-op alone, and uses that a causal query
+sees only positions up to its own. Both are right on every input, but not if values are replaced
+(`replaced_program.py`). Therefore the program is also kept with every selector over the s-ops that its expression
+compares.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KINDS: dict[type, Kind] = {SelectorAnd: "and", SelectorOr: "or", SelectorNot: "n
 
 
 def as_written(traced: TracedGraph, inference: Inference) -> Tables:
-    """The tables with every selector over the s-ops, and made of the selectors, that its expression names."""
+    """The tables with every selector over the s-ops, and combined from the selectors, that its expression names."""
     selectors: dict[int, Selector] = {}
     for number, selector in inference.selectors.items():
         node = traced.nodes[number] if number < len(traced.nodes) else None

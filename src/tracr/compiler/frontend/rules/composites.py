@@ -1,4 +1,4 @@
-"""What infer knows of combined selectors: how many keys they select, and whether they order the positions."""
+"""Facts about combined selectors: how many keys they select, and whether they order the positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _sign(difference: int) -> int:
     return (difference > 0) - (difference < 0)
 
 
-MOST_COMPARED = 3  # s-ops: all combinations of their signs are looked at
+MOST_COMPARED = 3  # s-ops: all combinations of their signs are tried
 Sign = int  # of the difference of two values: -1, 0 or 1
 TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
     {(_sign(a - b), _sign(b - c), _sign(a - c)) for a, b, c in itertools.product(range(3), repeat=3)}
@@ -29,7 +29,7 @@ TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
 
 
 def selection_masks(inference: Inference, number: int) -> list[Table] | None:
-    """The selection matrix for each length, where it depends on the shape of the input only."""
+    """The selection matrix for each length, if it depends only on the shape of the input."""
     found: dict[int, list[NDArray[np.bool_]]] = {}
     for part in parts_of(inference.selectors, number):
         if isinstance(part, SelectorNode):
@@ -61,7 +61,7 @@ def composite_widths(inference: Inference, composite: CompositeNode) -> Widths:
 
 
 def _bounds(inference: Inference, composite: CompositeNode) -> tuple[int, int]:
-    """The fewest and the most keys a combination can select, from how many its parts can."""
+    """Bounds on the number of keys that a combination can select, from those of its parts."""
     shortest, longest = inference.lengths
     counts = [inference.widths[part].counts for part in composite.parts]
     least, most = [c[0] if c else 0 for c in counts], [c[-1] if c else 0 for c in counts]
@@ -75,7 +75,7 @@ def _bounds(inference: Inference, composite: CompositeNode) -> tuple[int, int]:
 
 
 def _selects_itself(inference: Inference, number: int) -> bool:
-    """Whether every position surely selects itself: the formula with what each literal says of a value and itself."""
+    """Whether every position surely selects itself: the formula, with each literal applied to a value and itself."""
     known: dict[int, bool | None] = {}
     for part in parts_of(inference.selectors, number):
         if isinstance(part, SelectorNode):
@@ -94,7 +94,7 @@ def _selects_itself(inference: Inference, number: int) -> bool:
 
 
 def implied(inference: Inference, number: int) -> Iterator[SelectorNode]:
-    """Literals that hold wherever the selector does: itself, or the sides of a conjunction."""
+    """Literals that hold wherever the selector holds: itself, or the sides of a conjunction."""
     stack = [number]
     while stack:
         part: Selector = inference.selectors[stack.pop()]
@@ -105,12 +105,12 @@ def implied(inference: Inference, number: int) -> Iterator[SelectorNode]:
 
 
 def orders_positions(inference: Inference, number: int) -> bool:
-    """Whether the selector is a total order of the positions of any input, so that no two have the same width.
+    """Whether the selector is a total order of the positions of any input; then no two have the same width.
 
     Every literal must compare an s-op with itself, and depend only on which value is larger (or on equality). Then the
-    formula is a function of one sign for each s-op. Two positions differ in the s-ops that are `distinct`, of which
-    there must be one. A total order holds for exactly one of (a, b) and (b, a), and is transitive: both are checked
-    for all combinations of signs that two, or three, positions can have.
+    formula is a function of one sign for each s-op. At least one s-op must be `distinct`, so any two positions differ
+    there. A total order holds for exactly one of (a, b) and (b, a), and is transitive: both are checked for all
+    combinations of signs that two, or three, positions can have.
     """
     parts = parts_of(inference.selectors, number)
     literals = [part for part in parts if isinstance(part, SelectorNode)]
@@ -129,7 +129,7 @@ def orders_positions(inference: Inference, number: int) -> bool:
 
 
 def _compares_with_itself(inference: Inference, literals: Sequence[SelectorNode]) -> bool:
-    """Whether every literal compares an s-op with itself, one of which differs at any two positions."""
+    """Whether every literal compares an s-op with itself, and one of these s-ops differs at any two positions."""
     facts = [(inference.facts[part.keys], inference.facts[part.queries]) for part in literals]
     return all(keys.canon == queries.canon for keys, queries in facts) and any(keys.distinct for keys, _ in facts)
 
@@ -145,7 +145,7 @@ def _is_total_order(holds: Callable[[Sequence[Sign]], bool], differs: Sequence[b
 
 
 def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign, int] | None:
-    """The class of a (query, key) pair by the sign of query minus key in some order of the values, if there is one."""
+    """The class of a (query, key) pair by the sign of query minus key, if some order of the values allows this."""
     size = len(axis.classes)
     order: NDArray[np.intp] = np.arange(size)
     for part in literals:

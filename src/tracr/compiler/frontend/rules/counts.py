@@ -1,4 +1,4 @@
-"""Selectors in infer: tables, boolean combinations, and how many keys a query can select."""
+"""Tables of selectors, their boolean combinations, and how many keys a query can select."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_ENUMERATED = 256
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """The numbers of keys that can be selected; for each (position, length) where both inputs depend on it alone."""
+    """The possible numbers of selected keys; by (position, length), if both inputs depend only on these."""
 
     counts: tuple[int, ...]
     by_shape: NDArray[np.int32] | None
@@ -33,12 +33,12 @@ def combine(how: Callable[[Table, Table], Table], fst: Table, snd: Table) -> Tab
 
 
 def complement(table: Table) -> Table:
-    """What is not selected."""
+    """The table of the keys that are not selected; errors stay errors."""
     return np.where(table == ERROR, ERROR, 1 - table).astype(np.int8)
 
 
 def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> list[Table] | None:
-    """The selection matrix for each length, where keys and queries depend on the shape of the input only."""
+    """The selection matrix for each length, if keys and queries depend only on the shape of the input."""
     if not _of_shape(keys, queries, shape) or shape.longest > LONGEST_ENUMERATED:
         return None
     key_codes = np.broadcast_to(keys.joint, shape.lengths.shape)
@@ -57,14 +57,14 @@ def masks(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool)
 
 
 def _of_shape(keys: Facts, queries: Facts, shape: Shape) -> bool:
-    """Whether keys and queries depend on the shape of the input only, all of which are listed."""
+    """Whether keys and queries depend only on the shape of the input, and all shapes are listed."""
     return shape.listed and all(facts.tabulated and {SHAPE}.issuperset(facts.leaves) for facts in (keys, queries))
 
 
 def widths_by_position(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths | None:
-    """Exact widths at any length, where keys are the positions and queries depend on the shape of the input only.
+    """Exact widths at any length, if keys are the positions and queries depend only on the shape of the input.
 
-    A query sees the first keys, as many as the input is long, so what it selects among them is a cumulative sum.
+    A query sees as many keys as the input is long. The number it selects is therefore a cumulative sum over keys.
     """
     if not _of_shape(keys, queries, shape) or table.min(initial=0) < 0:
         return None
@@ -86,17 +86,17 @@ def _codes(facts: Facts, shape: Shape, shortest: int) -> NDArray[np.integer]:
 
 
 def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape) -> NDArray[np.bool_]:
-    """Which (query, key) cells some input leads to for sure.
+    """Which (query, key) cells are surely reached by some input.
 
-    Tokens are free, so any value of a function of tokens meets any other (at another position, if both are one);
-    functions of the shape meet where they do for some length.
+    Tokens are free: any value of a function of tokens meets any other (at another position, if both are such
+    functions). Functions of the shape meet if they meet at some length.
     """
     met = np.zeros(sizes, dtype=bool)
     if not (keys.exact and queries.exact):
         return met
     sides = (queries, keys)
     if not all(SHAPE in facts.leaves for facts in sides):
-        together = all(TOKENS in facts.leaves for facts in sides)  # at two positions, then
+        together = all(TOKENS in facts.leaves for facts in sides)  # both depend on tokens: two positions are needed
         if not together or shape.longest > 1:
             met[np.ix_(*(_codes(facts, shape, 2 if together else 1) for facts in sides))] = True
     elif keys.leaves == queries.leaves == (SHAPE,):
@@ -109,9 +109,9 @@ def surely_met(keys: Facts, queries: Facts, sizes: tuple[int, int], shape: Shape
 def widths(table: Table, keys: Facts, queries: Facts, shape: Shape, causal: bool) -> Widths:
     """How many keys queries can select: exactly, from the shape of the input, or by bounds.
 
-    Bounds: at least one if the table is full, if every value selects itself (and keys are the queries), or if the key
-    at position 0, which every query sees, is always selected; at most the most keys any query selects, if keys are
-    distinct.
+    Lower bound: one if the table is full, if every value selects itself (and keys are the queries), or if the key at
+    position 0, which every query sees, is always selected. Upper bound, if keys are distinct: the most key values that
+    any query selects.
     """
     if shape.longest <= LONGEST_ENUMERATED:
         by_position = widths_by_position(table, keys, queries, shape, causal)

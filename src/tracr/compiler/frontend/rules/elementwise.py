@@ -1,4 +1,4 @@
-"""Infer elementwise operations: tables over the values, and pairs of values, that can occur; weighted sums."""
+"""Infer elementwise operations: tables over the values, or pairs of values, that can occur; weighted sums."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _(expr: Map, inference: Inference, node: TracedNode) -> None:
 
 
 def _injective(table: Codes, values: int) -> bool:
-    """Whether every cell that is reached holds a value of its own, of as many as there are; errors are none."""
+    """Whether all reached cells hold different values, and no cell is an error."""
     return np.count_nonzero(table >= 0) == values and not (table == ERROR).any()
 
 
 def _natural_linear(inference: Inference, node: TracedNode) -> Form | None:
-    """The linear form of `node`, where its inputs are numbers by nature (means, sums) or asked to be."""
+    """The linear form of `node`, if its inputs are numbers by nature (means, sums) or annotated numerical."""
     form = linear_form(node.expr)
     if form is None:
         return None
@@ -115,7 +115,7 @@ def _(expr: SequenceMap, inference: Inference, node: TracedNode) -> None:
 
 
 def _check_pairs(inference: Inference, expr: RASPExpr, inputs: tuple[int, int], *, calls: bool) -> None:
-    """Refuse a table of too many pairs of values, before any of it is made."""
+    """Refuse a table of too many pairs of values, before it is made."""
     count, limit = inference.count_pairs(*inputs), inference.options.max_cells
     first, second = (inference.sops[number].domain.size for number in inputs)
     what = f"needs a table of {count:,} pairs of values ({first:,} by {second:,})"
@@ -129,7 +129,7 @@ def _check_pairs(inference: Inference, expr: RASPExpr, inputs: tuple[int, int], 
 
 
 def _exactly_added(form: Form | None, domains: tuple[Domain, Domain]) -> Form | None:
-    """A weighted sum, unless its terms are so large that float64 is no longer exact on integers."""
+    """The form, unless its terms are so large that float64 is no longer exact on integers."""
     if form is None:
         return None
     sizes = [abs(factor) * max(map(abs, domain.ends)) for factor, domain in zip(form[0], domains, strict=True)]

@@ -1,4 +1,4 @@
-"""Weighted sums of many pairs of numbers at once, exact and rounded once, as the interpreter's are (`rational.py`)."""
+"""Weighted sums of many pairs of numbers, computed exactly and rounded once, as in the interpreter (`rational.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_EXACT = 2**53  # float64 holds integers up to here, and divides two of t
 
 
 def exact_sums(fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]) -> Floats:
-    """For each pair of codes the first factor times the first number, plus the second times the second."""
+    """For each pair of codes, the first factor times the first number plus the second factor times the second."""
     rows, columns = pairs
     plain: Floats = factors[0] * fst.numbers[rows] + factors[1] * snd.numbers[columns]
     if all(_whole(domain, factor) for domain, factor in zip((fst, snd), factors, strict=True)):
@@ -38,7 +38,7 @@ def exact_sums(fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tu
 
 
 def _whole(domain: Finite, factor: float) -> bool:
-    """Whether all products are integers, which float64 adds exactly (the caller has looked at their size)."""
+    """Whether all products are integers, which float64 adds exactly (the caller has checked their size)."""
     return float(factor).is_integer() and bool((domain.numbers == np.round(domain.numbers)).all())
 
 
@@ -64,7 +64,7 @@ def _in_integers(terms: list[list[Fraction]], pairs: tuple[Codes, Codes]) -> tup
 def _one_by_one(
     terms: list[list[Fraction]], pairs: tuple[Codes, Codes], chosen: NDArray[np.bool_], sums: Floats
 ) -> Floats:
-    """The sums, those that are chosen computed with fractions."""
+    """The sums, with the chosen ones computed again with fractions."""
     first, second = terms
     places = chosen.nonzero()[0].tolist()
     rows, columns = (codes[chosen].tolist() for codes in pairs)

@@ -1,17 +1,17 @@
-"""What infer knows about an s-op besides its domain: which values occur together, and which positions differ.
+"""Facts about an s-op beyond its domain: which values occur together, and which positions differ.
 
-Domains alone treat s-ops as independent, which makes sets explode and reaches cells no input leads to. Three facts
+Domains alone treat s-ops as independent: sets become huge, and tables have cells that no input reaches. Three facts
 help:
 
 - An elementwise s-op is a function of its *leaves*: the tokens, the shape of the input (position and length), and
-  s-ops computed by attention. `joint` tabulates that function while the table is small, so `length - indices` is
-  known to be positive, and `f(x, g(x))` is tabulated on the pairs that occur.
-- Aggregates over one selector share their number of selected keys: `groups` lists the codes for each count. Where
-  position and length determine that number, functions of these are known to go with it: `(indices + 1) * mean` over
-  all positions so far is a sum.
-- `distinct`: no two positions of an input hold the same value. `determines`: where two positions of an input agree on
-  this s-op, they agree on those leaves and s-ops too. An injective map tells positions apart just as its input does,
-  which is its `root`.
+  s-ops computed by attention. `joint` tabulates that function if the table is small. It shows that `length - indices`
+  is positive, and lets `f(x, g(x))` be tabulated only on the pairs that occur.
+- Aggregates over one selector have the same number of selected keys: `groups` lists the codes for each count. If
+  position and length determine that number, functions of position and length are combined with it: `(indices + 1) *
+  mean` over all positions so far is a sum.
+- `distinct`: no two positions of an input hold the same value. `determines`: if two positions of an input agree on this
+  s-op, they agree on those leaves and s-ops too. An injective map separates positions exactly as its input does; this
+  input is its `root`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = [
 TOKENS, SHAPE = -2, -1  # leaf numbers; other leaves are node ids
 JOINT_CELLS = 1_100_000
 GROUP_CELLS = 4_000_000
-MARKED = 64  # numbers are marked, not sorted, where so many times as many are possible at most
+MARKED = 64  # numbers are marked, not sorted, if at most so many times as many are possible
 
 Pairs = tuple[Codes, Codes]
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """All (position, length) combinations of the inputs a program accepts; none are listed where they are too many."""
+    """All (position, length) combinations of the inputs that a program accepts; an empty list if they are too many."""
 
     shortest: int
     longest: int
@@ -78,9 +78,9 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The codes that can occur for each number of keys the selector selects.
+    """The codes that can occur for each number of selected keys.
 
-    `by_shape` is that number for each (position, length), where they determine it.
+    `by_shape` is that number for each (position, length), if these determine it.
     """
 
     selector: int
@@ -90,9 +90,9 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """See the module's docstring. What takes time is found when it is first asked for.
+    """The facts about an s-op: see the module's docstring. Slow ones are computed at first use.
 
-    That never goes deep: what it depends on is found before.
+    This never recurses deeply, because the facts they depend on are computed before.
     """
 
     canon: int
@@ -126,7 +126,7 @@ class Facts:
         return self.surely_distinct or self._differs_at_positions()
 
     def _differs_at_positions(self) -> bool:
-        """Whether it is a function of tokens and shape that differs at any two positions of any input."""
+        """Whether the s-op is a function of tokens and shape that differs at any two positions of any input."""
         if SHAPE not in self.leaves or not self.exact:
             return False
         joint, shape = self.joint, self.shape
@@ -139,7 +139,7 @@ class Facts:
 
     @property
     def exact(self) -> bool:
-        """Whether every tabulated combination really occurs in some input: tokens and shape are free."""
+        """Whether every tabulated combination occurs in some input: true for tokens and shape, which are free."""
         return self.tabulated and {TOKENS, SHAPE}.issuperset(self.leaves)
 
     def occurring(self, size: int) -> Codes:
@@ -156,7 +156,7 @@ class Facts:
 
 
 def distinct_codes(codes: Codes, size: int) -> Codes:
-    """The codes, of a domain of this size, among some: in order, without ERROR and UNREACHED.
+    """The distinct codes of a domain of this size, in order, without ERROR and UNREACHED.
 
     >>> distinct_codes(np.array([[3, 1], [-2, 3]]), 5).tolist()
     [1, 3]
@@ -165,17 +165,17 @@ def distinct_codes(codes: Codes, size: int) -> Codes:
 
 
 def _distinct(numbers: NDArray[np.integer], size: int) -> NDArray[np.integer]:
-    """The numbers below `size` among some, in order: they are marked, or sorted where they are few."""
+    """The distinct numbers below `size`, in order: found by marking, or by sorting if they are few."""
     if size > MARKED * (numbers.size + 64):
         found = np.unique(numbers)
         return found[found >= 0]
     seen = np.zeros(size - UNREACHED, dtype=bool)
-    seen[numbers.astype(np.intp, copy=False)] = True  # what is negative counts from the end
+    seen[numbers.astype(np.intp, copy=False)] = True  # negative numbers index from the end
     return seen[:size].nonzero()[0]
 
 
 def at_codes(table: Codes, *codes: Codes) -> Codes:
-    """What a table has for codes (broadcast against each other); ERROR where one of them is none."""
+    """The cells of a table for codes (broadcast against each other); ERROR where one of them is not a value."""
     place = codes[0].astype(np.intp)
     for size, axis in zip(table.shape[1:], codes[1:], strict=True):
         place = place * size + axis
@@ -187,7 +187,7 @@ def at_codes(table: Codes, *codes: Codes) -> Codes:
 
 
 def groups_of(table: Codes, size: int, *known: Groups | None) -> Groups | None:
-    """Groups of a tabulated function with so many values: those of its inputs, mapped through the table."""
+    """Groups of a tabulated function with `size` values: those of its inputs, mapped through the table."""
     selectors = {groups.selector for groups in known if groups is not None}
     if len(selectors) != 1:
         return None
@@ -226,7 +226,7 @@ def _spread(facts: Facts, leaves: tuple[int, ...]) -> Codes:
 
 
 def feasible_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None:
-    """A superset of the pairs of codes that occur at one position; `None` if nothing is known of them together."""
+    """A superset of the pairs of codes that occur at one position; `None` if nothing is known about pairs."""
     if fst.canon == snd.canon:
         codes = fst.occurring(sizes[0])
         return codes, codes
@@ -253,7 +253,7 @@ def _group_pairs(fst: Groups, snd: Groups, sizes: tuple[int, int]) -> Pairs | No
 
 
 def _shape_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None:
-    """Where one is a function of the shape, and the other depends on a count that is one too."""
+    """The pairs, if one s-op is a function of the shape and the other depends on a count that is one too."""
     for shaped, counted in ((fst, snd), (snd, fst)):
         groups = counted.groups
         if shaped.leaves != (SHAPE,) or not shaped.tabulated or groups is None or groups.by_shape is None:
@@ -269,7 +269,7 @@ def _shape_pairs(fst: Facts, snd: Facts, sizes: tuple[int, int]) -> Pairs | None
 
 def _unique_pairs(parts: list[Pairs], sizes: tuple[int, int]) -> Pairs:
     """The pairs of codes in any of the parts, two arrays that are broadcast against each other."""
-    rows, columns = (size - UNREACHED for size in sizes)  # negative codes are numbered too, and dropped then
+    rows, columns = (size - UNREACHED for size in sizes)  # negative codes are numbered too, and dropped later
     keys = [np.multiply(first, columns, dtype=np.intp) + second for first, second in parts]
     for key in keys:
         key -= UNREACHED * columns + UNREACHED
@@ -281,10 +281,10 @@ def _unique_pairs(parts: list[Pairs], sizes: tuple[int, int]) -> Pairs:
 
 
 def strict_order(table: NDArray[np.int8]) -> bool:
-    """Whether a selector's table over one set of values is a total order (strict, or all of it reflexive).
+    """Whether a selector's table over one set of values is a total order (irreflexive or reflexive everywhere).
 
-    Off the diagonal exactly one of (a, b) and (b, a) is selected, so it is a tournament; a tournament is transitive
-    exactly if its out-degrees are all different.
+    Off the diagonal exactly one of (a, b) and (b, a) is selected: a tournament. A tournament is transitive exactly if
+    its out-degrees are all different.
     """
     size = len(table)
     if table.shape != (size, size) or size < 2 or table.min() < 0:

@@ -15,7 +15,7 @@ __all__ = ["add_literal"]
 
 
 def add_literal(inference: Inference, node: TracedNode, keys: int, queries: int, table: Table) -> SelectorNode:
-    """Record `node`, or a part of it, as the selector of a table."""
+    """Record `node`, or a part of it, as a selector with this table."""
     facts = inference.facts[keys], inference.facts[queries]
     inference.budget.hold(table.nbytes, f"compares {table.size:,} pairs of values", node.expr)
     if inference.options.causal and _all_seen_selected(inference, table, *facts):
@@ -34,6 +34,6 @@ def add_literal(inference: Inference, node: TracedNode, keys: int, queries: int,
 
 
 def _all_seen_selected(inference: Inference, table: Table, keys: Facts, queries: Facts) -> bool:
-    """Whether every key a causal query sees is selected, by its position: `<=` of positions is what the mask does."""
+    """Whether a causal query selects every key that it sees: a comparison `<=` of positions equals the causal mask."""
     by_length = masks(table, keys, queries, inference.shape, causal=True)
     return by_length is not None and all((mask == np.tril(np.ones_like(mask))).all() for mask in by_length)

@@ -23,7 +23,7 @@ def means_by_count(
     """For each count k, every mean of k of the numbers (with repetition), correctly rounded; `None` past `limit`.
 
     The sums of k numbers are found from the sums of k-1. On a common denominator the numbers are integers; sums of
-    integers in a small range are bits of one big integer (adding v is a shift by v), otherwise a set.
+    integers in a small range are the bits of one big integer (adding v shifts it by v), other sums are a set.
 
     >>> means_by_count([0, 1], [1, 3], limit=100)
     {1: array([0., 1.]), 3: array([0.        , 0.33333333, 0.66666667, 1.        ])}
@@ -72,7 +72,7 @@ def _positions(bits: int) -> NDArray[np.int64]:
 
 
 def _sparse_sums(offsets: list[int], limit: int) -> Iterator[Sums]:
-    """The same; they end where they become too many."""
+    """The sums of 0, 1, 2, ... of the offsets, until they become too many."""
     current, total = {0}, 0
     while total <= limit:
         yield sorted(current)

@@ -1,9 +1,9 @@
-"""Comparisons of pairs, taken apart: `x + i / n < ...` as `x < ...`, or `x == ...` and `i < ...`.
+"""Splits comparisons of pairs: `x + i / n < ...` becomes `x < ...`, or `x == ...` and `i < ...`.
 
-Programs make keys unique by adding a little of the position. As one s-op such keys have as many values as there are
-pairs, and a table over them the square of that. But a comparison of pairs (x, i) with (y, j) is a table of blocks, one
-for each x and y, and if few different blocks occur it is a combination of selectors over the parts: for each block, x
-and y have it, and i and j stand in it.
+Programs make keys unique by adding a fraction of the position. As one s-op, such keys have one value for each pair, and
+a table over them has the square of that. But a comparison of pairs (x, i) with (y, j) is a table of blocks, one for
+each x and y. If there are few different blocks, the comparison is a combination of selectors over the parts: for each
+block, one selector says that x and y lead to it, and one says that it selects i and j.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tracr.runtime.prepared_tables import snap
 
 __all__ = ["SPLIT_CELLS", "PairBlock", "split_comparison"]
 
-SPLIT_CELLS = 2**16  # tables of more cells are taken apart, where that is possible
+SPLIT_CELLS = 2**16  # tables with more cells are split, if possible
 MOST_BLOCKS = 4
 ORDERS = (operator.lt, operator.le, operator.gt, operator.ge)
 
 
 @dataclass(frozen=True, eq=False)
 class PairBlock:
-    """Selected where the outer parts of key and query are in `outer` and their inner parts in `inner` (None: any)."""
+    """Selected if the outer parts of key and query are in `outer` and their inner parts in `inner` (`None`: any)."""
 
     outer: tuple[int, int, Table]  # keys, queries, table
     inner: tuple[int, int, Table] | None
@@ -54,7 +54,7 @@ class _Pairs:
 
 
 def split_comparison(inference: Inference, predicate: object, keys: int, queries: int) -> list[PairBlock] | None:
-    """The blocks of a built-in comparison of two s-ops made of pairs, if it is large and they are few."""
+    """The blocks of a built-in comparison of two s-ops made of pairs, if it is large and its blocks are few."""
     ours, theirs = inference.sops[keys].domain, inference.sops[queries].domain
     assert isinstance(ours, Finite) and isinstance(theirs, Finite)
     if not isinstance(predicate, Comparison) or len(ours) * len(theirs) <= SPLIT_CELLS:
@@ -68,7 +68,7 @@ def split_comparison(inference: Inference, predicate: object, keys: int, queries
     for first, second in ((key, query), (key.swapped(), query.swapped())):
         try:
             found = _blocks(compare, columns[0][first.codes], columns[1][second.codes])
-        except TypeError:  # values that cannot be compared: the table will tell which
+        except TypeError:  # values that cannot be compared: tabulating reports which
             return None
         if found is not None:
             outer, inner = (first.first, second.first), (first.second, second.second)
@@ -100,7 +100,7 @@ def _pairs(inference: Inference, number: int) -> _Pairs | None:
 def _blocks(
     compare: Callable[[Any, Any], Any], keys: NDArray[Any], queries: NDArray[Any]
 ) -> list[tuple[Table, NDArray[np.bool_]]] | None:
-    """Each block that occurs, but for empty ones, with the (outer query, outer key) it stands at."""
+    """Each block that occurs, except empty ones, with the (outer query, outer key) cells that have it."""
     shape = queries.shape[1], keys.shape[1]
     kinds = {bytes([value]) * math.prod(shape): value for value in (0, 1)}
     kind_of = _uniform(compare, keys, queries)
@@ -118,7 +118,7 @@ def _blocks(
 
 
 def _uniform(compare: Callable[[Any, Any], Any], keys: NDArray[Any], queries: NDArray[Any]) -> NDArray[np.int8]:
-    """For each block 0 or 1 if all of it is that, else -1: an order of numbers is, if its extreme ones agree."""
+    """For each block 0 or 1 if all its cells are that, else -1. For an order, comparing extreme values is enough."""
     known = np.full((len(queries), len(keys)), -1, dtype=np.int8)
     if compare in ORDERS and object not in (keys.dtype, queries.dtype):
         low, high = (

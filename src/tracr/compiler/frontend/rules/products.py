@@ -1,7 +1,7 @@
-"""Several inputs as one: selectors over the same s-ops become one table, others one over their product space.
+"""Merges two selectors into one table, over the same s-ops or over a product space.
 
-The product space is the paper's refactoring: keys (k1, k2) and queries (q1, q2) as pairs, computed by the MLP before
-the head. It is taken where the heads of a combination (`conjunctions.py`) would cost more.
+The product space is the paper's refactoring: keys (k1, k2) and queries (q1, q2) are pairs, computed by the MLP before
+the head. It is used if the heads of a combination (`conjunctions.py`) would cost more.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["for_reader", "join_literals"]
 
 HOW: dict[Kind, Callable[[Table, Table], Table]] = {"and": lambda a, b: a & b, "or": lambda a, b: a | b}
 Joined = tuple[int, int, Table]  # keys, queries, table
-Sides = tuple[int, tuple[Codes, Codes]]  # an s-op, and for each of its codes those of the two it stands for
+Sides = tuple[int, tuple[Codes, Codes]]  # an s-op, and for each of its codes the codes of the two s-ops it replaces
 
 
 def join_literals(inference: Inference, kind: Kind, fst: SelectorNode, snd: SelectorNode) -> Joined | None:
-    """Two selectors as one table, where no new s-op is needed for that."""
+    """Two selectors as one table, if that needs no new s-op."""
     keys = _one_of(inference, fst.keys, snd.keys)
     queries = _one_of(inference, fst.queries, snd.queries)
     return None if keys is None or queries is None else _joined(inference, kind, fst, snd, keys, queries)
@@ -59,7 +59,7 @@ def _joined(
 
 
 def _one_of(inference: Inference, fst: int, snd: int) -> Sides | None:
-    """The s-op that can stand for both: they are the same, or one is a function of the other (a constant, perhaps)."""
+    """The s-op that can replace both: they are equal, or one is a function of the other (perhaps a constant)."""
     sizes = inference.sops[fst].domain.size, inference.sops[snd].domain.size
     if inference.facts[fst].canon == inference.facts[snd].canon:
         codes = np.arange(sizes[0], dtype=np.int32)
@@ -80,7 +80,7 @@ def _one_of(inference: Inference, fst: int, snd: int) -> Sides | None:
 
 
 def _may_vanish(inference: Inference, number: int, kept: int) -> bool:
-    """Whether nothing is lost with an s-op: it never raises, or is computed for the one that is kept anyway."""
+    """Whether an s-op may be removed: it never raises, or the one that is kept is computed from it."""
     facts = inference.facts[number]
     if facts.exact and facts.joint.min(initial=0) >= 0:
         return True
@@ -93,7 +93,7 @@ def _may_vanish(inference: Inference, number: int, kept: int) -> bool:
 
 
 def for_reader(inference: Inference, expr: RASPExpr, selector: int, reader: Reader, width: int) -> int:
-    """The selector a reader is to use: the given one, or the same over a product space where that is cheaper.
+    """The selector for a reader: the given one, or the same over a product space if that is cheaper.
 
     `expr` is the selector as it was written.
     """
@@ -108,11 +108,11 @@ def for_reader(inference: Inference, expr: RASPExpr, selector: int, reader: Read
     except LimitError:
         if plan is None:
             raise
-        return selector  # dearer, but it can be made
+        return selector  # more expensive, but possible
 
 
 def product_cost(inference: Inference, selector: int) -> int:
-    """What a product space costs at most: a direction and a neuron for each pair, and the head."""
+    """An upper bound on the cost of a product space: a direction and a neuron for each pair, and the head."""
     literals = [part for part in parts_of(inference.selectors, selector) if isinstance(part, SelectorNode)]
     sizes = []
     for side in ({part.keys for part in literals}, {part.queries for part in literals}):
@@ -139,7 +139,7 @@ def _product(inference: Inference, expr: RASPExpr, selector: int) -> int:
 
 
 def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: str, fst: int, snd: int) -> Sides:
-    """An s-op that stands for both, made anew where there is none."""
+    """An s-op that replaces both; a new one if there is none."""
     one = _one_of(inference, fst, snd)
     if one is not None:
         return one
@@ -153,7 +153,7 @@ def _pair_of(inference: Inference, part: CompositeNode, expr: RASPExpr, side: st
 
 
 class _Pair:
-    """(x, y), under a name of its own."""
+    """The function (x, y), with a name of its own."""
 
     __name__ = PAIR
 

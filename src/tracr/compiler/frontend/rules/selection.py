@@ -53,7 +53,7 @@ def _(expr: Select, inference: Inference, node: TracedNode) -> None:
 
 
 def _add_blocks(inference: Inference, node: TracedNode, blocks: list[PairBlock]) -> None:
-    """The union of blocks, of which no two overlap."""
+    """Record the union of disjoint blocks."""
 
     def fresh(label: str) -> TracedNode:
         return TracedNode(inference.fresh_id(), f"{node.label}_{label}", node.expr, ())
@@ -110,7 +110,7 @@ def _(expr: SelectorOr, inference: Inference, node: TracedNode) -> None:
 
 
 def _add_combination(inference: Inference, node: TracedNode, kind: Kind) -> None:
-    """Over the same inputs one table; over different inputs a combination, which translate finds heads for."""
+    """Record one table for selectors over the same inputs, else a combination, for which `lower` finds heads."""
     fst, snd = (inference.selectors[child] for child in node.children)
     if isinstance(fst, SelectorNode) and isinstance(snd, SelectorNode):
         joined = join_literals(inference, kind, fst, snd)

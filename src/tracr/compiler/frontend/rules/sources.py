@@ -1,4 +1,4 @@
-"""Infer what does not depend on other s-ops: tokens, indices, length and constants."""
+"""Infer s-ops without inputs: tokens, indices, length and constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been inferred so far. The rules that extend it are in the files beside this one."""
+"""The results of `infer` so far. The other files of this package add to them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tracr.rasp.expressions import RASPExpr
 __all__ = ["Cells", "Inference", "infer_node"]
 
 LISTED_TO_DECODE = 10_000  # values listed only so that outputs can be rounded to the nearest one
-PAIR_BYTES = 16  # two codes, and both again while they are made
+PAIR_BYTES = 16  # two codes, twice while they are made
 
 
 Means = tuple[Domain, dict[int, Codes] | None]  # all means, and their codes for each number of keys
 
 
 class Cells:
-    """A table as part of a key: equal to a table with the same cells, and hashed by a few of them."""
+    """A table as part of a key: equal to a table with the same cells; its hash uses a few cells."""
 
     def __init__(self, table: NDArray[np.integer]) -> None:
         self.table = table
@@ -47,7 +47,7 @@ class Cells:
 
 
 class Inference:
-    """What has been inferred so far, and the rules that extend it."""
+    """The results of `infer` so far, and methods to add to them."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Inference:
         self.facts: dict[int, Facts] = {}
         self.canon: dict[int, int] = {}  # the first node that computes the same
         self.same: dict[int, int] = {}  # the node it may be shared with
-        self.unmasked: dict[int, NDArray[np.int8]] = {}  # of selectors that the causal mask makes: their own tables
-        self.bypassed: dict[int, str] = {}  # s-ops whose parts a selector compares, and that selector
-        self.means: dict[object, Means] = {}  # by what is averaged, and how many of it
+        self.unmasked: dict[int, NDArray[np.int8]] = {}  # the own tables of selectors that equal the causal mask
+        self.bypassed: dict[int, str] = {}  # s-ops whose parts are compared by a selector, and that selector
+        self.means: dict[object, Means] = {}  # by the averaged domain and the numbers of keys
         self._decoded: dict[int, int] = {}
         self._numbering: dict[object, int] = {}
         self._pairs: dict[tuple[int, int], Pairs | None] = {}
@@ -86,12 +86,12 @@ class Inference:
         return Caller(node.expr, f, self.reporter, reachable, predicate, self.budget)
 
     def fresh_id(self) -> int:
-        """An id for a node the graph does not have."""
+        """An unused id, for a node that is not in the graph."""
         self._next_id += 1
         return self._next_id - 1
 
     def canonical(self, number: int, key: object) -> int:
-        """The first node that computes the same: value numbering."""
+        """The first node with this key, which computes the same: value numbering."""
         self.canon[number] = self.same[number] = self._numbering.setdefault(key, number)
         return self.canon[number]
 
@@ -120,7 +120,7 @@ class Inference:
         number_by_nature = isinstance(op, Linear) or (isinstance(op, Aggregation) and not op.copies)
         canon = self.canonical(number, (type(op).__name__, key, domain.key()))
         if number_by_nature and wish is Encoding.CATEGORICAL:
-            # to decode it costs an MLP, which readers of the number must not wait for: one variable each
+            # decoding costs an MLP, and readers of the number must not wait for it: one variable each
             self.same[number] = self._decoded.setdefault(canon, number)
         if joint is None and isinstance(domain, Finite) and len(domain) <= JOINT_CELLS:
             leaves, joint = (canon,), lambda: domain.codes
@@ -130,25 +130,25 @@ class Inference:
         self.sops[number] = InferredNode(number, label, repr(expr), expr.origin, op, domain, wish)
 
     def _keeps_joint(self, leaves: tuple[int, ...]) -> bool:
-        """Whether a table over these leaves may be kept: facts are worth a quarter of the memory."""
+        """Whether a table over these leaves may be kept: facts may take a quarter of the memory."""
         sizes = {TOKENS: len(self.options.vocab), SHAPE: len(self.shape.positions)}
         cells = math.prod(sizes[leaf] if leaf in sizes else self.sops[leaf].domain.size for leaf in leaves)
         self._joint_bytes += 4 * cells
         return self._joint_bytes <= self.budget.most // 4
 
     def most_values(self, number: int) -> int:
-        """How many values of a node to list: up to the limit where a nonlinear reader needs them, else a few."""
+        """How many values of a node to list: up to the limit if a nonlinear reader needs them, else a few."""
         limit = min(self.options.max_values, self.budget.most // MEAN)
         return limit if number in self.read_nonlinearly else min(limit, LISTED_TO_DECODE)
 
     def _limit_of_values(self) -> str:
-        """The option that keeps values from being listed, and what it is."""
+        """The option that limits how many values are listed, with its value."""
         if self.options.max_values <= self.budget.most // MEAN:
             return f"max_values (now {self.options.max_values:,})"
         return f"max_memory (now {size_text(self.budget.most)})"
 
     def listed(self, number: int, reader: RASPExpr) -> Finite:
-        """The finite domain of a node, which a nonlinear reader needs."""
+        """The finite domain of a node, for a nonlinear reader; a refusal if it is not finite."""
         node = self.sops[number]
         if isinstance(node.domain, Interval):
             raise LimitError(

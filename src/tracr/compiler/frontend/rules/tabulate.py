@@ -1,4 +1,4 @@
-"""Calling the user's functions, once per cell, and turning what they return into tables of codes."""
+"""Calls the user's functions, once per cell, and turns their results into tables of codes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tracr.values import PLAIN, Value, as_value, is_number, short_repr
 __all__ = ["Caller", "Reporter", "column_of", "tabulate", "tabulate_pairs", "tabulate_predicate", "tabulate_sum"]
 
 PURITY_SAMPLE = 8
-COMPARED_CELLS = 2**27  # of a built-in comparison, which calls no function of the user's
+COMPARED_CELLS = 2**27  # the limit for a built-in comparison, which calls no user function
 ADVICE = {False: "return a value (or None) there", True: "use a predicate that answers True or False there"}
 
 
@@ -48,7 +48,7 @@ class Failure:
 
     @property
     def hint(self) -> str:
-        """What to write instead, if it returned what is no value."""
+        """What to write instead, if the function returned an object that is not a value."""
         return self.error.diagnostic.hint if isinstance(self.error, ExpressionError) else ""
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Failure:
 
 
 def _called(f: Callable[..., Any], args: tuple[Value, ...]) -> Any:
-    """What a function returns; a Failure if it raises."""
+    """The result of a call; a Failure if it raises."""
     try:
         return f(*args)
     except Exception as error:
@@ -66,7 +66,7 @@ def _called(f: Callable[..., Any], args: tuple[Value, ...]) -> Any:
 
 
 def _as_result(args: tuple[Value, ...], result: Any) -> Any:
-    """What a call returned as a value; a Failure if it is none."""
+    """The result of a call as a value; a Failure if it is not a value."""
     try:
         return result if isinstance(result, Failure) else as_value(result, where="the result")
     except Exception as error:
@@ -75,7 +75,7 @@ def _as_result(args: tuple[Value, ...], result: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FunctionAnswers:
-    """What a function returned on each of its arguments, or the Failure; `distinct[codes[i]]` equals `listed[i]`."""
+    """The result, or the Failure, for each argument of a function; `distinct[codes[i]]` equals `listed[i]`."""
 
     listed: list[Any]
     kinds: set[type]
@@ -88,16 +88,16 @@ class FunctionAnswers:
         return [answer for answer in self.distinct if type(answer) is Failure] if Failure in self.kinds else []
 
     def coded(self, code_of: Callable[[Any], int]) -> Codes:
-        """A code for each answer, ERROR where there is none."""
+        """A code for each answer; ERROR for failures."""
         codes = [ERROR if type(answer) is Failure else code_of(answer) for answer in self.distinct]
         return np.array(codes, dtype=np.int32)[self.codes]
 
 
 @dataclass
 class Reporter:
-    """Collects what infer finds out about a program; in strict mode everything is a refusal.
+    """Collects the warnings and assumptions of `infer`; in strict mode a warning is a refusal.
 
-    Numbers as `near` each other, times the largest, are taken for one value, which is an assumption.
+    Numbers closer than `near` times the largest are treated as one value, which is recorded as an assumption.
     """
 
     strict: bool
@@ -114,7 +114,7 @@ class Reporter:
         return domain
 
     def _assume_one(self, expression: object, domain: Finite) -> None:
-        """Record which different values are taken for one, unless that is known from what they come from."""
+        """Record which different values are treated as one, unless this is already recorded."""
         pairs = ((domain.values[code], twin) for code, twins in domain.twins.items() for twin in twins)
         new = [pair for pair in pairs if pair[0] != pair[1] and pair not in self._taken_for_one]
         if not new:
@@ -123,8 +123,8 @@ class Reporter:
         more = f" (and {len(new) - 1} more such pairs)" if len(new) > 1 else ""
         diagnostic = Diagnostic.about(
             expression,
-            f"takes {new[0][1]!r} for {new[0][0]!r}{more}: they differ by rounding only",
-            "an input that leads to such a value may give another output than the interpreter's; round the numbers, "
+            f"treats {new[0][1]!r} as {new[0][0]!r}{more}: they differ only by rounding",
+            "on an input with such a value the model may differ from the interpreter; round the numbers, "
             "compute them with operators instead of functions, or pass strict=True to refuse",
         )
         self.assumed.append(diagnostic)
@@ -185,7 +185,7 @@ class Caller:
         return results
 
     def __call__(self, *columns: Sequence[Value]) -> FunctionAnswers:
-        """What the function returns on all first arguments with their second ones."""
+        """The answers of the function on all rows of arguments."""
         results = self.results(*columns)
         kinds = set(map(type, results))
         if kinds <= PLAIN.keys():
@@ -196,7 +196,7 @@ class Caller:
         return FunctionAnswers(values, set(map(type, values)), *numbered(values))
 
     def check_purity(self, answers: FunctionAnswers, *columns: Sequence[Value]) -> None:
-        """Call again on a sample; a function that answers differently is not one."""
+        """Call the function again on a sample, and warn if an answer differs."""
         sample = [column[:PURITY_SAMPLE] for column in columns]
         results = self._returned(sample)
         if PLAIN.keys() >= set(map(type, results)) and results == answers.listed[: len(results)]:
@@ -213,7 +213,7 @@ class Caller:
                 return
 
     def report(self, failures: Sequence[Failure]) -> None:
-        """Tell about calls that raised: an error where an input surely leads to one, else a warning."""
+        """Report calls that raised: an error if an input surely leads to one, else a warning."""
         if not failures:
             return
         name = function_name(self.f)
@@ -232,9 +232,9 @@ class Caller:
         )
 
     def check_twins(self, answer: Any, others: Sequence[Any], arguments: Sequence[tuple[Value, ...]]) -> list[Any]:
-        """Refuse a function that tells equal arguments (1, 1.0, True) apart; the answers that stand for one value.
+        """Refuse a function that tells equal arguments (1, 1.0, True) apart; else return the answers for one value.
 
-        Arguments that differ by rounding only are taken for one: what it answers for the simplest counts.
+        Arguments that differ only by rounding are treated as one: the answer for the simplest counts.
         """
         failed, same = isinstance(answer, Failure), []
         for args, other in zip(arguments, others, strict=True):
@@ -253,21 +253,21 @@ class Caller:
         return same
 
     def told(self, answer: Any) -> Any:
-        """What counts of an answer: of a predicate's, whether it is true."""
+        """The part of an answer that matters: for a predicate, whether it is true."""
         return bool(answer) if self.predicate and not isinstance(answer, Failure) else answer
 
 
 def _nearly(first: Any, second: Any) -> bool:
-    """Whether two answers are numbers that differ by rounding only."""
+    """Whether two answers are numbers that differ only by rounding."""
     numbers = is_number(first) and is_number(second)
     return numbers and bool(nearly_equal(first, second, TWINS, scale=max(abs(first), abs(second))))
 
 
-Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its values, and the codes to call it on
+Axes = Sequence[tuple[Finite, Codes]]  # for each argument of a function its domain, and the codes to call it on
 
 
 def _call(caller: Caller, axes: Axes) -> tuple[FunctionAnswers, list[Any]]:
-    """The answers of a function, and its results for values equal to those it was called on, which must be the same."""
+    """The answers of a function, and its results for the twins of its arguments, which must be the same."""
     columns = [domain.listed(codes) for domain, codes in axes]
     answers = caller(*columns)
     caller.check_purity(answers, *columns)
@@ -330,9 +330,9 @@ def tabulate_pairs(
 def tabulate_sum(
     caller: Caller, fst: Finite, snd: Finite, pairs: tuple[Codes, Codes], factors: tuple[float, ...]
 ) -> tuple[Codes, Finite]:
-    """The table of a weighted sum of two numbers, all pairs at once; rounded as the interpreter does.
+    """The table of a weighted sum of two numbers, rounded as in the interpreter.
 
-    A sum of integers with integer factors is an integer; a whole number that may be either becomes twins.
+    A sum of integers with integer factors is an integer; a whole number that may be an integer or a float has twins.
     """
     rows, columns = pairs
     if fst.maybe_none or snd.maybe_none:
@@ -355,7 +355,7 @@ def tabulate_sum(
 def _typed_sums(
     sums: list[float], domains: Sequence[Finite], factors: Sequence[float]
 ) -> tuple[list[Value], list[Value]]:
-    """The sums as the program has them, integers or floats, and the integers that some of the floats may be as well."""
+    """The sums with the program's types, integers or floats, and the integers that some floats may be as well."""
     kinds = [d.kinds.union(type(twin) for twins in d.twins.values() for twin in twins) for d in domains]
     integers = all(isinstance(factor, int) for factor in factors)
     may_be_integer = integers and all(kind != {float} for kind in kinds)
@@ -419,7 +419,7 @@ def tabulate_predicate(
 
 
 def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[np.int8] | None:
-    """A built-in comparison of all keys with all queries at once; `None` if some values are not comparable."""
+    """A built-in comparison of all keys with all queries; `None` if some values cannot be compared."""
     if keys.maybe_none or queries.maybe_none:
         return None
     if comparison in (Comparison.TRUE, Comparison.FALSE):
@@ -438,7 +438,7 @@ def _compare(comparison: Comparison, keys: Finite, queries: Finite) -> NDArray[n
 
 
 def column_of(domain: Finite) -> NDArray[Any]:
-    """The values as an array that can be compared at once."""
+    """The values as an array that supports comparison."""
     if domain.numeric and max(map(abs, domain.ends)) < 2**53:
         return domain.numbers
     return domain.column

@@ -1,13 +1,13 @@
-"""Arithmetic that is written as a weighted sum: it needs no table and no listed values.
+"""Arithmetic written as a weighted sum: it needs no table and no listed values.
 
-The compiler asks three questions about weighted sums, of three things:
+The compiler asks three questions about weighted sums:
 
-- `linear_form`, here, of an expression: is it written with + - * and / of constants? Its values need not be known, so
-  it serves for means too, which are too many to list.
-- `linear_tables.py: sum_of`, of a table: are its values a weighted sum of its inputs, exactly, whatever function gave
-  them? Then no neuron is needed.
-- `functions_of_sums.py: function_of`, of a table: does it depend on its inputs through a sum of them only? Then one
-  layer of neurons that read the sum is enough. `pairs.py` asks it of x + y and x - y, the pass `sums` of other weights.
+- `linear_form`, here: is an expression written with + - * and / of constants? Its values need not be known, so it also
+  works for means, which are too many to list.
+- `linear_tables.py: sum_of`: are the values of a table exactly a weighted sum of its inputs, for any function? Then it
+  needs no neurons.
+- `functions_of_sums.py: function_of`: does a table depend on its inputs only through a weighted sum? Then one layer of
+  neurons that read the sum is enough. `pairs.py` tries x + y and x - y, the pass `sums` other weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracr.values import is_number
 __all__ = ["linear_form"]
 
 Form = tuple[tuple[float, ...], float]
-LARGEST_CONSTANT = 2**24  # a constant in between that is larger swallows digits, and what comes out is no longer linear
+LARGEST_CONSTANT = 2**24  # a larger intermediate constant loses digits, and the result is no longer linear
 
 
 def linear_form(expr: RASPExpr) -> Form | None:

@@ -1,5 +1,5 @@
-/* From Python's tokens to ids, and from what is kept of the logits to Python's values: `Vocabulary.encode` and
-   `Output.decode` for plain input. It spares a call most of its time: `benchmarks/answering.py` measures it. */
+/* Converts Python's tokens to ids, and the kept part of the logits to Python's values: `Vocabulary.encode` and
+   `Output.decode` for plain input. Without it these take most of the time of a call: see `benchmarks/answering.py`. */
 
 #ifndef TRACR_CODING_H
 #define TRACR_CODING_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A token that was met, and its id. */
+/* A token that was looked up before, and its id. */
 typedef struct {
     PyObject *token;
     int64_t id;
@@ -22,11 +22,11 @@ typedef struct {
 /* All tokens. */
 typedef struct {
     PyObject *ids; /* a dict of them */
-    met *met;      /* at each place the last token that was met whose address leads there */
+    met *met;      /* a cache: at each place the last token whose address has this hash */
     size_t places; /* a power of two */
 } dictionary;
 
-/* A dictionary from a dict of ids; whether there was memory. */
+/* Makes a dictionary from a dict of ids; returns whether there was enough memory. */
 static int make_dictionary(dictionary *made, PyObject *ids) {
     Py_INCREF(ids);
     made->ids = ids;
@@ -42,8 +42,8 @@ static void discard_dictionary(dictionary *old) {
     free(old->met);
 }
 
-/* The id of a token, or -1. Often it is an object that was met before; what it is cannot change if it is a text or an
-   integer. The caller holds the token: comparing it may run Python. */
+/* The id of a token, or -1. Often the same object was looked up before; only texts and integers are cached, because
+   they cannot change. The caller holds a reference to the token: comparing it may run Python. */
 static int64_t id_of(const dictionary *known, PyObject *token) {
     met *last = known->met + ((uintptr_t)token / 16 * 0x9E3779B1u >> 7 & (known->places - 1));
     if (last->token == token) return last->id;
@@ -58,8 +58,8 @@ static int64_t id_of(const dictionary *known, PyObject *token) {
     return id;
 }
 
-/* Put the ids of an input, a list of tokens or a text of them, behind `bos`; 0 if it is no such input of this length.
-   Looking up tokens may run Python, which may change the list: each token is held meanwhile. */
+/* Writes `bos` and then the ids of an input, a list of tokens or a text; 0 if it is not such an input of this length.
+   Looking up a token may run Python, which may change the list: therefore a reference to the token is held. */
 static int encode(const dictionary *known, PyObject *input, int64_t bos, Py_ssize_t length, int64_t *ids) {
     if (PySequence_Size(input) != length) return 0;
     *ids++ = bos;
@@ -72,7 +72,7 @@ static int encode(const dictionary *known, PyObject *input, int64_t bos, Py_ssiz
     return 1;
 }
 
-/* The ids of inputs of one length, of the list if it is a batch; whether all have some. */
+/* Writes the ids of one input, or of a batch of inputs of one length; returns whether all are plain inputs. */
 static int encode_all(const dictionary *known, PyObject *given, int batch, int64_t bos, Py_ssize_t inputs,
                       Py_ssize_t length, int64_t *ids) {
     if (!batch) return encode(known, given, bos, length, ids);
@@ -85,10 +85,10 @@ static int encode_all(const dictionary *known, PyObject *given, int batch, int64
     return 1;
 }
 
-/* How an output's values are told from what is kept of its logits, which is `kept` numbers per position. */
+/* How to decode an output from the kept part of its logits, `kept` numbers per position. */
 typedef struct {
-    PyObject *values;  /* all of them; or Py_None: the number itself */
-    double *middles;   /* between values in ascending order; NULL where the number of the value was kept */
+    PyObject *values;  /* all values; Py_None if the value is the number itself */
+    double *middles;   /* midpoints between ascending values; NULL if the index of the value was kept */
     Py_ssize_t between, kept;
 } meaning;
 
@@ -99,7 +99,7 @@ static PyObject *value_of(const meaning *output, const float *numbers) {
     if (output->values != Py_None) {
         Py_ssize_t low = 0, high = output->between;
         if (!output->middles) low = (Py_ssize_t)numbers[0];
-        else if (none) low = PyTuple_Size(output->values) - 1; /* `None` stands behind the numbers */
+        else if (none) low = PyTuple_Size(output->values) - 1; /* `None` is after the numbers */
         else
             while (low < high) {
                 Py_ssize_t half = (low + high) / 2;

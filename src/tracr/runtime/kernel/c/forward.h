@@ -1,15 +1,15 @@
-/* The forward pass of `forward.py` in C, for who wants the answers only.
+/* The forward pass of `forward.py` in C, for calls that need no activations.
 
-   Activations lie transposed, a row of memory per number and a lane per position, and compiled weights are nearly all
-   zeros: so a map is a list of its weights that are not zero, each of which is read once and multiplies vectors of
-   positions. Inputs of a batch are run a few at a time, as many as make rows of some length. Rows are filled up to whole
-   vectors with lanes that nobody looks at. All arithmetic is float32, in one order, whatever the processor.
+   Activations are stored transposed: a row of memory per number and a lane per position. Most compiled weights are
+   zero. Therefore a map is a list of its nonzero weights; each is read once and multiplies vectors of positions. A few
+   inputs of a batch run together, enough for rows of some length. Rows are padded to whole vectors with unused lanes.
+   All arithmetic is float32, in the same order on every processor.
 
-   A head is two maps with a softmax between: from queries to scores, whose weights are the keys, and from shares to what
-   is read, whose weights are the values. Queries, keys and values that depend on nothing but token and position are not
-   computed, but looked up; those of tokens that are all the same to the head are taken once, and the shares are those of
-   the input before if that asked the same. Where nothing tells the positions of a token apart, an input is the tokens in
-   it, and how often each is. */
+   A head is two maps with a softmax between: from queries to scores, with the keys as weights, and from shares to the
+   head's results, with the values as weights. (A share is a key's part of the attention.) Queries, keys and values that
+   depend only on token and position are not computed but looked up. Tokens that are the same for the head are computed
+   once. The shares of the previous input are reused if the queries and keys are the same. If the position of a token
+   makes no difference, an input is represented by its different tokens and their numbers of occurrences. */
 
 #ifndef TRACR_FORWARD_H
 #define TRACR_FORWARD_H
@@ -31,61 +31,62 @@
 #define GAP 0
 #endif
 
-#define ROW 64       /* lanes worth running at once */
-#define KEPT 4096    /* vectors of shares that are worth keeping for the next input */
-#define LEAST 1e-20f /* of the largest share there could be, if smaller ones are to be taken from a table */
-#define LITTLE 16    /* numbers of which it is not worth finding those that are not zero */
-#define WORTH 500000 /* products that are worth a thread */
+#define ROW 64       /* lanes to run together */
+#define KEPT 4096    /* the most vectors of shares to keep for the next input */
+#define LEAST 1e-20f /* shares of a table are accurate enough if their total is at least this */
+#define LITTLE 16    /* with at most this many numbers, zeros are not left out of a list */
+#define WORTH 500000 /* the fewest products for one more thread */
 #define MOST_THREADS 64
 
 static int larger(int a, int b) { return a > b ? a : b; }
 
-/* What is kept of the logits from `first` to `last`: all of them, or the number of the largest. */
+/* The part to keep of the logits from `first` to `last`: all of them, or the index of the largest. */
 typedef struct {
     int first, last, largest;
 } reading;
 
-/* What an input is made of: an item for each position, or for each kind of tokens in it. */
+/* The items of an input: one for each position, or one for each kind of tokens in it. */
 typedef struct {
     int count;
-    int64_t *ids;  /* the token of each */
-    float *times;  /* how often it is there */
-    int32_t *item; /* [position] which one stands there */
+    int64_t *ids;  /* the token of each item */
+    float *times;  /* its number of occurrences */
+    int32_t *item; /* [position] the item there */
 } items;
 
-/* Which items have the same queries and keys for a head, and what it attends to. */
+/* The items with the same queries and keys for a head, and its attention. */
 typedef struct {
-    int made, keeps;   /* whether it was made, and is kept for inputs that ask the same */
-    int count;         /* of items */
-    int32_t *asked;    /* their classes as queries, their classes as keys, and how often each is there */
-    int grouped;       /* whether queries of a class are one */
-    int queries, keys; /* how many different ones */
-    int32_t *query;    /* [item] which of them */
-    int32_t *first;    /* [key] the first item of its kind */
-    float *times;      /* [key] how often it is there */
+    int made, keeps;   /* whether it was computed, and is kept for inputs with the same classes */
+    int count;         /* number of items */
+    int32_t *asked;    /* their classes as queries, their classes as keys, and their numbers of occurrences */
+    int grouped;       /* whether queries of one class are computed once */
+    int queries, keys; /* numbers of different queries and keys */
+    int32_t *query;    /* [item] its query */
+    int32_t *first;    /* [key] the first item with this key */
+    float *times;      /* [key] its number of occurrences */
     vector *shares, *total;
 } pattern;
 
 /* Memory of a pass. */
 typedef struct memory {
-    int length, at_once, columns; /* positions, inputs and numbers kept of a position, which it is for */
+    int length, at_once, columns; /* its numbers of positions, of inputs, and of kept numbers per position */
     items *inputs;
-    int size; /* vectors of items of an input */
-    rows all; /* the residual stream, and what is computed from it */
+    int size; /* vectors for the items of one input */
+    rows all; /* the residual stream, and the numbers computed from it */
     vector *queries, *results;
     pattern *patterns; /* of all heads */
-    int32_t *asked;    /* as in a pattern, and then the classes of items as values */
+    int32_t *asked;    /* as in a pattern, followed by the classes of items as values */
     int32_t *slot, *scratch;
-    int32_t *start, *input; /* of a map that is being made */
+    int32_t *start, *input; /* of a map under construction */
     float *weight;
     float *kept; /* [item][column] */
     size_t bytes;
 } memory;
 
-/* Whether what a side holds at a position depends on the token alone. */
+/* Whether a side depends on the token only, not on the position. */
 static int by_token(const side *s) { return s->known && !s->positions.start[s->positions.rows]; }
 
-/* Which of the different classes each of some things has, in the order they come, and the first of each; how many. */
+/* Numbers the different classes in order of first occurrence: the number of each item's class, and the first item of
+   each class; returns how many classes there are. */
 static int group(const int32_t *class, int count, int32_t *slot, int32_t *which, int32_t *first) {
     int found = 0;
     for (int i = 0; i < count; i++) slot[class[i]] = -1;
@@ -98,7 +99,7 @@ static int group(const int32_t *class, int count, int32_t *slot, int32_t *which,
     return found;
 }
 
-/* What an input is made of. */
+/* Finds the items of an input. */
 static void take_apart(const network *net, const int64_t *ids, const memory *m, items *found) {
     found->count = m->length;
     if (net->kind) {
@@ -139,7 +140,7 @@ static void group_keys(const head *h, const items *input, const memory *m, int c
     for (int i = 0; i < p->count; i++) p->times[key[i]] += input->times[i];
 }
 
-/* Known queries, a lane for each of the different ones. */
+/* Looks up known queries, a lane for each different one. */
 static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
     rows found = {m->queries, vectors(p->queries)};
     size_t step = found.stride * LANES;
@@ -155,8 +156,8 @@ static rows look_up_queries(const side *s, const pattern *p, const memory *m) {
     return found;
 }
 
-/* What is known of an item, behind the entries that a map has; how many it has then. What token and position add to the
-   same number is added before anything is multiplied: they may cancel. */
+/* Appends the known numbers of an item to the entries of a map; returns the new number of entries. The token's and the
+   position's parts of a number are added before any product: they may cancel. */
 static int add_known(const side *s, int class, int position, int entries, const memory *m) {
     int first = entries;
     for (int e = s->classes.start[class]; e < s->classes.start[class + 1]; e++, entries++) {
@@ -175,7 +176,7 @@ static int add_known(const side *s, int class, int position, int entries, const 
     return entries;
 }
 
-/* Lists of what is computed of items: all of it, where that is little. */
+/* Lists of the computed numbers of items: all of them, if they are few. */
 static void list_all(rows computed, int width, int count, const memory *m) {
     for (int t = 0; t <= count; t++) m->start[t] = t * width;
     for (int d = 0; d < width; d++) {
@@ -187,10 +188,10 @@ static void list_all(rows computed, int width, int count, const memory *m) {
     }
 }
 
-/* Lists of what is computed of items and not zero: it is counted, then put where it belongs. */
+/* Lists of the computed nonzero numbers of items: first counts them, then puts each in its place. */
 FASTEST
 static void list_computed(rows computed, int width, int count, const memory *m) {
-    int32_t *next = m->start + 1; /* where an item's next entry goes: in the end, where the next item's begin */
+    int32_t *next = m->start + 1; /* the place of an item's next entry; at the end, the start of the next item */
     memset(m->start, 0, sizeof(int32_t) * (count + 2));
     for (int put = 0; put < 2; put++) {
         for (int d = 0; d < width; d++)
@@ -210,7 +211,7 @@ static void list_computed(rows computed, int width, int count, const memory *m) 
     }
 }
 
-/* The keys, or values, as lists of what is not zero: a map from queries to scores, if the weights are the keys. */
+/* The keys, or values, as lists of nonzero numbers: with keys as weights, this is the map from queries to scores. */
 static map by_key(const side *s, const int32_t *class, const pattern *p, rows computed, const memory *m) {
     if (s->known) {
         int entries = 0;
@@ -229,8 +230,8 @@ static rows rows_of(const memory *m, int first, int input) {
     return (rows){m->all.first + first * m->all.stride + (size_t)input * m->size, m->all.stride};
 }
 
-/* Shares from a table; whether they are good. They are relative to those of the keys that a query attends to most, and
-   if there is none of these, so little may be left that what vanished counts. */
+/* Takes shares from a table; returns whether they are accurate. They are relative to the key with the largest possible
+   score. If no such key is in the input, all shares may be tiny, and those that became 0 could matter. */
 FASTEST
 static int look_up_shares(const head *h, const pattern *p, const memory *m) {
     int size = vectors(p->queries), lanes = size * LANES, classes = h->query.classes.rows;
@@ -251,7 +252,7 @@ static int look_up_shares(const head *h, const pattern *p, const memory *m) {
     return empty(bad);
 }
 
-/* What a head attends to. */
+/* Computes the attention of a head. */
 static void attend(const head *h, pattern *p, int input, int causal, const memory *m) {
     group_queries(h, m, causal, p);
     group_keys(h, m->inputs + input, m, causal, p);
@@ -267,7 +268,7 @@ static void attend(const head *h, pattern *p, int input, int causal, const memor
     softmax(p->shares, p->times, p->keys, size, p->total);
 }
 
-/* One head on one input: what it reads goes to its rows. */
+/* Runs one head on one input; writes the results to its rows. */
 static void run_head(const network *net, const head *h, pattern *p, int number, const memory *m) {
     const items *input = m->inputs + number;
     size_t count = input->count, compared = sizeof(int32_t) * 3 * count;
@@ -297,7 +298,7 @@ static void run_head(const network *net, const head *h, pattern *p, int number, 
     }
 }
 
-/* The residual stream of some inputs. */
+/* The residual stream of some inputs after the embedding. */
 static void embed(const network *net, int inputs, const memory *m) {
     size_t step = m->all.stride * LANES;
     memset(m->all.first, 0, sizeof(float) * net->stream * step);
@@ -326,7 +327,7 @@ static void run_layers(const network *net, int inputs, const memory *m) {
     put(&net->unembed, m->all, m->all, size);
 }
 
-/* What the readings keep of the logits of an input, a row of numbers per position; whether some logit is not a number. */
+/* Writes the kept logits of an input, a row of numbers per position; returns whether some logit is NaN. */
 FASTEST
 static int read_out(const network *net, const reading *readings, int count, int number, const memory *m, float *out) {
     const items *input = m->inputs + number;
@@ -360,13 +361,13 @@ static int read_out(const network *net, const reading *readings, int count, int 
     return !empty(bad);
 }
 
-/* A block of memory, or only how much of it is needed. */
+/* A block of memory, or only a count of the needed bytes. */
 typedef struct {
     uintptr_t at;
     int real;
 } room;
 
-/* The next `count` items of `size`; each list begins at a whole vector. A sanitizer forbids what is between lists. */
+/* The next `count` items of `size`; each list begins at a whole vector. A sanitizer forbids the gaps between lists. */
 static void *next(room *in, size_t count, size_t size) {
     uintptr_t found = in->at, end = found + count * size;
     in->at = (end + GAP + sizeof(vector) - 1) / sizeof(vector) * sizeof(vector);
@@ -374,7 +375,7 @@ static void *next(room *in, size_t count, size_t size) {
     return (void *)found;
 }
 
-/* Memory for so many inputs at once, from a block; without one, only how much it is. */
+/* Lays out memory for `at_once` inputs in a block; without a block, only counts the bytes. */
 static memory lay_out(const network *net, int length, int at_once, int columns, void *block) {
     room at = {(uintptr_t)block, block != NULL};
     memory m = {0};
@@ -427,7 +428,7 @@ static int countable(const network *net, int length, int columns) {
     return shares <= INT32_MAX && (int64_t)length * net->width < INT32_MAX && size * LANES * columns <= INT32_MAX;
 }
 
-/* New memory, at the beginning of its block; NULL if there is none. */
+/* New memory, at the beginning of its block; NULL if the allocation fails. */
 static memory *make_memory(const network *net, int length, int at_once, int columns) {
     if (!countable(net, length, columns)) return NULL;
     memory *made = aligned_alloc(sizeof(vector), lay_out(net, length, at_once, columns, NULL).bytes);
@@ -435,21 +436,21 @@ static memory *make_memory(const network *net, int length, int at_once, int colu
     return made;
 }
 
-/* Some inputs of one length, and where what is kept of their logits goes. */
+/* Some inputs of one length, and the place for the kept part of their logits. */
 typedef struct {
     const network *net;
     const int64_t *ids;
     int64_t inputs;
     int length;
     const reading *readings;
-    int count, columns; /* of readings; of what they keep */
+    int count, columns; /* numbers of readings, and of kept numbers per position */
     float *out;
-    memory *memory; /* of a job before, or NULL; then its own */
-    int threads;    /* at most */
-    int64_t bad;    /* how often some logit was not a number, or -1 without memory */
+    memory *memory; /* of an earlier job, or NULL; after the run its own */
+    int threads;    /* the most to use */
+    int64_t bad;    /* number of inputs with a NaN logit, or -1 without memory */
 } job;
 
-/* Memory for a job: what it was given, if that is right for it. */
+/* Memory for a job: the given one if its sizes are right, else new memory. */
 static memory *memory_for(const job *j) {
     int at_once = larger(ROW / LANES / vectors(j->length), 1);
     if (at_once > j->inputs) at_once = larger((int)j->inputs, 1);
@@ -477,12 +478,12 @@ static void *run_job(void *argument) {
     return NULL;
 }
 
-/* About how many products a job takes. */
+/* The approximate number of products of a job. */
 static double worth(const job *j) {
     return (double)j->inputs * j->length * ((double)j->net->weights + 4.0 * j->net->heads * j->length);
 }
 
-/* A job, in parts by threads where that is worth it; how often some logit was not a number, or -1 without memory. */
+/* Runs a job, in several threads if it is large; returns how many inputs have a NaN logit, or -1 without memory. */
 static int64_t run_parts(job *whole) {
     int64_t parts = MOST_THREADS, bad = 0;
     if (parts > worth(whole) / WORTH) parts = 1 + (int64_t)(worth(whole) / WORTH);

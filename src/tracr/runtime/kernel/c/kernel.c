@@ -1,4 +1,4 @@
-/* The pass in C (`forward.h`) for Python; `kernel.py` calls it. */
+/* The Python module of the forward pass in C (`forward.h`); `kernel.py` calls it. */
 
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
@@ -10,18 +10,18 @@
 #include "unpack.h"
 
 #define NAME "tracr.network"
-#define SPARE 4000000 /* bytes of memory that are worth keeping for the next call */
-#define QUICK 100000  /* products that are not worth letting other threads run meanwhile */
+#define SPARE 4000000 /* the most bytes of memory to keep for the next call */
+#define QUICK 100000  /* with fewer products than this the lock of Python is not released */
 
 /* Whether a buffer from Python is an array of a type. */
 #define HOLDS(buffer, type) \
     (!((size_t)(buffer)->len % sizeof(type)) && !((uintptr_t)(buffer)->buf % _Alignof(type)))
 
-/* What Python holds, in a capsule. */
+/* The contents of the capsule that Python holds. */
 typedef struct {
     network *net;
-    int threads;    /* to run at most */
-    memory *spare;  /* of the last call, for the next: what is kept there may serve it */
+    int threads;    /* the most to use */
+    memory *spare;  /* the memory of the last call, for the next, which may reuse its shares */
     dictionary tokens;
 } loaded;
 
@@ -54,7 +54,7 @@ static PyObject *load(PyObject *self, PyObject *arguments) {
     return capsule || PyErr_Occurred() ? capsule : PyErr_NoMemory();
 }
 
-/* How many numbers the readings keep of a position; -1 with an exception if they are not of the model's logits. */
+/* The number of kept numbers per position; -1 with an exception if the readings are outside the model's logits. */
 static int columns_of(const network *net, const Py_buffer *readings) {
     const reading *all = readings->buf, *end = all + readings->len / (Py_ssize_t)sizeof(reading);
     int64_t columns = 0;
@@ -68,7 +68,7 @@ static int columns_of(const network *net, const Py_buffer *readings) {
     return good ? (int)columns : -1;
 }
 
-/* Whether the model has these ids and so many positions; with an exception if not. */
+/* Whether the model has these ids and this many positions; sets an exception if not. */
 static int has_inputs(const network *net, const int64_t *ids, Py_ssize_t count, Py_ssize_t length) {
     if (length < 1 || length > net->positions.rows) {
         PyErr_Format(PyExc_IndexError, "%zd positions, the model has %d", length, net->positions.rows);
@@ -82,7 +82,7 @@ static int has_inputs(const network *net, const int64_t *ids, Py_ssize_t count, 
     return 1;
 }
 
-/* How often some logit was not a number, or -1 with an exception. There is room for `size` numbers. */
+/* The number of inputs with a NaN logit, or -1 with an exception. There is room for `size` numbers. */
 static Py_ssize_t run_checked(loaded *model, const Py_buffer *readings, const int64_t *ids, Py_ssize_t inputs,
                               Py_ssize_t length, float *out, Py_ssize_t size) {
     const network *net = model->net;
@@ -95,7 +95,7 @@ static Py_ssize_t run_checked(loaded *model, const Py_buffer *readings, const in
     }
     Py_ssize_t bad;
     job whole = {net, ids, inputs, (int)length, readings->buf, count, columns, out, model->spare, model->threads, 0};
-    model->spare = NULL; /* another thread makes its own */
+    model->spare = NULL; /* another thread allocates its own */
     if (worth(&whole) < QUICK) bad = run_parts(&whole);
     else {
         Py_BEGIN_ALLOW_THREADS
@@ -127,7 +127,7 @@ static PyObject *run(PyObject *self, PyObject *arguments) {
     return bad < 0 ? NULL : PyLong_FromSsize_t(bad);
 }
 
-/* The answers to inputs of one length, or NULL: with an exception, or without one if they are not plain. */
+/* The outputs for inputs of one length. NULL with an exception on an error; NULL without one if they are not plain. */
 static PyObject *answer_plain(loaded *model, const Py_buffer *readings, int64_t bos, const meaning *output,
                               PyObject *given, Py_ssize_t inputs, Py_ssize_t length, int batch) {
     Py_ssize_t places, room;
@@ -139,14 +139,14 @@ static PyObject *answer_plain(loaded *model, const Py_buffer *readings, int64_t 
     float *kept = (float *)(ids + places);
     PyObject *found = NULL;
     int plain = encode_all(&model->tokens, given, batch, bos, inputs, length, ids);
-    PyErr_Clear(); /* of tokens that cannot be looked up */
+    PyErr_Clear(); /* the error of tokens that cannot be looked up */
     if (plain && run_checked(model, readings, ids, inputs, length + 1, kept, places * output->kept) == 0)
         found = batch ? decode_all(output, kept, inputs, length) : decode(output, kept + output->kept, length);
     free(ids);
     return found;
 }
 
-/* The answer to what is a text, a list of tokens, or a list of lists that are all as long as the first; else NULL. */
+/* The output for a text, a list of tokens, or a list of lists of one length; NULL for any other input. */
 static PyObject *answer_given(loaded *model, const Py_buffer *readings, int64_t bos, const meaning *output,
                               PyObject *given) {
     if (!PyList_CheckExact(given) && !PyUnicode_CheckExact(given)) return NULL;
@@ -179,7 +179,7 @@ static PyObject *answer(PyObject *self, PyObject *const *arguments, Py_ssize_t c
     meaning output = {arguments[3], numerical ? middles.buf : NULL, middles.len / (Py_ssize_t)sizeof(double),
                       columns_of(model->net, &readings)};
     PyObject *found = NULL;
-    int numbered = !numerical && output.values != Py_None; /* values are told by their numbers */
+    int numbered = !numerical && output.values != Py_None; /* values are found by index */
     int good = output.kept > 0 && HOLDS(&middles, double);
     if (good && (!numbered || ((const reading *)readings.buf)->largest))
         found = answer_given(model, &readings, bos, &output, arguments[5]);

@@ -1,23 +1,23 @@
-/* What a network is. `unpack.h` reads one, and checks that every index is inside of what it is an index of. */
+/* The parts of a network. `unpack.h` reads one, and checks that every index is in range. */
 
 #ifndef TRACR_NETWORK_H
 #define TRACR_NETWORK_H
 
 #include <stdint.h>
 
-/* An affine map: for every output, the inputs that it reads and their weights, and a bias (NULL: none). */
+/* An affine map: for every output its inputs and their weights, and a bias (NULL: none). */
 typedef struct {
     int outputs;
-    const int32_t *target; /* the row that each output goes to; NULL: the first to the first, and so on */
-    const int32_t *start;  /* where the entries of an output begin, and behind the last one, where they end */
+    const int32_t *target; /* the row of each output; NULL: output i goes to row i */
+    const int32_t *start;  /* the first entry of each output, and at last the end of the entries */
     const int32_t *input;
     const float *weight;
     const float *bias;
-    int inputs; /* 0, or the entries are listed by input, and `input` are the rows they go to */
-    const int32_t *source; /* the row of each input then */
+    int inputs; /* if not 0, the entries are listed by input, and `input` has the rows of the outputs */
+    const int32_t *source; /* in this case, the row of each input */
 } map;
 
-/* Rows of which most entries are zero: for every row the columns that are not, and what they hold. */
+/* Sparse rows: for every row its nonzero columns and their values. */
 typedef struct {
     int rows;
     const int32_t *start, *column;
@@ -27,38 +27,38 @@ typedef struct {
 /* The queries, keys or values of a head: computed, or known from the classes of tokens and from positions. */
 typedef struct {
     int width, known;
-    int row; /* the first, if it is computed */
+    int row; /* the first row, if it is computed */
     const int32_t *class_of;
     table classes, positions;
 } side;
 
 typedef struct {
-    const float *shares;    /* [class of key][class of query] if they depend on tokens alone, and are few; or NULL */
-    side query, key, value; /* if keys and values both depend on tokens alone they have the same classes */
-    const int32_t *row;     /* of each number that it reads */
+    const float *shares;    /* [class of key][class of query] if they depend only on tokens, and are few; or NULL */
+    side query, key, value; /* if keys and values both depend only on tokens, they have the same classes */
+    const int32_t *row;     /* the row of each number of its result */
 } head;
 
 typedef struct {
     int heads;
     head *head;
-    map sides, output; /* all that heads compute; what they write */
+    map sides, output; /* the computed queries, keys and values; the writes of the heads */
     map in, out;
 } layer;
 
 typedef struct {
-    int rows, stream; /* of memory in all; of the residual stream */
+    int rows, stream; /* rows of memory in all; rows of the residual stream */
     int layers, heads, causal;
-    int classes, width; /* the most there are: of classes; of numbers in a query, key or value */
-    const int32_t *ordinal; /* 0, 1, 2 and so on: as many as the width */
-    const int32_t *kind; /* of each token, if tokens of a kind are the same wherever they stand; or NULL */
+    int classes, width; /* the largest number of classes; the largest width of a query, key or value */
+    const int32_t *ordinal; /* 0, 1, 2, ..., width - 1 */
+    const int32_t *kind; /* the kind of each token, if tokens of a kind are the same at every position; or NULL */
     table tokens, positions;
     layer *layer;
     head *head; /* of all layers */
     map unembed;
     int logits;
-    const int32_t *logit; /* the row of each */
-    int64_t weights;      /* of all maps */
-    char *packed;         /* where all that points to */
+    const int32_t *logit; /* the row of each logit */
+    int64_t weights;      /* the number of weights of all maps */
+    char *packed;         /* the memory of all these lists */
 } network;
 
 #endif

@@ -1,7 +1,7 @@
-/* Reading what `packed.py` wrote: integers and numbers, one after another.
+/* Reads the output of `packed.py`: integers and numbers, one after another.
 
-   Nothing is believed: lists are inside of the buffer, indices inside of what they are indices of, and both buffers end
-   where the network does. So `forward.h` checks none of it. No count is larger than the number of integers. */
+   Everything is checked: lists are inside the buffer, indices are in range, and both buffers end with the network.
+   Therefore `forward.h` checks none of it. No count is larger than the number of integers. */
 
 #ifndef TRACR_UNPACK_H
 #define TRACR_UNPACK_H
@@ -17,12 +17,12 @@ typedef struct {
     const int32_t *words;
     const float *numbers;
     int64_t words_left, numbers_left;
-    int64_t weights;   /* of maps */
-    const char *wrong; /* why it is no network; NULL if there was no memory for one */
-    jmp_buf refused;   /* where to go on then */
+    int64_t weights;   /* the number of weights of maps */
+    const char *wrong; /* the reason of a refusal; NULL if there was not enough memory */
+    jmp_buf refused;   /* the place to continue after a refusal */
 } cursor;
 
-/* Gives up reading unless this holds. */
+/* Stops reading with a reason unless the condition holds. */
 static void require(cursor *at, int holds, const char *otherwise) {
     if (holds) return;
     at->wrong = otherwise;
@@ -45,7 +45,7 @@ static const float *take_numbers(cursor *at, int64_t count) {
     return found;
 }
 
-/* How many there are of something. */
+/* Reads a count. */
 static int take_count(cursor *at) {
     int found = *take_words(at, 1);
     require(at, found >= 0, "a count is negative");
@@ -58,14 +58,14 @@ static int take_flag(cursor *at) {
     return found;
 }
 
-/* Indices of something of which there are so many. */
+/* Reads `count` indices below `many`. */
 static const int32_t *take_indices(cursor *at, int64_t count, int many) {
     const int32_t *found = take_words(at, count);
     for (int64_t i = 0; i < count; i++) require(at, found[i] >= 0 && found[i] < many, "an index is out of range");
     return found;
 }
 
-/* Rows of entries in so many columns, in any order. */
+/* Reads sparse rows; the columns of a row are in any order. */
 static table take_entries(cursor *at, int columns) {
     table found;
     found.rows = take_count(at);
@@ -79,7 +79,7 @@ static table take_entries(cursor *at, int columns) {
     return found;
 }
 
-/* The same with columns in ascending order: no row has more entries than there are columns. */
+/* The same, but the columns of a row must be ascending: no row has more entries than there are columns. */
 static table take_table(cursor *at, int columns) {
     table found = take_entries(at, columns);
     for (int r = 0; r < found.rows; r++)
@@ -88,7 +88,7 @@ static table take_table(cursor *at, int columns) {
     return found;
 }
 
-/* A map between rows of memory. */
+/* Reads a map between rows of memory. */
 static map take_map(cursor *at, int rows) {
     map found = {0};
     found.inputs = take_count(at);
@@ -105,7 +105,7 @@ static map take_map(cursor *at, int rows) {
     return found;
 }
 
-/* A map that adds to rows of memory. */
+/* Reads a map that adds to rows of memory. */
 static map take_adding_map(cursor *at, int rows) {
     map found = take_map(at, rows);
     require(at, !found.inputs, "a map that adds is listed by input");
@@ -195,7 +195,7 @@ static void take_network(cursor *at, network *net) {
     net->weights = at->weights;
 }
 
-/* Whether a network could be read. */
+/* Reads a network; returns whether it is valid. */
 static int unpack(cursor *at, network *net) {
     if (setjmp(at->refused)) return 0;
     take_network(at, net);
@@ -210,8 +210,8 @@ static void discard(network *net) {
     free(net);
 }
 
-/* A network from its integers and numbers, so many bytes of them; or NULL, and what is wrong with them: NULL if only
-   memory is missing. */
+/* Makes a network from its integers and numbers, with these numbers of bytes. On failure returns NULL, with the reason
+   in `wrong`: NULL if there was not enough memory. */
 static network *read_network(const void *words, size_t word_bytes, const void *numbers, size_t number_bytes,
                              const char **wrong) {
     *wrong = word_bytes % sizeof(int32_t) || number_bytes % sizeof(float) ? "its buffers do not hold 32 bits each" : NULL;

@@ -1,4 +1,4 @@
-/* Vectors of lanes, rows of vectors, and what is done with them. */
+/* Vectors of lanes, rows of vectors, and operations on them. */
 
 #ifndef TRACR_VECTORS_H
 #define TRACR_VECTORS_H
@@ -10,10 +10,10 @@
 
 #include "network.h"
 
-#define LANES 8         /* of a vector */
+#define LANES 8         /* lanes of a vector */
 #define BLOCK 8         /* vectors that stay in registers while the weights of an output are read */
-#define AT_ONCE 4       /* keys of which none has to wait for another */
-#define SMALLEST -87.0f /* below it exp is taken for 0: it is less than the smallest normal number */
+#define AT_ONCE 4       /* keys to process together, without waiting for each other */
+#define SMALLEST -87.0f /* exp of a smaller number counts as 0: it is below the smallest normal number */
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t words __attribute__((vector_size(LANES * sizeof(int32_t))));
@@ -34,7 +34,7 @@ ALWAYS vector only(words where, vector x) { return (vector)((words)x & where); }
 
 ALWAYS vector choose(words where, vector yes, vector no) { return (vector)(((words)yes & where) | ((words)no & ~where)); }
 
-/* The numbers, 0 instead of those below it. */
+/* The numbers, with negative ones replaced by 0. */
 ALWAYS vector positive(vector x) { return only(~(x <= 0.0f), x); }
 
 /* Whether no bit is set. */
@@ -45,7 +45,7 @@ ALWAYS int empty(words x) {
     return !(part[0][0] | part[0][1]);
 }
 
-/* exp of numbers up to 0: 2^n times the series of what is left, which is at most log(2)/2 from 0. exp(0) is 1. */
+/* exp of numbers up to 0: 2^n times the series of the remainder, which is at most log(2)/2 from 0. exp(0) is 1. */
 ALWAYS vector exponential(vector x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     words tiny = x < SMALLEST;
@@ -63,16 +63,16 @@ ALWAYS vector exponential(vector x) {
     return only(~tiny, y * (vector)power);
 }
 
-/* Rows of vectors; each begins `stride` vectors behind the one before. */
+/* Rows of vectors; each begins `stride` vectors after the one before. */
 typedef struct {
     vector *first;
     size_t stride;
 } rows;
 
-/* Where the result of a map goes. */
+/* What to do with the result of a map: put it, put its positive part, or add it. */
 enum { PUT, PUT_POSITIVE, ADD };
 
-/* A map of `count` vectors of each row. */
+/* Applies a map to `count` vectors of each row. */
 ALWAYS void apply_block(const map *m, rows x, rows y, int count, int mode) {
     for (int o = 0; o < m->outputs; o++) {
         vector sum[BLOCK];
@@ -91,7 +91,7 @@ ALWAYS void apply_block(const map *m, rows x, rows y, int count, int mode) {
     }
 }
 
-/* A map of the first `size` vectors of rows. */
+/* Applies a map to the first `size` vectors of each row. */
 ALWAYS void apply(const map *m, rows x, rows y, int size, int mode) {
     for (; size >= BLOCK; size -= BLOCK) {
         apply_block(m, x, y, BLOCK, mode);
@@ -109,7 +109,7 @@ ALWAYS void apply(const map *m, rows x, rows y, int size, int mode) {
     }
 }
 
-/* The same by inputs: those that are zero, as most of a code are, cost nothing. */
+/* The same for a map listed by input: inputs that are zero, as most coordinates of a code, cost nothing. */
 ALWAYS void spread(const map *m, rows x, rows y, int size, int mode) {
     for (int o = 0; o < m->outputs; o++)
         for (int v = 0; v < size; v++) y.first[m->target[o] * y.stride + v] = all(m->bias[o]);
@@ -137,9 +137,9 @@ FASTEST static void put_positive(const map *m, rows x, rows y, int size) {
 }
 FASTEST static void add(const map *m, rows x, rows y, int size) { apply(m, x, y, size, ADD); }
 
-/* What is the largest of the scores of each query, which are `size` vectors apart. */
+/* The largest score of each query; the scores of a query are `size` vectors apart. */
 ALWAYS vector largest(const vector *scores, int keys, int size) {
-    vector most[AT_ONCE]; /* none waits for another */
+    vector most[AT_ONCE]; /* independent of each other, for speed */
     for (int k = 0; k < AT_ONCE; k++) most[k] = scores[0];
     for (int t = 0; t < keys; t += AT_ONCE)
         for (int k = 0; k < AT_ONCE; k++) {
@@ -155,7 +155,7 @@ typedef struct {
     float score, share;
 } sample;
 
-/* The exponentials of the scores of some keys. Most often they are 0, vanish, or are what was met last. */
+/* The exponentials of the scores of some keys. Most scores are 0, vanish, or equal the last other score. */
 ALWAYS void exponentials(vector *scores, int size, vector most, sample *last) {
     words explained = ~(words){0};
     vector share[AT_ONCE];
@@ -176,7 +176,7 @@ ALWAYS void exponentials(vector *scores, int size, vector most, sample *last) {
         }
 }
 
-/* Scores [key][query] become what each key counts, `times` over; `total` what they count together. There is room for
+/* Replaces scores [key][query] by exponentials times `times`, with their sums in `total`. There must be room for
    `AT_ONCE` - 1 more keys. */
 FASTEST
 static void softmax(vector *scores, const float *times, int keys, int size, vector *total) {
@@ -190,8 +190,8 @@ static void softmax(vector *scores, const float *times, int keys, int size, vect
     }
 }
 
-/* What is read of the `values`, of which there are `width` per key, with these shares of the `total`; `row` says where
-   in `z` each goes. */
+/* The result of a head: the `values`, `width` per key, weighted with these shares of the `total`; `row` has the row in
+   `z` of each number. */
 FASTEST
 static void read_values(const map *values, int width, const vector *shares, int size, const vector *total, rows z,
                         const int32_t *row) {
