@@ -182,7 +182,7 @@ def _labels(variables: Iterable[Variable]) -> str:
 def through_used(
     folded: Mapping[Variable, LinearMap], through: Mapping[LinearMap, LinearMap], maps: Iterable[LinearMap]
 ) -> dict[LinearMap, LinearMap]:
-    """Of what maps read folded variables with, what these maps do, and those of folded variables themselves."""
+    """The entries of `through` for these maps and for the maps of folded variables."""
     if not through:
         return {}
     used = dict.fromkeys((*folded.values(), *maps))
@@ -190,7 +190,7 @@ def through_used(
 
 
 def check_through(frame: Frame, components: Iterable[Component]) -> None:
-    """Raise if what is said of reading folded variables is of no map, or does not fit it."""
+    """Raise if an entry of `through` belongs to no map of the frame, or does not fit its map."""
     if not frame.through:
         return
     used = {*frame.folded.values(), *(linear for component in components for linear in component.maps)}

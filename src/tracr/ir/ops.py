@@ -150,7 +150,7 @@ class Operation:
 
     @property
     def cells(self) -> Codes | None:
-        """The table, if it has one."""
+        """The table of the operation, or `None`."""
         names = self._names().tables
         return getattr(self, names[0]) if names else None
 

@@ -80,7 +80,7 @@ class Tabulation(Generic[N]):
         return VALUE * sum(domains.values()) + sum(one.nbytes for one in tabulated)
 
     def children(self, node: InferredNode) -> tuple[int, ...]:
-        """Every s-op `node` depends on directly, through its selector too."""
+        """Every s-op that `node` depends on directly, those compared by its selector included."""
         selectors = node.op.selectors
         if not selectors:
             return node.inputs

@@ -180,7 +180,7 @@ class Schedule(Frame):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the matrices take; those that several components have count once."""
+        """How much memory the matrices take; matrices shared by several components count once."""
         return self.bytes_with(component for layer in self.layers for component in layer.components)
 
     def verify(self, checked: Collection[Component] = ()) -> None:

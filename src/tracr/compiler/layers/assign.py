@@ -86,7 +86,7 @@ def merge_heads(schedule: Schedule) -> Schedule:
 
 
 def with_layers(schedule: Schedule, layers: Iterable[Layer], through: Mapping[LinearMap, LinearMap]) -> Schedule:
-    """The schedule with other layers, and with what their maps read folded variables with, out of `through`."""
+    """The schedule with other layers, and with those entries of `through` that belong to their maps."""
     layers = tuple(layers)
     maps = (linear for layer in layers for part in layer.components for linear in part.maps)
     return replace(schedule, layers=layers, through=through_used(schedule.folded, through, maps))

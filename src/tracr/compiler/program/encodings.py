@@ -120,7 +120,7 @@ def _is_number_by_nature(node: InferredNode) -> bool:
 
 
 def _have_twins(domain: Domain) -> bool:
-    """Whether some values differ by rounding only, which no one-hot code can be told to separate."""
+    """Whether some values differ only by rounding: a one-hot code cannot separate them."""
     if domain.size < 2 or not isinstance(domain, Finite):
         return False
     numbers = np.sort(domain.numbers)

@@ -115,7 +115,7 @@ class Searcher:
         self._trials.append(Trial(step, what, measured, kept, why))
 
     def record(self, layout: Layout) -> Search:
-        """What was tried, and the size of the model that was chosen."""
+        """The trials, and the size of the model that was chosen."""
         return Search(tuple(self._trials), layout.size)
 
 

@@ -44,7 +44,7 @@ def _selector(node: TracedNode, selector: Selector, inference: Inference) -> Sel
 
 
 def _attending(traced: TracedGraph, node: InferredNode) -> InferredNode:
-    """Attention over the selector that its expression names, not over one that infer made of it."""
+    """The s-op with the selector that its expression names, not one that `infer` derived from it."""
     if not isinstance(node.op, Attention) or node.id >= len(traced.nodes):
         return node
     named = traced.nodes[node.id].children[0]

@@ -159,10 +159,7 @@ class Caller:
     budget: Budget = field(default_factory=lambda: Budget(DEFAULT))
 
     def results(self, *columns: Sequence[Value]) -> list[Any]:
-        """What the function returns, whatever that is, on all first arguments with their second ones.
-
-        Results that are too large all together are refused.
-        """
+        """The unchecked results of the function on all rows of arguments; refused if they take too much memory."""
         results: list[Any] = []
         growing = Growing(self.budget, "the function returns large values", self.expression)
         while len(results) < len(columns[0]):
@@ -173,12 +170,12 @@ class Caller:
         return results
 
     def _returned(self, columns: Sequence[Sequence[Value]]) -> list[Any]:
-        """What the function returns on a few arguments."""
+        """The same for a few rows, whatever their size."""
         f = OPERATORS[self.f.symbol] if isinstance(self.f, BinaryOperator) else self.f
         results: list[Any] = []
         left = [iter(column) for column in columns]
         while len(results) < len(columns[0]):
-            with suppress(Exception):  # up to the first call that raises, which is made once more
+            with suppress(Exception):  # up to the first call that raises; that call is repeated
                 results.extend(map(f, *left))
             if len(results) < len(columns[0]):
                 results.append(_called(f, tuple(column[len(results)] for column in columns)))
