@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.adapters import adapter
+from tracr.extras import need
 from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
+from tracr.natural.refusals import refusal
 from tracr.natural.truth import TwinTruth
 from tracr.runtime.forward import Hook, forward
 
@@ -114,3 +117,55 @@ class TwinModel:
         from tracr.natural.saving import save  # imported only when used: needs safetensors
 
         save(self, folder, overwrite=overwrite)
+
+    # Other frameworks
+
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. A `dtype`, or a later cast, to a format shorter than
+        float32 is refused, unless `check` is off: a twin is measured in float32.
+        """
+        adapter("torch")  # its error says how to install torch
+        from tracr.natural.in_torch import to_torch
+
+        return to_torch(self, dtype, device, trainable, check)
+
+    def to_transformer_lens(
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is as in `to_torch`.
+        """
+        adapter("transformer_lens")  # its error says how to install TransformerLens
+        from tracr.natural.in_transformer_lens import to_transformer_lens
+
+        return to_transformer_lens(self, bridge, dtype, device, trainable, check)
+
+    def save_pretrained(self, folder: str | Path, *, output: str | None = None, overwrite: bool = False) -> None:
+        """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads the twin back.
+
+        Args:
+            folder: the folder to write; an existing one is replaced if it is such a checkpoint, with unchanged weights.
+            output: the output to write, if there are several: GPT-2 has one head.
+            overwrite: replace the folder, whatever its contents.
+        """
+        need("safetensors")
+        from tracr.natural.pretrained import save_pretrained
+
+        save_pretrained(self, folder, output=output, overwrite=overwrite)
+
+    if not TYPE_CHECKING:  # a type checker must report missing attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for a missing attribute: raises an error that says what to use instead."""
+            raise refusal(name)
