@@ -111,7 +111,7 @@ class TorchModel(nn.Module):
         return names
 
     def _functions(self) -> dict[str, Any]:
-        """What the forward pass needs besides the weights: its mask, layer norm and activation function."""
+        """The mask, layer norm and activation function of the forward pass."""
         return {"causal": self.compiled.options.causal, "norm": self.compiled.norm, "activation": None}
 
     def _require_format(self, dtype: Any) -> None:

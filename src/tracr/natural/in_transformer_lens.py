@@ -1,8 +1,8 @@
 """Twins in TransformerLens, as models with all hook points or as its native bridge.
 
-Its name for layer norms without weights is "LNPre". They are modules here, because its tools call the last one and read
-`hook_scale`. Where heads have separate inputs (`use_attn_in`, `use_split_qkv_input`), `ln1` has one scale for each head,
-which its tools do not expect: `hook_scale` is filled only where heads share their input.
+Its name for layer norms without weights is "LNPre". They are modules here, because its tools call the last one and
+read `hook_scale`. Where heads have separate inputs (`use_attn_in`, `use_split_qkv_input`), `ln1` has one scale for each
+head, which its tools do not expect: `hook_scale` is filled only where heads share their input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from transformer_lens.hook_points import HookPoint
 
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
@@ -31,9 +30,7 @@ __all__ = ["LensTwin", "to_transformer_lens"]
 NORMS = ("ln1", "ln2", "ln_final")
 
 
-def to_transformer_lens(
-    twin: TwinModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool
-) -> Any:
+def to_transformer_lens(twin: TwinModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool) -> Any:
     """The twin with all hook points, or as a bridge."""
     cfg = config(sizes(twin), dtype, device)
     if not bridge:
@@ -80,7 +77,7 @@ class LensNorm(nn.Module):
         centred = stream - stream.mean(dim=-1, keepdim=True)
         scale = ((centred * centred).mean(dim=-1, keepdim=True) + EPSILON).sqrt()
         scale = self.hook_scale(scale) if stream.ndim == 3 else scale
-        return self.hook_normalized(centred / scale)  # type: ignore[no-any-return]
+        return self.hook_normalized(centred / scale)
 
 
 class LensTwin(OfTwin, LensModel):
@@ -105,7 +102,7 @@ class LensTwin(OfTwin, LensModel):
 
     def _see(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         if name.endswith("hook_normalized"):
-            return self._part(name.rpartition(".")[0])(tensor)  # type: ignore[no-any-return]
+            return self._part(name.rpartition(".")[0])(tensor)
         return super()._see(name, tensor)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters import adapter
+from tracr.arguments import flag, path, text
 from tracr.extras import need
 from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
@@ -22,6 +23,8 @@ from tracr.runtime.forward import Hook, forward
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.runtime.outputs import Output
+    from tracr.runtime.vocabulary import Vocabulary
 
 __all__ = ["TwinModel"]
 
@@ -50,6 +53,21 @@ class TwinModel:
     def ground_truth(self) -> TwinTruth:
         """The teacher's nodes and edges, each with its measurements."""
         return TwinTruth(self.teacher.ground_truth, self.admission)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs, which are the teacher's."""
+        return self.teacher.outputs
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens and their ids, which are the teacher's."""
+        return self.teacher.vocabulary
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+        return self.architecture.width
 
     @property
     def n_parameters(self) -> int:
@@ -125,13 +143,13 @@ class TwinModel:
     ) -> Any:
         """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
 
-        Parameters and activations have their TransformerLens names. A `dtype`, or a later cast, to a format shorter than
-        float32 is refused, unless `check` is off: a twin is measured in float32.
+        Parameters and activations have their TransformerLens names. A `dtype`, or a later cast, to a format shorter
+        than float32 is refused, unless `check` is off: a twin is measured in float32.
         """
         adapter("torch")  # its error says how to install torch
         from tracr.natural.in_torch import to_torch
 
-        return to_torch(self, dtype, device, trainable, check)
+        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
 
     def to_transformer_lens(
         self,
@@ -149,7 +167,8 @@ class TwinModel:
         adapter("transformer_lens")  # its error says how to install TransformerLens
         from tracr.natural.in_transformer_lens import to_transformer_lens
 
-        return to_transformer_lens(self, bridge, dtype, device, trainable, check)
+        flags = flag("trainable", trainable), flag("check", check)
+        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
 
     def save_pretrained(self, folder: str | Path, *, output: str | None = None, overwrite: bool = False) -> None:
         """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads the twin back.
@@ -162,7 +181,8 @@ class TwinModel:
         need("safetensors")
         from tracr.natural.pretrained import save_pretrained
 
-        save_pretrained(self, folder, output=output, overwrite=overwrite)
+        name = None if output is None else text("output", output)
+        save_pretrained(self, path("folder", folder), output=name, overwrite=flag("overwrite", overwrite))
 
     if not TYPE_CHECKING:  # a type checker must report missing attributes
 
