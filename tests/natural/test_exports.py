@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_hostile_arguments(parameter: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     twin = untrained(STUDENTS["hist"])
     for kind, value in HOSTILE.items():
-        given = {"folder": "out", "overwrite": True, parameter: value}
-        raised = outcome(lambda given=given: twin.save_pretrained(**given))
+        given: dict[str, Any] = {"folder": "out", "overwrite": True, parameter: value}
+        raised = outcome(partial(twin.save_pretrained, **given))
         assert raised is None or isinstance(raised, TracrError), f"{kind}: {raised!r}"
         assert raised is None or raised.diagnostic.hint, kind

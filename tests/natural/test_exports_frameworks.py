@@ -68,7 +68,7 @@ def test_torch(twin: TwinModel) -> None:
     module(ids)
     assert list(seen) == list(run)
     for name, tensor in seen.items():
-        np.testing.assert_allclose(tensor.detach().numpy(), run[name], atol=2e-3, err_msg=name)
+        np.testing.assert_allclose(tensor.detach().numpy(), run[name], rtol=1e-4, atol=1e-4, err_msg=name)
 
 
 def test_torch_formats_and_training() -> None:
@@ -85,12 +85,13 @@ def test_torch_formats_and_training() -> None:
     module = twin.to_torch()
     module(ids)[0].square().sum().backward()
     for name, weight in module.named_parameters():
-        assert weight.grad is not None and (name.endswith("b_K") or weight.grad.abs().max() > 0), name
+        assert weight.grad is not None
+        assert name.endswith("b_K") or weight.grad.abs().max() > 0, name
     assert module.twin is twin
     for refused in (module.to_compiled, lambda: module.save("x")):
         with pytest.raises(TracrError):
             refused()
-    for options in ({"dtype": "int32"}, {"dtype": None}, {"trainable": 1}, {"check": "no"}):
+    for options in ({"dtype": "int32"}, {"trainable": 1}, {"check": "no"}):
         with pytest.raises(TracrError):
             twin.to_torch(**options)
     with pytest.raises(InputError, match="the shape"):
@@ -116,7 +117,9 @@ class TestTransformerLens:
         for name, array in twin.run(inputs).items():
             tensor = cache[name].detach().numpy() if name != "logits" else logits.detach().numpy()
             expected = array[:, :, None] if tensor.ndim > array.ndim else array  # `ln1` of each head's own input
-            np.testing.assert_allclose(tensor, np.broadcast_to(expected, tensor.shape), atol=2e-3, err_msg=name)
+            np.testing.assert_allclose(
+                tensor, np.broadcast_to(expected, tensor.shape), rtol=1e-4, atol=1e-4, err_msg=name
+            )
 
     def test_bridge(self, twin: TwinModel) -> None:
         """Its own arithmetic gives the same logits."""
@@ -168,7 +171,8 @@ def test_stock_transformers(name: str, activation: str, tmp_path: Path) -> None:
     for output in twin.outputs:
         twin.save_pretrained(tmp_path / output.name, output=output.name)
         model, info = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / output.name, output_loading_info=True)
-        assert not info["missing_keys"] and not info["unexpected_keys"]
+        assert not info["missing_keys"]
+        assert not info["unexpected_keys"]
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / output.name)
         head = twin_head(twin, output)
         values = [len(head.words.words) - 1] if head.kind == "column" else []

@@ -23,7 +23,9 @@ def untrained(
     """A twin with random weights, biases included."""
     architecture = architecture_of(model, 24, d_head, 20, layer_norm=layer_norm, activation=activation)
     rng = np.random.default_rng(seed)
-    weights = {name: rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in architecture.shapes(model).items()}
+    weights = {
+        name: rng.normal(0, 0.25, shape).astype(np.float32) for name, shape in architecture.shapes(model).items()
+    }
     sites = tuple(SiteAdmission(str(site), False, NONE, NONE, 0, 0) for site in architecture.sites.all)
     return TwinModel(model, architecture, Parameters.of(weights), Admission(Rate(0, 100), False, sites), seed, 0)
 
