@@ -46,6 +46,10 @@ def load(
         from tracr.natural import saving as twins
 
         return twins.load(folder, max_parameters=max_parameters)
+    if os.path.isfile(folder / "twin" / "twin.json"):
+        from tracr.natural import pretrained
+
+        return pretrained.load(folder, max_parameters=max_parameters)
     return _compiled(folder, recompile, max_parameters)
 
 

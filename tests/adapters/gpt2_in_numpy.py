@@ -22,14 +22,20 @@ def gelu_new(x: Array) -> Array:
         )
 
 
-ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "gelu_new": gelu_new}
+def gelu(x: Array) -> Array:
+    """The exact form."""
+    return np.asarray(0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))), dtype=x.dtype)
 
 
-def logits(folder: Path, ids: Array) -> Array:
-    """Logits [batch, position, word] in float32; bidirectional if the folder says nothing of causal attention."""
+ACTIVATIONS = {"relu": lambda x: np.maximum(x, 0), "gelu": gelu, "gelu_new": gelu_new}
+
+
+def logits(folder: Path, ids: Array, causal: bool | None = None) -> Array:
+    """Logits [batch, position, word] in float32; with the attention that the folder of the model names by default."""
     config = json.loads((folder / "config.json").read_text())
     weights = safetensors.numpy.load_file(folder / "model.safetensors")
-    causal = json.loads((folder / "tracr" / "model.json").read_text())["options"]["causal"]
+    if causal is None:
+        causal = json.loads((folder / "tracr" / "model.json").read_text())["options"]["causal"]
     heads, length = config["n_head"], ids.shape[1]
     mask = np.tri(length, dtype=bool) if causal else np.ones((length, length), dtype=bool)
 

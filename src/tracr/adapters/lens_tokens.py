@@ -27,9 +27,12 @@ class LensTokens:
 
     if TYPE_CHECKING:
         cfg: Any
-        compiled: CompiledModel
         device: torch.device
         W_U: torch.Tensor
+
+        @property
+        def compiled(self) -> CompiledModel:
+            """The model that has the tokens and the outputs."""
 
     tokenizer = None
     """There is no tokenizer: use `to_tokens` and `to_string`."""

@@ -63,7 +63,7 @@ def used_format(dtype: torch.dtype, device: str) -> str:
 class Origin:
     """The model that a module was made from; copies of the module share it."""
 
-    model: CompiledModel
+    model: Any
 
     def __deepcopy__(self, memo: object) -> Origin:
         return self
@@ -76,12 +76,12 @@ class TorchModel(nn.Module):
     """A module that an activation passes through."""
 
     def __init__(
-        self, model: CompiledModel, parameters: Parameters, dtype: Any, device: Any, trainable: bool, check: bool
+        self, model: Any, parameters: Parameters, dtype: Any, device: Any, trainable: bool, check: bool
     ) -> None:
         super().__init__()
         self._origin, self._check = Origin(model), check
         if check:
-            require_format(model, as_dtype(dtype))
+            self._require_format(as_dtype(dtype))
         self.blocks = nn.ModuleList(nn.Module() for _ in parameters.layers)
         for name, array in parameters.named():
             place, _, leaf = name.rpartition(".")
@@ -106,14 +106,22 @@ class TorchModel(nn.Module):
     def _activations(self, parameters: Parameters) -> list[str]:
         """The names of all activations."""
         names: list[str] = []
-        ids, norm = np.zeros((1, 1), dtype=np.int64), self.compiled.norm
+        ids, norm = np.zeros((1, 1), dtype=np.int64), self._functions()["norm"]
         forward(parameters, ids, np, causal=False, hook=lambda name, _: names.append(name), fine=self.fine, norm=norm)
         return names
+
+    def _functions(self) -> dict[str, Any]:
+        """The mask, layer norm and activation function of the forward pass."""
+        return {"causal": self.compiled.options.causal, "norm": self.compiled.norm, "activation": None}
+
+    def _require_format(self, dtype: Any) -> None:
+        """Refuse a number format in which the model may be wrong."""
+        require_format(self.compiled, dtype)
 
     @property
     def compiled(self) -> CompiledModel:
         """The model that this module was made from, unchanged."""
-        return self._origin.model
+        return self._origin.model  # type: ignore[no-any-return]
 
     @property
     def fine(self) -> Collection[str]:
@@ -154,17 +162,9 @@ class TorchModel(nn.Module):
                 hint="pass an activation of this model",
             )
         if self._check:
-            require_format(self.compiled, used_format(self.dtype, self.device.type))
+            self._require_format(used_format(self.dtype, self.device.type))
         return forward(
-            self.weights(),
-            ids,
-            torch,
-            causal=self.compiled.options.causal,
-            hook=self._see,
-            fine=self.fine,
-            norm=self.compiled.norm,
-            start=start,
-            stop=stop,
+            self.weights(), ids, torch, hook=self._see, fine=self.fine, start=start, stop=stop, **self._functions()
         )
 
     def _see(self, name: str, tensor: torch.Tensor) -> torch.Tensor:

@@ -7,10 +7,11 @@ divide them; its query weights are multiplied by √d_head first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from transformer_lens import ActivationCache, HookedRootModule, TransformerBridgeConfig
 from transformer_lens.hook_points import HookPoint
 
@@ -27,7 +28,7 @@ from tracr.runtime.uniform import uniform
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["LensModel", "config", "to_transformer_lens"]
+__all__ = ["LensModel", "config", "to_bridge", "to_transformer_lens"]
 
 FLAGS = {
     "attn_in": "use_attn_in",
@@ -43,15 +44,16 @@ def to_transformer_lens(
 ) -> Any:
     """The model with all hook points, or as a bridge."""
     if not bridge:
-        return LensModel(model, dtype, device, trainable, check)
+        cfg = config(lens_config(model), dtype, device)
+        return LensModel(model, cfg, uniform(model.parameters), dtype, device, trainable, check)
     if check:
         require_format(model, as_dtype(dtype))
-    return to_bridge(model, dtype, device, trainable)
+    return to_bridge(config(lens_config(model), dtype, device), lens_weights(model), trainable)
 
 
-def config(model: CompiledModel, dtype: Any, device: Any) -> TransformerBridgeConfig:
-    """The sizes of the model, and its device."""
-    return TransformerBridgeConfig(**lens_config(model), dtype=as_dtype(dtype), device=str(device or "cpu"))
+def config(sizes: Mapping[str, Any], dtype: Any, device: Any) -> TransformerBridgeConfig:
+    """The sizes of a model (`lens_config`), and its device."""
+    return TransformerBridgeConfig(**sizes, dtype=as_dtype(dtype), device=str(device or "cpu"))
 
 
 class LogitsAndLoss(NamedTuple):
@@ -66,13 +68,21 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
 
     point = HookPoint
 
-    def __init__(self, model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> None:
-        cfg = config(model, dtype, device)
+    def __init__(
+        self,
+        model: Any,
+        cfg: TransformerBridgeConfig,
+        parameters: Parameters,
+        dtype: Any,
+        device: Any,
+        trainable: bool,
+        check: bool,
+    ) -> None:
         cfg.use_attn_scale, cfg.default_prepend_bos = False, True
         for flag in FLAGS.values():
             setattr(cfg, flag, True)
         object.__setattr__(self, "cfg", cfg)
-        super().__init__(model, uniform(model.parameters), dtype, device, trainable, check)
+        super().__init__(model, parameters, dtype, device, trainable, check)
         for block in self.blocks:
             block.hook_out_is_single_residual_stream = True  # its logit lens needs this
         self.setup()
@@ -185,7 +195,7 @@ class LensModel(LensTokens, LensCircuits, TorchModel, HookedRootModule):
         return "".join(map(str, tokens)) if isinstance(input, str) else tokens
 
     def enable_compatibility_mode(self, **_: Any) -> None:
-        """Nothing to do: there are no layer norms to fold, and the hooks have their usual names."""
+        """Nothing to do: no layer norm has weights to fold, and the hooks have their usual names."""
 
     def _apply(self, fn: Any, recurse: bool = True) -> LensModel:
         """Move or cast the model, and update `cfg`."""
@@ -199,14 +209,13 @@ def _of_attention(name: str) -> str:
     return f"{block}.attn.{leaf}"
 
 
-def to_bridge(model: CompiledModel, dtype: Any, device: Any, trainable: bool) -> Any:
-    """A `TransformerBridge` with the model's weights."""
+def to_bridge(cfg: TransformerBridgeConfig, arrays: Mapping[str, NDArray[Any]], trainable: bool) -> Any:
+    """A `TransformerBridge` with the weights of `lens_weights`."""
     from transformer_lens.model_bridge import TransformerBridge
     from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
 
-    cfg = config(model, dtype, device)
     bridge = TransformerBridge.boot_native(cfg, device=cfg.device, dtype=cfg.dtype)
-    weights = {name: torch.tensor(array, dtype=cfg.dtype) for name, array in lens_weights(model).items()}
+    weights = {name: torch.tensor(array, dtype=cfg.dtype) for name, array in arrays.items()}
     bridge.load_state_dict(convert_tl_checkpoint(weights, cfg))
     bridge.requires_grad_(trainable)
     return bridge.eval()

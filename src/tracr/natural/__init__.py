@@ -11,6 +11,7 @@ admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
+in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tracr.saving import models
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
 
-__all__ = ["is_twin", "load", "save"]
+__all__ = ["files_of", "is_twin", "load", "save"]
 
 FORMAT, VERSION = "tracr twin", 1
 INFO, WEIGHTS, TEACHER = "twin.json", "twin.safetensors", "teacher"
@@ -42,6 +42,11 @@ def save(twin: TwinModel, folder: str | Path, *, overwrite: bool = False) -> Non
     path = Path(folder).resolve()
     held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
     models.check_target(path, overwrite, is_twin(path) and held <= {INFO, WEIGHTS, TEACHER})
+    write_folder(path, files_of(twin))
+
+
+def files_of(twin: TwinModel) -> dict[str, bytes]:
+    """The files of a saved twin; that of its folder first."""
     packed = safetensors.numpy.save(
         {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in twin.parameters.named()}
     )
@@ -55,7 +60,7 @@ def save(twin: TwinModel, folder: str | Path, *, overwrite: bool = False) -> Non
         "sha256": hashlib.sha256(packed).hexdigest(),
     }
     teacher = {f"{TEACHER}/{name}": data for name, data in models.files_of(twin.teacher).items()}
-    write_folder(path, {INFO: json.dumps(info, indent=1).encode() + b"\n", WEIGHTS: packed, **teacher})
+    return {INFO: json.dumps(info, indent=1).encode() + b"\n", WEIGHTS: packed, **teacher}
 
 
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> TwinModel:

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.adapters import adapter
+from tracr.arguments import flag, path, text
+from tracr.extras import need
 from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
+from tracr.natural.refusals import refusal
 from tracr.natural.truth import TwinTruth
 from tracr.runtime.forward import Hook, forward
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.runtime.outputs import Output
+    from tracr.runtime.vocabulary import Vocabulary
 
 __all__ = ["TwinModel"]
 
@@ -47,6 +53,21 @@ class TwinModel:
     def ground_truth(self) -> TwinTruth:
         """The teacher's nodes and edges, each with its measurements."""
         return TwinTruth(self.teacher.ground_truth, self.admission)
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs, which are the teacher's."""
+        return self.teacher.outputs
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens and their ids, which are the teacher's."""
+        return self.teacher.vocabulary
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+        return self.architecture.width
 
     @property
     def n_parameters(self) -> int:
@@ -114,3 +135,57 @@ class TwinModel:
         from tracr.natural.saving import save  # imported only when used: needs safetensors
 
         save(self, folder, overwrite=overwrite)
+
+    # Other frameworks
+
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        Parameters and activations have their TransformerLens names. A `dtype`, or a later cast, to a format shorter
+        than float32 is refused, unless `check` is off: a twin is measured in float32.
+        """
+        adapter("torch")  # its error says how to install torch
+        from tracr.natural.in_torch import to_torch
+
+        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
+
+    def to_transformer_lens(
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
+    ) -> Any:
+        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
+
+        With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is as in `to_torch`.
+        """
+        adapter("transformer_lens")  # its error says how to install TransformerLens
+        from tracr.natural.in_transformer_lens import to_transformer_lens
+
+        flags = flag("trainable", trainable), flag("check", check)
+        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
+
+    def save_pretrained(self, folder: str | Path, *, output: str | None = None, overwrite: bool = False) -> None:
+        """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads the twin back.
+
+        Args:
+            folder: the folder to write; an existing one is replaced if it is such a checkpoint, with unchanged weights.
+            output: the output to write, if there are several: GPT-2 has one head.
+            overwrite: replace the folder, whatever its contents.
+        """
+        need("safetensors")
+        from tracr.natural.pretrained import save_pretrained
+
+        name = None if output is None else text("output", output)
+        save_pretrained(self, path("folder", folder), output=name, overwrite=flag("overwrite", overwrite))
+
+    if not TYPE_CHECKING:  # a type checker must report missing attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for a missing attribute: raises an error that says what to use instead."""
+            raise refusal(name)

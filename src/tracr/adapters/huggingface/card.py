@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, GPT2Sizes, stops
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.runtime.outputs import Output
 
-__all__ = ["card"]
+__all__ = ["block", "card", "front_matter", "page", "plain", "shortened", "usage"]
 
 FORMATS = (
     "- **Number formats.** The weights are for float32, the default of `from_pretrained`. "
@@ -33,38 +34,52 @@ def card(
     options = model.options
     longest = model.program.lengths[1]
     parts = [
-        _front_matter(),
-        f"# {_plain(output.name)}",
+        front_matter(),
+        f"# {plain(output.name)}",
         f"A GPT-2 whose weights were compiled from a RASP program by Tracr, not trained: {sizes.layers} "
         f"layer{'s' if sizes.layers > 1 else ''}, {sizes.d_model} dimensions. It computes the program for every input "
         f"of at most {longest} tokens.",
-        "## Use",
-        _use(model, head),
-        _reading(head),
-        "## The program",
-        *([_block(model.source)] if model.source else []),
-        _block(_shortened(model.program.show())),
-        f"Compiled at level {options.level}, with {'causal' if options.causal else 'bidirectional'} attention.",
-        "## Words",
-        "One vocabulary serves inputs and outputs. A word is separated from the next by a space.",
-        _words(head),
-        _ends(head) if options.causal else "",
+        *usage(model, head, f"Compiled at level {options.level}"),
         "## What the dimensions mean",
         _dimensions(model, sizes),
         "## Ground truth",
         "The computation of each part. `ground_truth.json` has this as data, with every edge (which variable flows "
         "from which part to which) and, for each label, its direction in `hidden_states`.",
-        _block(_shortened("\n".join(f"{node.id}: {node.computes}" for node in model.ground_truth.nodes()))),
+        block(shortened("\n".join(f"{node.id}: {node.computes}" for node in model.ground_truth.nodes()))),
         "Heads and neurons beyond those of a layer are zeros.",
         "## Exactness",
         _exactness(model, activation, checked),
         "The folder `tracr` holds the program as data and its weights in float64: `tracr.load` of this folder gives "
         "the labelled model back. transformers does not read it.",
     ]
+    return page(parts)
+
+
+def page(parts: Sequence[str]) -> str:
+    """The parts that are not empty, one below the other."""
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _front_matter() -> str:
+def usage(model: CompiledModel, head: WordHead, made: str) -> list[str]:
+    """How to run the checkpoint, its program and its words; `made` begins the sentence on how it was made."""
+    causal = model.options.causal
+    return [
+        "## Use",
+        _use(model, head),
+        _reading(head),
+        "## The program",
+        *([block(model.source)] if model.source else []),
+        block(shortened(model.program.show())),
+        f"{made}, with {'causal' if causal else 'bidirectional'} attention.",
+        "## Words",
+        "One vocabulary serves inputs and outputs. A word is separated from the next by a space.",
+        _words(head),
+        _ends(head) if causal else "",
+    ]
+
+
+def front_matter() -> str:
+    """The card's data for the Hub."""
     tags = "\n".join(f"- {tag}" for tag in ("tracr", "rasp", "interpretability", "gpt2"))
     return f"---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n{tags}\n---"
 
@@ -94,7 +109,7 @@ def _use(model: CompiledModel, head: WordHead) -> str:
         lines.append("print(tokenizer.convert_ids_to_tokens(logits.argmax(-1)))")
         if model.options.causal and any(head.words.is_input(number) for _, number in head.decoded):
             lines.append("print(tokenizer.decode(model.generate(**inputs)[0]))  # each output is the next token")
-    text = _block("\n".join(lines), "python")
+    text = block("\n".join(lines), "python")
     if model.options.causal:
         return text
     return f"{text}\n\nThe program looks in both directions, GPT-2 only backwards: the mask in this example is needed."
@@ -120,12 +135,12 @@ def _words(head: WordHead) -> str:
         meaning = special.get(number, f"`{_cell(repr(head.words.values[number]))}`" if known else "the number")
         flags = ["x" if head.words.is_input(number) else "", "x" if number in out else ""]
         rows.append(f"| {number} | `{_cell(word)}` | {meaning} | {flags[0]} | {flags[1]} |")
-    return _shortened("\n".join(rows))
+    return shortened("\n".join(rows))
 
 
 def _ends(head: WordHead) -> str:
     """The words at which `generate` stops."""
-    ends = [f"`{_plain(head.words.words[number])}`" for number in stops(head)]
+    ends = [f"`{plain(head.words.words[number])}`" for number in stops(head)]
     shown = ", ".join(ends[:8]) + (f" and {len(ends) - 8} more" if len(ends) > 8 else "")
     return f"`generate` stops at words that are not tokens of the input: {shown}." if ends else ""
 
@@ -135,7 +150,7 @@ def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
     assert model.variant is not None
     if len(model.variant.steps) > 1:
         return (
-            f"This is a variant of the compiled model ({', '.join(map(_plain, model.variant.steps))}), in which labels "
+            f"This is a variant of the compiled model ({', '.join(map(plain, model.variant.steps))}), in which labels "
             f"are directions, not dimensions: see `directions` in `ground_truth.json`."
         )
     rows = [f"{number:4d}  {label}" for number, label in enumerate(labels)]
@@ -144,7 +159,7 @@ def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
         f"{len(labels) + 1:4d}  always 0: shows the readers what a layer norm subtracted",
         f"{sizes.constant:4d}  1 after the last layer norm: the constant that the head has no bias for",
     ]
-    return "Dimensions of `hidden_states`; those not listed are 0.\n\n" + _block(_shortened("\n".join(rows)))
+    return "Dimensions of `hidden_states`; those not listed are 0.\n\n" + block(shortened("\n".join(rows)))
 
 
 def _exactness(model: CompiledModel, activation: str, checked: Verification) -> str:
@@ -174,7 +189,7 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
     return "\n".join(lines)
 
 
-def _block(text: str, language: str = "") -> str:
+def block(text: str, language: str = "") -> str:
     """A block of code, fenced with more backquotes than any row of them in the text."""
     fence = "```"
     while fence in text:
@@ -182,7 +197,8 @@ def _block(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """The first lines of a text, and how many more it has."""
     lines = text.split("\n")
     left = len(lines) - MOST
     return "\n".join([*lines[:MOST], f"... and {left:,} more"]) if left > 0 else text
@@ -193,5 +209,6 @@ def _cell(text: str) -> str:
     return value_text(text).replace("|", "\\|").replace("`", "'").replace("\n", " ")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The text on one line, without backquotes."""
     return " ".join(text.replace("`", "'").split())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -21,7 +22,7 @@ import safetensors.numpy
 from tracr.adapters.huggingface.card import card
 from tracr.adapters.huggingface.fine_tuned import with_checkpoint
 from tracr.adapters.huggingface.gpt2 import ACTIVATIONS, GPT2Sizes, config_json, generation_json, sizes_of, tensors
-from tracr.adapters.huggingface.head import Numbers, head_of
+from tracr.adapters.huggingface.head import Numbers, WordHead, head_of
 from tracr.adapters.huggingface.tokens import tokenizer_config_json, tokenizer_json
 from tracr.errors import FormatError, TracrError
 from tracr.saving.folders import read_file, write_folder
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.runtime.outputs import Output
 
-__all__ = ["FOLDER", "as_changed", "is_checkpoint", "is_unchanged", "refuse_stranger", "save_pretrained"]
+__all__ = [
+    *("FOLDER", "as_changed", "checkpoint_files", "chosen_output", "dump", "is_checkpoint", "is_ours", "is_unchanged"),
+    *("refuse_stranger", "save_pretrained"),
+]
 
 FORMAT, VERSION = "tracr checkpoint", 1
 MARK, FOLDER = "tracr.json", "tracr"
@@ -39,7 +43,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SMALL = 2**16
 NAMES = {
     *(CONFIG, WEIGHTS, "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
-    *("README.md", "ground_truth.json", MARK, FOLDER),
+    *("README.md", "ground_truth.json", MARK),
 }
 ARCHITECTURE = (
     *("model_type", "vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"),
@@ -65,45 +69,60 @@ def save_pretrained(
         raise TracrError(f"there is no activation {activation!r}", hint=f"use one of {', '.join(ACTIVATIONS)}")
     if numbers not in get_args(Numbers):
         raise TracrError(f"there is no option numbers={numbers!r}", hint=f"use one of {', '.join(get_args(Numbers))}")
-    chosen = _output(model, output)
+    chosen = chosen_output(model.outputs, output)
     path = Path(folder).resolve()
-    check_target(path, overwrite, _is_ours(path))
+    check_target(path, overwrite, is_ours(path, FORMAT, FOLDER))
     normed = _normed(model)
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
-        CONFIG: _dump(config_json(normed, sizes, head, activation)),
-        WEIGHTS: safetensors.numpy.save(tensors(normed, sizes, head, activation), metadata={"format": "pt"}),
-        "generation_config.json": _dump(generation_json(sizes, head)),
-        "tokenizer.json": _dump(tokenizer_json(head.words)),
-        "tokenizer_config.json": _dump(tokenizer_config_json(head.words, sizes.positions)),
+        **checkpoint_files(
+            FORMAT,
+            config_json(sizes, head, activation, _epsilon(normed)),
+            tensors(normed, sizes, head, activation),
+            head,
+            {"output": chosen.name, "numbers": numbers},
+        ),
         "ground_truth.json": _ground_truth(normed, sizes),
         "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET)).encode(),
     }
-    assert {*files, MARK, FOLDER} == NAMES
-    mark = {
-        "format": FORMAT,
-        "version": VERSION,
-        "files": {name: _digest(files[name]) for name in (CONFIG, WEIGHTS)},
-        "output": chosen.name,
-        "numbers": numbers,
+    assert set(files) == NAMES
+    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in files_of(model).items()}})
+
+
+def checkpoint_files(
+    form: str, config: dict[str, Any], weights: dict[str, Any], head: WordHead, choices: dict[str, str]
+) -> dict[str, bytes]:
+    """Configuration, weights and tokenizer, and the mark: the format, digests, and the `choices` of the writer."""
+    files = {
+        CONFIG: dump(config),
+        WEIGHTS: safetensors.numpy.save(weights, metadata={"format": "pt"}),
+        "generation_config.json": dump(generation_json(config["n_positions"], head)),
+        "tokenizer.json": dump(tokenizer_json(head.words)),
+        "tokenizer_config.json": dump(tokenizer_config_json(head.words, config["n_positions"])),
     }
-    ours = {f"{FOLDER}/{name}": data for name, data in files_of(model).items()}
-    write_folder(path, {**files, **ours, MARK: _dump(mark)})
+    digests = {name: _digest(files[name]) for name in (CONFIG, WEIGHTS)}
+    return {**files, MARK: dump({"format": form, "version": VERSION, "files": digests, **choices})}
+
+
+def _epsilon(normed: CompiledModel) -> float:
+    assert normed.variant is not None and normed.variant.layer_norm is not None
+    return normed.variant.layer_norm.epsilon
 
 
 def _normed(model: CompiledModel) -> CompiledModel:
     return model if model.variant and model.variant.layer_norm else model.with_layer_norm()
 
 
-def _output(model: CompiledModel, name: str | None) -> Output:
-    names = [output.name for output in model.outputs]
+def chosen_output(outputs: Sequence[Output], name: str | None) -> Output:
+    """The output of that name, or the only one."""
+    names = [output.name for output in outputs]
     if name is None and len(names) > 1:
         raise TracrError(
             f"the model has {len(names)} outputs, GPT-2 has one head", hint=f"pass output=, one of {', '.join(names)}"
         )
     if name is not None and name not in names:
         raise TracrError(f"the model has no output {name!r}", hint=f"it has {', '.join(names)}")
-    return model.outputs[0 if name is None else names.index(name)]
+    return outputs[0 if name is None else names.index(name)]
 
 
 def _ground_truth(model: CompiledModel, sizes: GPT2Sizes) -> bytes:
@@ -111,16 +130,16 @@ def _ground_truth(model: CompiledModel, sizes: GPT2Sizes) -> bytes:
     directions = np.zeros((len(model.directions), sizes.d_model))
     directions[:, : model.d_model] = model.directions
     content: dict[str, Any] = {**model.ground_truth.to_dict(), "directions": directions.tolist()}
-    return _dump(content)
+    return dump(content)
 
 
-def is_checkpoint(folder: Path) -> bool:
-    """Whether a folder is marked as written by `save_pretrained`."""
+def is_checkpoint(folder: Path, form: str = FORMAT) -> bool:
+    """Whether a folder is marked as written by `save_pretrained`, of a compiled model unless `form` says otherwise."""
     try:
         reader = parse(read_file(folder / MARK, SMALL), MARK)
     except FormatError:
         return False
-    return isinstance(reader.data, dict) and reader.data.get("format") == FORMAT
+    return isinstance(reader.data, dict) and reader.data.get("format") == form
 
 
 def refuse_stranger(folder: Path) -> None:
@@ -132,9 +151,9 @@ def refuse_stranger(folder: Path) -> None:
         )
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is a checkpoint without added files, with unchanged weights."""
-    if not is_checkpoint(folder) or not {entry.name for entry in folder.iterdir()} <= NAMES:
+def is_ours(folder: Path, form: str, inner: str) -> bool:
+    """Whether a folder is a checkpoint of that format without added files (but `inner`), with unchanged weights."""
+    if not is_checkpoint(folder, form) or not {entry.name for entry in folder.iterdir()} <= {*NAMES, inner}:
         return False
     try:
         return is_unchanged(folder)
@@ -156,11 +175,11 @@ def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
             "its weights were changed, and an older version of tracr wrote it", hint=f"load the folder {FOLDER!r} in it"
         )
     normed = _normed(model)
-    output = _output(normed, mark["output"].text())
+    output = chosen_output(normed.outputs, mark["output"].text())
     numbers: Any = mark["numbers"].text()
     sizes, head = sizes_of(normed), head_of(normed, output, numbers)
     config = parse(_whole_file(folder / CONFIG), CONFIG).data
-    written = config_json(normed, sizes, head, "relu")
+    written = config_json(sizes, head, "relu", _epsilon(normed))
     for name in ARCHITECTURE:
         if not isinstance(config, dict) or config.get(name) != written[name]:
             raise FormatError(f"{CONFIG} was changed: {name} is not {written[name]!r}", hint=RELU)
@@ -204,7 +223,8 @@ def _read_weights(data: bytes) -> dict[str, Any]:
         ) from None
 
 
-def _dump(data: object) -> bytes:
+def dump(data: object) -> bytes:
+    """A JSON file."""
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 

@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters.huggingface.head import WordHead
-from tracr.ir.parameters import LayerParameters
+from tracr.ir.parameters import LayerParameters, Parameters
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ACTIVATIONS", "GPT2Sizes", "config_json", "generation_json", "sizes_of", "stops", "tensors"]
+__all__ = [
+    *("ACTIVATIONS", "GPT2Shape", "GPT2Sizes", "config_json", "generation_json"),
+    *("gpt2_tensors", "sizes_of", "stops", "tensors"),
+]
 
 Array = NDArray[Any]
 ACTIVATIONS = {"relu": 1.0, "gelu": 2.0**24, "gelu_new": 2.0**24}
@@ -33,20 +36,26 @@ ROOMY = 1.25  # how much wider than necessary the model may be to have fewer hea
 
 
 @dataclass(frozen=True)
-class GPT2Sizes:
-    """The sizes of a GPT-2; `constant` is the dimension in which the last layer norm puts a 1."""
+class GPT2Shape:
+    """The sizes of a GPT-2."""
 
     layers: int
     heads: int
     d_head: int
     d_mlp: int
     positions: int
-    constant: int
 
     @property
     def d_model(self) -> int:
         """The width of the residual stream."""
         return self.heads * self.d_head
+
+
+@dataclass(frozen=True)
+class GPT2Sizes(GPT2Shape):
+    """The sizes for a compiled model; `constant` is the dimension in which the last layer norm puts a 1."""
+
+    constant: int
 
 
 def sizes_of(model: CompiledModel) -> GPT2Sizes:
@@ -68,9 +77,8 @@ def sizes_of(model: CompiledModel) -> GPT2Sizes:
     )
 
 
-def config_json(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Any]:
-    """`config.json`."""
-    assert model.variant is not None and model.variant.layer_norm is not None
+def config_json(sizes: GPT2Shape, head: WordHead, activation: str, epsilon: float) -> dict[str, Any]:
+    """`config.json`; `epsilon` is that of the layer norms."""
     return {
         "architectures": ["GPT2LMHeadModel"],
         "model_type": "gpt2",
@@ -81,7 +89,7 @@ def config_json(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activati
         "n_head": sizes.heads,
         "n_inner": sizes.d_mlp,
         "activation_function": activation,
-        "layer_norm_epsilon": model.variant.layer_norm.epsilon,
+        "layer_norm_epsilon": epsilon,
         "tie_word_embeddings": False,
         "resid_pdrop": 0.0,
         "embd_pdrop": 0.0,
@@ -93,14 +101,14 @@ def config_json(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activati
     }
 
 
-def generation_json(sizes: GPT2Sizes, head: WordHead) -> dict[str, Any]:
+def generation_json(positions: int, head: WordHead) -> dict[str, Any]:
     """`generation_config.json`: greedy, up to the longest input, and up to a word that is not a token."""
     return {
         "bos_token_id": head.words.bos,
         "eos_token_id": stops(head) or None,
         "pad_token_id": head.words.pad,
         "do_sample": False,
-        "max_length": sizes.positions + 1,
+        "max_length": positions + 1,
     }
 
 
@@ -110,31 +118,45 @@ def stops(head: WordHead) -> list[int]:
 
 
 def tensors(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Array]:
-    """The weights, in float32, under their names in `GPT2LMHeadModel`."""
+    """The weights of a compiled model with layer norms."""
     assert model.variant is not None and model.variant.layer_norm is not None
-    width, parameters = sizes.d_model, model.parameters
-    gain = np.full(width, model.variant.layer_norm.gain)
-    constant = np.zeros(width)
+    constant = np.zeros(sizes.d_model)
     constant[sizes.constant] = 1.0
-    rows = _filled(head.rows, len(head.rows), width)
+    rows = _filled(head.rows, len(head.rows), sizes.d_model)
     rows[:, sizes.constant] = head.constants
+    gain, scale = model.variant.layer_norm.gain, ACTIVATIONS[activation]
+    return gpt2_tensors(model.parameters, sizes, rows, constant, gain=gain, scale=scale)
+
+
+def gpt2_tensors(
+    parameters: Parameters, sizes: GPT2Shape, rows: Array, bias: Array, *, gain: float = 1.0, scale: float = 1.0
+) -> dict[str, Array]:
+    """The weights, in float32, under their names in `GPT2LMHeadModel`.
+
+    `rows` [word, d_model] are the head, `bias` is that of the last layer norm, `gain` the weight of all layer norms.
+    The inputs of neurons are multiplied by `scale`.
+    """
+    width = sizes.d_model
+    weight = np.full(width, gain)
     found = {
-        "transformer.wte.weight": _filled(parameters.W_E, len(head.words.words), width),
+        "transformer.wte.weight": _filled(parameters.W_E, len(rows), width),
         "transformer.wpe.weight": _filled(parameters.W_pos, sizes.positions, width),
-        "transformer.ln_f.weight": gain,
-        "transformer.ln_f.bias": constant,
+        "transformer.ln_f.weight": weight,
+        "transformer.ln_f.bias": bias,
         "lm_head.weight": rows,
     }
     for number in range(sizes.layers):
         norms = {
-            f"ln_{place}.{name}": array for place in (1, 2) for name, array in (("weight", gain), ("bias", 0 * gain))
+            f"ln_{place}.{name}": array
+            for place in (1, 2)
+            for name, array in (("weight", weight), ("bias", 0 * weight))
         }
-        block = {**norms, **_block(parameters.layers[number : number + 1], sizes, ACTIVATIONS[activation])}
+        block = {**norms, **_block(parameters.layers[number : number + 1], sizes, scale)}
         found |= {f"transformer.h.{number}.{name}": array for name, array in block.items()}
     return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
 
 
-def _block(layers: tuple[LayerParameters, ...], sizes: GPT2Sizes, scale: float) -> dict[str, Array]:
+def _block(layers: tuple[LayerParameters, ...], sizes: GPT2Shape, scale: float) -> dict[str, Array]:
     """Attention and MLP of a layer (zeros without a layer), the inputs of neurons multiplied by `scale`."""
     width = sizes.d_model
     attn, mlp = np.zeros((3, width, sizes.heads, sizes.d_head)), np.zeros((width, sizes.d_mlp))

@@ -18,7 +18,7 @@ enough for both. Rounding to float32 moves a logit by at most 8 * 2**-24 * s * r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,9 @@ from tracr.rasp.annotations import Encoding
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.ir.parameters import Parameters
     from tracr.runtime.outputs import Output
+    from tracr.runtime.vocabulary import Vocabulary
 
 __all__ = ["Numbers", "WordHead", "head_of"]
 
@@ -56,8 +57,24 @@ class WordHead:
     """Each value of the output, and the id of its word."""
 
 
-def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> WordHead:
-    """The logits of an output."""
+class Unembedded(Protocol):
+    """What a head is made from: of a compiled model, or of a trained one with the same tokens and outputs."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """The weights."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens."""
+
+    @property
+    def d_model(self) -> int:
+        """The width of the residual stream."""
+
+
+def head_of(model: Unembedded, output: Output, numbers: Numbers, margin: float = MARGIN) -> WordHead:
+    """The logits of an output; those of one-hot outputs are multiplied by `margin`."""
     columns = model.parameters.W_U[:, output.start : output.stop]
     domain, vocabulary = output.domain, model.vocabulary
     if output.encoding is Encoding.CATEGORICAL:
@@ -65,7 +82,7 @@ def head_of(model: CompiledModel, output: Output, numbers: Numbers) -> WordHead:
         words = Words.of(vocabulary, domain.values)
         ids = [words.id_of(value) for value in domain.values]
         rows = np.zeros((len(words.words), model.d_model))
-        rows[ids] = MARGIN * columns.T
+        rows[ids] = margin * columns.T
         return WordHead(words, rows, np.zeros(len(rows)), "one-hot", tuple(zip(domain.values, ids, strict=True)))
     problem = _not_classes(domain)
     if numbers == "classes" and problem:
@@ -119,7 +136,7 @@ def _not_classes(domain: Any) -> str:
     return ""
 
 
-def _classes(model: CompiledModel, domain: Finite, columns: Array) -> WordHead:
+def _classes(model: Unembedded, domain: Finite, columns: Array) -> WordHead:
     groups = _distinct(domain)
     nothing: list[Value] = [None] if domain.maybe_none else []
     words = Words.of(model.vocabulary, [*(group[0] for group in groups), *nothing])
