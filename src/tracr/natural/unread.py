@@ -15,9 +15,10 @@ from typing import Any
 from tracr.compiler.pipeline import compile_program, compile_tabulated
 from tracr.compiler.program.share import drop_unused
 from tracr.errors import TracrError
-from tracr.ir.compilation import Compilation
+from tracr.ir.domains import Finite
 from tracr.ir.graph import unique_labels
-from tracr.ir.ops import Aggregation
+from tracr.ir.ops import ERROR, Aggregation, Lookup, PairLookup, Positions
+from tracr.ir.program import Program, SOpNode
 from tracr.ir.switches import PassName, level_of
 from tracr.model.compiled import CompiledModel
 from tracr.rasp.expressions import SOp
@@ -52,7 +53,7 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
     graph = replace(joint.graph, outputs=joint.graph.outputs[:keep])
     compilation = replace(compile_tabulated(graph, program), expressions=joint.expressions)
     for sop, (_, number) in zip(added, joint.program.outputs[keep:], strict=True):
-        _check_decoy(compilation, sop, number)
+        _check_decoy(program, sop, number)
     made = CompiledModel(compilation, model.source)
     _check_inputs(model, made)
     return made
@@ -78,30 +79,34 @@ def _checked(model: object, programs: Any) -> list[SOp]:
     return added
 
 
-def _check_decoy(compilation: Compilation, sop: SOp, number: int) -> None:
-    """Refuse a decoy that the program computes itself, that has no dimensions, or that has an assumption."""
-    program = compilation.program
+def _check_decoy(program: Program, sop: SOp, number: int) -> None:
+    """Refuse a decoy that the program computes itself, or that is constant."""
     name, node = short_repr(sop.name), program.sops[number]
     if number in drop_unused(program).sops:
         raise TracrError(f"the decoy {name} is computed by the program itself", hint="use another program as decoy")
-    if not any(variable.node == number for variable in compilation.layout.slots):
-        raise TracrError(
-            f"the decoy {name} ({node.source}) has no dimension in the model: it is constant",
-            hint="use a decoy with several values",
-        )
+    if isinstance(node.domain, Finite) and len(node.domain) == 1:
+        raise TracrError(f"the decoy {name} is constant", hint="use a decoy with several values")
 
 
 def _check_inputs(model: CompiledModel, made: CompiledModel) -> None:
-    """Refuse decoys that restrict the inputs, or that are assumed to be defined on them."""
+    """Refuse decoys that restrict the lengths of inputs, or that may be undefined on some."""
     if made.program.lengths != model.program.lengths:
         shortest, longest = made.program.lengths
         raise TracrError(
             f"with the decoys, inputs must have {shortest} to {longest} tokens", hint="use decoys for the same lengths"
         )
-    needed = drop_unused(made.program).sops
-    for number, node in made.program.sops.items():
-        if number not in needed and isinstance(node.op, Aggregation) and node.op.assumed:
+    program = made.program
+    for number in program.sops.keys() - drop_unused(program).sops.keys():
+        if _may_raise(program, program.sops[number]):
             raise TracrError(
-                f"{node.source}, a part of a decoy, is assumed to select values that are all equal",
-                hint="use a decoy that is defined on all inputs",
+                f"{program.sops[number].source}, a part of a decoy, is not defined on all inputs",
+                hint="use a decoy that is proved to be defined on all inputs",
             )
+
+
+def _may_raise(program: Program, node: SOpNode) -> bool:
+    """Whether one of the user's functions raises on some values, or equal values are assumed."""
+    tables = [one.table for selector in node.op.selectors for one in program.literals(selector)]
+    tables += [node.op.table] if isinstance(node.op, Lookup | PairLookup | Positions) else []
+    assumed = isinstance(node.op, Aggregation) and node.op.assumed
+    return bool(assumed) or any((table == ERROR).any() for table in tables)
