@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import tracr
+from tracr import natural
+from tracr.errors import TracrError
+from tracr.ir.domains import Finite
 from tracr.rasp import programs, rasp
 
 jax = pytest.importorskip("jax")
-
-from tracr import natural
-from tracr.errors import TracrError
-
 pytestmark = pytest.mark.slow
 
 ATTENTION = ("W_Q", "W_K", "W_V")
@@ -30,8 +29,9 @@ PREVIOUS = rasp.Aggregate(rasp.Select(rasp.indices, rasp.indices, lambda key, qu
 def moved(model: tracr.CompiledModel, tokens: str) -> dict[str, Any]:
     """Where the cross-entropy of a token of one input has a gradient, from the model's values and nothing else."""
     apply, params = model.to_jax()
-    values = model.outputs[0].domain.values
-    right = [values.index(value) for value in model(tokens)]
+    domain = model.outputs[0].domain
+    assert isinstance(domain, Finite)
+    right = [domain.index[value] for value in model(tokens)]
 
     def losses(weights: Any) -> Any:
         logits = apply(weights, model.encode(tokens))[0, 1 : len(tokens) + 1]
@@ -64,7 +64,8 @@ def test_a_small_gap_lets_gradients_into_the_attention() -> None:
     """An output read straight off a head: at gap 256 its softmax is flat in float32, at gap 20 it is not."""
     hard, soft = (natural.gradients(tracr.compile(PREVIOUS, "abc", 4, gap=gap)) for gap in (256, 20))
     assert (share(hard, "W_Q"), share(hard, "W_K")) == (1, 1)
-    assert share(soft, "W_Q") < 1 and share(soft, "W_K") < 1
+    assert share(soft, "W_Q") < 1
+    assert share(soft, "W_K") < 1
     assert share(hard, "W_V") < 1
 
 
@@ -87,7 +88,8 @@ def test_the_table_has_a_line_for_each_matrix() -> None:
 def test_other_arguments_are_refused() -> None:
     """With a hint."""
     model = tracr.compile(programs.make_hist(), "ab", 3)
-    for given in ({"model": 3}, {"inputs": "ab"}, {"inputs": []}, {"inputs": [["z"]]}, {"seed": -1}):
+    wrong: list[dict[str, Any]] = [{"model": 3}, {"inputs": "ab"}, {"inputs": []}, {"inputs": [["z"]]}, {"seed": -1}]
+    for given in wrong:
         with pytest.raises(TracrError) as error:
             natural.gradients(**{"model": model, **given})
         assert error.value.diagnostic.hint

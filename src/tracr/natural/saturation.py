@@ -107,11 +107,11 @@ def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = Non
     def loss(params: Tree, row: Any, place: Any) -> Any:
         return _loss(model.outputs, apply(params, jnp.asarray(ids)[row][None])[0, place], codes[row, place])
 
-    @jax.jit
-    def moved(row: Any, place: Any) -> Any:
+    def moves(row: Any, place: Any) -> Any:
         found = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(weights, row, place)
         return {name: (array != 0).any(axis=0) for name, array in found.items()}
 
+    moved = jax.jit(moves)
     size = max(1, HELD // max(1, model.n_parameters))
     zero = {name: np.ones(array.shape, dtype=bool) for name, array in weights.items()}
     for first in range(0, len(rows), size):

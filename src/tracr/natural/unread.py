@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+
+from numpy.typing import NDArray
 
 from tracr.compiler.pipeline import compile_program, compile_tabulated
 from tracr.compiler.program.share import drop_unused
@@ -43,9 +45,10 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
         programs: one or several s-ops. A decoy that is part of the program, that is constant, or that restricts the
             inputs more than the program does is refused.
     """
-    added = _checked(model, programs)
+    _check_model(model)
+    added = _listed(programs)
     names, keep = [name for name, _ in model.graph.outputs], len(model.graph.outputs)
-    real = [model.expressions[number] for _, number in model.graph.outputs]
+    real = [cast(SOp, model.expressions[number]) for _, number in model.graph.outputs]
     outputs = dict(zip(unique_labels([*names, *("decoy" for _ in added)]), [*real, *added], strict=True))
     passes = [name for name in model.options.passes or () if name not in OFF]
     joint = compile_program(outputs, replace(model.options, passes=passes))
@@ -59,23 +62,30 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
     return made
 
 
-def _checked(model: object, programs: Any) -> list[SOp]:
-    """The s-ops of the decoys, if the model can have decoys."""
+def _check_model(model: object) -> None:
+    """Refuse a model that cannot have decoys."""
     if not isinstance(model, CompiledModel):
         raise TracrError(f"decoys need a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)")
     if model.variant is not None or not model.certified:
         raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not model.expressions:
         raise TracrError("a loaded model has no expressions to compile again", hint="compile the program again")
-    late = [name for name in model.options.passes or () if (level := level_of(name)) is None or level > 1]
-    if model.options.level > 1 or late:
-        what = f"the pass {late[0]}" if model.options.level <= 1 else "level 2"
-        raise TracrError(f"{what} removes or merges variables that no output reads", hint="compile with level=1")
+    if model.options.level > 1:
+        raise TracrError("level 2 removes or merges variables that no output reads", hint="compile with level=1")
+    late = [name for name in model.options.passes or () if level_of(name) not in (0, 1)]
+    if late:
+        what = f"decoys are for models with the passes of level 0 or 1, and {late[0]} is on"
+        raise TracrError(what, hint=f"compile without the pass {late[0]}")
+
+
+def _listed(programs: Any) -> list[SOp]:
+    """The s-ops of the decoys."""
     added = list(programs) if isinstance(programs, list | tuple) else [programs]
-    strange = [one for one in added if not isinstance(one, SOp)]
-    if strange or not added:
-        what = f"a decoy must be an s-op, not {short_repr(strange[0])}" if strange else "there is no decoy"
-        raise TracrError(what, hint="pass an s-op or a list of s-ops")
+    if not added:
+        raise TracrError("there is no decoy", hint="pass an s-op or a list of s-ops")
+    for one in added:
+        if not isinstance(one, SOp):
+            raise TracrError(f"a decoy must be an s-op, not {short_repr(one)}", hint="pass an s-op or a list of s-ops")
     return added
 
 
@@ -106,7 +116,7 @@ def _check_inputs(model: CompiledModel, made: CompiledModel) -> None:
 
 def _may_raise(program: Program, node: SOpNode) -> bool:
     """Whether one of the user's functions raises on some values, or equal values are assumed."""
-    tables = [one.table for selector in node.op.selectors for one in program.literals(selector)]
+    tables: list[NDArray[Any]] = [one.table for selector in node.op.selectors for one in program.literals(selector)]
     tables += [node.op.table] if isinstance(node.op, Lookup | PairLookup | Positions) else []
     assumed = isinstance(node.op, Aggregation) and node.op.assumed
     return bool(assumed) or any((table == ERROR).any() for table in tables)
