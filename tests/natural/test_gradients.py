@@ -70,7 +70,7 @@ def test_a_small_gap_lets_gradients_into_the_attention() -> None:
 
 
 def test_numbers_and_variants_have_gradients_too() -> None:
-    """A number has a slope at the right answer; a rotated model has a gradient in more of its entries."""
+    """A number has a slope at the right answer; in a rotated model fewer entries are exactly 0."""
     model = tracr.compile(programs.make_frac_prevs(rasp.tokens == "a"), "ab", 3)
     assert 0 < natural.gradients(model).total.share < 1
     assert natural.gradients(model.rotated(seed=1)).total.share < natural.gradients(model).total.share
@@ -89,6 +89,7 @@ def test_other_arguments_are_refused() -> None:
     """With a hint."""
     model = tracr.compile(programs.make_hist(), "ab", 3)
     wrong: list[dict[str, Any]] = [{"model": 3}, {"inputs": "ab"}, {"inputs": []}, {"inputs": [["z"]]}, {"seed": -1}]
+    wrong += [{"inputs": [1]}, {"inputs": b"ab"}, {"inputs": [[]]}]
     for given in wrong:
         with pytest.raises(TracrError) as error:
             natural.gradients(**{"model": model, **given})

@@ -89,7 +89,8 @@ def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = Non
     The loss of an output is the cross-entropy of its right value; for a numerical output it is the number itself,
     because a squared error has no slope at the right answer. The gradient is computed in float32 for every token of
     every input on its own; an entry is listed if its gradient is exactly 0 for all of them. Other inputs and other
-    number formats can give other results.
+    number formats can give other results. In a variant, rounding leaves very small gradients in entries that would
+    have none in exact arithmetic; these are not listed.
 
     Args:
         model: a compiled model or a variant of it.
@@ -137,5 +138,6 @@ def _check(model: object, inputs: object) -> None:
             f"gradients are computed for a compiled model, not for a {type(model).__name__}",
             hint="use tracr.compile(...), or the teacher of a twin: twin.teacher",
         )
-    if inputs is not None and (isinstance(inputs, str) or not isinstance(inputs, Sequence) or not len(inputs)):
+    rows = inputs if isinstance(inputs, Sequence) and not isinstance(inputs, str) else ()
+    if inputs is not None and (not rows or not all(isinstance(row, Sequence) for row in rows)):
         raise TracrError("the inputs must be a list of inputs", hint='such as ["ab", "ba"], or lists of tokens')
