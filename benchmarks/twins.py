@@ -1,6 +1,6 @@
 """Trains twins of many programs: how many seeds are admitted, how long it takes, which ones fail and why.
 
-    python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ [--programs "hist;hist2"] [--seeds 4] [--seconds 540]
 
 Each program's twins train together. A finished program is skipped, a stopped one continues from its checkpoint.
 `results.json` holds a row for each program and seed. Meant for a GPU; small programs also train on a CPU.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -21,20 +21,28 @@ import tracr
 from tracr import natural
 from tracr.rasp import programs, rasp
 
-Case = tuple[Callable[[], Any], Any, int, bool]
 T = rasp.tokens
 
 
-CASES: dict[str, Case] = {
-    "hist": (programs.make_hist, "abcd", 5, False),
-    "reverse": (lambda: programs.make_reverse(T), "abcd", 5, False),
-    "frac_prevs": (lambda: programs.make_frac_prevs(T == "x"), "abcx", 5, False),
-    "sort_unique": (lambda: programs.make_sort_unique(T, T), [1, 2, 3, 4, 5, 6], 4, False),
-    "count_less_freq": (lambda: programs.make_count_less_freq(2), "abcd", 5, False),
-    "shuffle_dyck": (lambda: programs.make_shuffle_dyck(["()"]), "()", 6, False),
-    "hist2": (programs.make_hist2, "abcd", 5, False),
-    "sort": (lambda: programs.make_sort(T, T, max_seq_len=5, min_key=1), [1, 2, 3, 4], 5, False),
-    "most_freq": (programs.make_most_freq, "abcd", 4, False),
+class Case(NamedTuple):
+    """A program, and what it is compiled for."""
+
+    program: rasp.SOp
+    vocab: Sequence[Any]
+    max_seq_len: int
+    causal: bool = False
+
+
+CASES = {
+    **{name: Case(one.program, one.vocab, one.max_seq_len) for name, one in programs.EXAMPLES.items()},
+    # larger vocabularies than the library's, so that values are not known from the others'
+    "hist": Case(programs.make_hist(), "abcd", 5),
+    "hist2": Case(programs.make_hist2(), "abcd", 5),
+    "count_less_freq": Case(programs.make_count_less_freq(2), "abcd", 5),
+    "sort_unique": Case(programs.make_sort_unique(T, T), [1, 2, 3, 4, 5, 6], 4),
+    "shuffle_dyck": Case(programs.make_shuffle_dyck(["()"]), "()", 6),
+    "previous, causal": Case(programs.shift_by(1, T), "abcd", 5, causal=True),
+    "hist, causal": Case(programs.make_hist(), "abcd", 5, causal=True),
 }
 
 
@@ -42,7 +50,7 @@ def main() -> None:
     """Train the missing programs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
-    parser.add_argument("--programs", default=",".join(CASES), help="names, separated by commas")
+    parser.add_argument("--programs", default=";".join(CASES), help="names, separated by semicolons")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=512)
@@ -52,7 +60,7 @@ def main() -> None:
     table = given.out / "results.json"
     rows = json.loads(table.read_text()) if table.exists() else []
     began = time.time()
-    for name in given.programs.split(","):
+    for name in given.programs.split(";"):
         if any(row["program"] == name for row in rows) or time.time() - began > given.seconds:
             continue
         rows += train(name, given)
@@ -63,8 +71,8 @@ def main() -> None:
 
 def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
-    make, vocab, length, causal = CASES[name]
-    model = tracr.compile(make(), vocab, length, causal)
+    case = CASES[name]
+    model = tracr.compile(case.program, case.vocab, case.max_seq_len, case.causal)
     began = time.time()
 
     def show(progress: natural.Progress) -> None:

@@ -224,7 +224,7 @@ def test_a_step_up_is_found(module: str, added: str, target: str) -> None:
     assert found == {target}
 
 
-DOCS = ROOT.parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 PUBLIC = set(re.findall(r"^\| `(tracr[\w.]*)` \|", (DOCS / "public-api.md").read_text(encoding="utf-8"), re.M))
 OLD = {f"tracr.{name}" for name in (*COMPAT, "craft.bases", "craft.vectorspace_fns", "craft.transformers")}
 
