@@ -89,8 +89,8 @@ def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = Non
     The loss of an output is the cross-entropy of its right value; for a numerical output it is the number itself,
     because a squared error has no slope at the right answer. The gradient is computed in float32 for every token of
     every input on its own; an entry is listed if its gradient is exactly 0 for all of them. Other inputs and other
-    number formats can give other results. In a variant, rounding leaves very small gradients in entries that would
-    have none in exact arithmetic; these are not listed.
+    number formats can give other results. An entry whose gradient is only rounding, as in models with layer norms, is
+    not listed.
 
     Args:
         model: a compiled model or a variant of it.
