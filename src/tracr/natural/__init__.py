@@ -10,6 +10,8 @@ training.py      interchange distillation, all seeds together
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
+unread.py        `decoys`: further variables that no output reads
+saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
 """
@@ -19,17 +21,22 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Admission", "Progress", "TwinModel", "twin", "twins"]
+__all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.twin_model import TwinModel
+    from tracr.natural.unread import decoys
 else:
     LAZY = {
         "Admission": "tracr.natural.admission",
+        "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
         "TwinModel": "tracr.natural.twin_model",
+        "decoys": "tracr.natural.unread",
+        "gradients": "tracr.natural.saturation",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }
