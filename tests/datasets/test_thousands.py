@@ -15,7 +15,7 @@ from tracr.ir.options import LEVELS
 from tracr.model.compiling import compile_model
 from tracr.workers import over_processes
 
-PROGRAMS = int(os.environ.get("TRACR_PROGRAMS", "20000"))
+PROGRAMS = int(os.environ.get("TRACR_PROGRAMS", "8000"))
 BLOCK = 50
 BUDGET = 400  # inputs each model is compared on
 
