@@ -7,6 +7,7 @@ down, and the paths that existing Tracr code imports, which are one line at the 
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import re
 from collections.abc import Iterator
@@ -234,7 +235,9 @@ def test_public_modules_say_what_they_have() -> None:
     assert len(PUBLIC) > 10
     for name in PUBLIC - {"tracr.rasp"}:
         module = importlib.import_module(name)
-        assert all(hasattr(module, public) for public in module.__all__)
+        for public in module.__all__:
+            with contextlib.suppress(tracr.MissingExtra):  # a library that is not installed here
+                assert hasattr(module, public)
 
 
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]

@@ -21,6 +21,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tracr.extras import need
+
 __all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
 
 if TYPE_CHECKING:
@@ -44,5 +46,11 @@ else:
     def __getattr__(name: str) -> Any:
         """Names imported on first use, because training needs JAX."""
         if name in LAZY:
-            return getattr(importlib.import_module(LAZY[name]), name)
+            try:
+                module = importlib.import_module(LAZY[name])
+            except ModuleNotFoundError as error:
+                if error.name and error.name.partition(".")[0] != "tracr":
+                    need(error.name, "jax")  # says how to install the library that the module imports
+                raise
+            return getattr(module, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
