@@ -3,11 +3,13 @@
 A test compiles a draw with `compile_case`, or in a block `compiling`. If the compiler refuses it, or if nothing about
 it can be compared, the draw ends with `NotCompared`. A `Tally` counts these draws, and at the end of the run asserts
 that they were few. Hypothesis tests take the decorator `mostly_compared`, loops over seeds the context manager `Tally`.
+Hypothesis draws other examples on every run, so there the share may fall below its mean by chance, but not by far.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec
@@ -18,7 +20,8 @@ from tests.strategies import Case
 from tracr.rasp.rasp import Value
 
 P = ParamSpec("P")
-SHARE = 0.9  # of the draws of a Hypothesis test: nearly all compile, but a short run may be unlucky
+SHARE = 0.9  # of the draws of a Hypothesis test: nearly all compile
+DEVIATIONS = 5  # a share of random draws may be below its mean by this many standard deviations
 
 
 class NotCompared(Exception):
@@ -55,8 +58,8 @@ def inputs_for(model: tracr.CompiledModel, case: Case, count: int) -> list[list[
 class Tally:
     """Asserts at its end that at least a share of the draws was compared."""
 
-    def __init__(self, least: float) -> None:
-        self.least = least
+    def __init__(self, least: float, *, random: bool = False) -> None:
+        self.least, self.random = least, random
         self.drawn = self.compared = 0
         self.reasons: list[str] = []
 
@@ -74,7 +77,10 @@ class Tally:
     def check(self) -> None:
         """Fail if too few draws were compared, or none was drawn."""
         assert self.drawn, "nothing was drawn"
-        assert self.compared >= self.least * self.drawn, (
+        expected = self.least * self.drawn
+        if self.random:
+            expected = max(1.0, expected - DEVIATIONS * math.sqrt(expected * (1 - self.least)))
+        assert self.compared >= expected, (
             f"{self.compared} of {self.drawn} draws were compared, expected {self.least:.0%}; the others, for example: "
             + "; ".join(self.reasons[:3])
         )
@@ -88,7 +94,7 @@ class Tally:
 
 
 def mostly_compared(least: float = SHARE) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Decorate a Hypothesis test, above `given`: a run in which less than this share is compared fails."""
+    """Decorate a Hypothesis test, above `given`: a run in which clearly less than this share is compared fails."""
 
     def decorate(test: Callable[P, None]) -> Callable[P, None]:
         handle: Any = test.hypothesis  # type: ignore[attr-defined]
@@ -103,7 +109,7 @@ def mostly_compared(least: float = SHARE) -> Callable[[Callable[P, None]], Calla
         @functools.wraps(test)
         def whole(*args: P.args, **kwargs: P.kwargs) -> None:
             nonlocal tally
-            with Tally(least) as tally:
+            with Tally(least, random=True) as tally:
                 test(*args, **kwargs)
 
         handle.inner_test = counted

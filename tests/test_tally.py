@@ -32,6 +32,17 @@ def test_a_run_of_refusals_fails() -> None:
         run_of(lambda number: False, 0.01)()
 
 
+def test_a_share_may_be_missed_by_chance_but_not_by_far() -> None:
+    """About half of the draws are compared: a run that expects half passes, one that expects nearly all fails."""
+    for _ in range(5):
+        run_of(lambda number: number % 2 == 0, 0.5)()
+    with pytest.raises(AssertionError, match="expected 95%"):
+        run_of(lambda number: number % 2 == 0, 0.95)()
+    run_of(lambda number: number % 2 == 0, 0.02)()
+    with pytest.raises(AssertionError, match="expected 0%"):
+        run_of(lambda number: False, 0.0)()
+
+
 def test_a_run_is_counted_from_its_beginning() -> None:
     """Called twice it passes twice, and wrong comparisons stay failures."""
     run = run_of(lambda number: True, 1.0)
