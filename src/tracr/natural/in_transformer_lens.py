@@ -19,7 +19,8 @@ from torch import nn
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
 from tracr.natural.architecture import EPSILON
-from tracr.natural.in_torch import OfTwin, require_format
+from tracr.natural.in_torch import OfTwin
+from tracr.natural.measured_format import require_measured
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters
@@ -36,7 +37,7 @@ def to_transformer_lens(twin: TwinModel, bridge: bool, dtype: Any, device: Any, 
     if not bridge:
         return LensTwin(twin, cfg, twin.parameters, dtype, device, trainable, check)
     if check:
-        require_format(as_dtype(dtype))
+        require_measured(as_dtype(dtype), "the twin")
     return to_bridge(cfg, scaled(twin), trainable)
 
 
