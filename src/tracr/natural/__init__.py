@@ -14,6 +14,8 @@ unread.py        `decoys`: further variables that no output reads
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
+measured_format.py    refuses number formats in which nothing was measured
+learned/         `learned_parts`: every head and MLP trained alone, then assembled; `LearnedModel`
 """
 
 from __future__ import annotations
@@ -23,11 +25,26 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.extras import need
 
-__all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
+__all__ = [
+    "Admission",
+    "Gradients",
+    "LearnedModel",
+    "LearnedPart",
+    "PartProgress",
+    "Progress",
+    "TwinModel",
+    "decoys",
+    "gradients",
+    "learned_parts",
+    "twin",
+    "twins",
+]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.learned.learning import PartProgress, learned_parts
+    from tracr.natural.learned.model import LearnedModel, LearnedPart
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.twin_model import TwinModel
     from tracr.natural.unread import decoys
@@ -35,10 +52,14 @@ else:
     LAZY = {
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
+        "LearnedModel": "tracr.natural.learned.model",
+        "LearnedPart": "tracr.natural.learned.model",
+        "PartProgress": "tracr.natural.learned.learning",
         "Progress": "tracr.natural.distilling",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
         "gradients": "tracr.natural.saturation",
+        "learned_parts": "tracr.natural.learned.learning",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }

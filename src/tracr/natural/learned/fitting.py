@@ -101,9 +101,9 @@ class _Problem:
     def _scale(self, name: str, spacing: Array) -> Array:
         """Divisors of codes: neurons see neighbouring values at a distance of 1, heads see numbers up to 1."""
         if name == "in":
-            return spacing[list(self.part.reads[name])]
+            return np.asarray(spacing[list(self.part.reads[name])])
         codes = self.part.codes[name]
-        return np.maximum(1.0, np.abs(codes).max(axis=(0, 1), initial=0.0))
+        return np.asarray(np.maximum(1.0, np.abs(codes).max(axis=(0, 1), initial=0.0)))
 
     def _columns(self, name: str) -> int:
         return _at_least(len(self.part.reads[name]), 8, 4)
@@ -203,8 +203,8 @@ def _loss(weights: Tree, lesson: Tree, key: Any) -> Any:
     loss = (off**2).mean()
     if logs is not None:
         wanted, floor = lesson["logs"][rows], lesson["floor"]
-        attended = wanted >= floor
-        loss += jnp.where(attended, logs - wanted, jnp.maximum(logs - floor, 0.0)).__pow__(2).mean()
+        above = jnp.where(wanted >= floor, logs - wanted, jnp.maximum(logs - floor, 0.0))
+        loss += (above**2).mean()
     return loss
 
 

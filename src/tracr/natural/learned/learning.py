@@ -21,6 +21,7 @@ from tracr.natural.teacher import inputs_of
 __all__ = ["PartProgress", "learned_parts"]
 
 Array = NDArray[Any]
+TINY = 1e-6  # a smaller error is about the rounding of float32
 UNVERIFIED = Verification(0, False, 0, None, certified=False)
 
 
@@ -71,7 +72,7 @@ def learned_parts(
     for number, (part, size) in enumerate(zip(parts, _widths(parts), strict=True)):
         own = int(np.random.SeedSequence([abs(seed), seed < 0, number]).generate_state(1)[0])
         found = fit(part, size, spacing, margins, own, steps, model.options.causal)
-        _check_part(part, found)
+        _check_part(part, found, margins)
         fitted[part.where.name] = found
         if progress is not None:
             progress(PartProgress(number + 1, len(parts), part.where.name, found.error))
@@ -135,41 +136,37 @@ def _widths(parts: Sequence[PartCodes]) -> list[int]:
     for part, size in zip(parts, own, strict=True):
         if part.pattern is not None:
             heads[part.where.layer] = max(heads.get(part.where.layer, 0), size)
-    return [
-        size if part.pattern is None else heads[part.where.layer] for part, size in zip(parts, own, strict=True)
-    ]
+    return [size if part.pattern is None else heads[part.where.layer] for part, size in zip(parts, own, strict=True)]
 
 
-def _check_part(part: PartCodes, found: FittedPart) -> None:
+def _check_part(part: PartCodes, found: FittedPart, margins: Array) -> None:
     """Refuse a part that did not train to its tolerance."""
-    if found.error > 1 or not np.isfinite(found.error):
-        name = f"{part.where.name} ({', '.join(part.where.variables)})"
-        raise TracrError(
-            f"{name} did not train: its error on the codes it reads is {found.error:.3g} times the largest that its "
-            "readers tolerate",
-            hint="use more steps, another seed, or a smaller noise",
-        )
+    if found.error <= 1:
+        return
+    least = float(margins[list(part.writes)].min())
+    hint = "use more steps, another seed, or a smaller noise"
+    if least < TINY:
+        hint = "a head multiplies its values by a large factor, as in sums over several selectors; rewrite the program"
+    raise TracrError(
+        f"{part.where.name} ({', '.join(part.where.variables)}) did not train: its error on the codes it reads is "
+        f"{found.error:.3g} times the largest that its readers tolerate, {least:.2g}",
+        hint=hint,
+    )
 
 
 def _code_errors(draft: LearnedModel, streams: Streams) -> Array:
     """For each label the largest error of its coordinate, at tokens and BOS, on padded and unpadded inputs."""
     last = f"blocks.{draft.n_layers - 1}.hook_resid_post"
-    lengths = streams.real.sum(axis=1)
-    longest = streams.ids.shape[1]
+    lengths, longest = streams.real.sum(axis=1), streams.ids.shape[1]
     errors = np.zeros(draft.compiled.d_model)
     for size in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == size)
         for stop in {size, longest}:
             seen: dict[str, Array] = {}
-            draft.logits(streams.ids[rows, :stop], hook=lambda name, tensor, seen=seen: _keep(seen, name, tensor, last))
+            draft.logits(streams.ids[rows, :stop], hook=seen.__setitem__)
             off = np.abs(draft.coordinates(seen[last])[:, :size] - streams.last[rows, :size])
             errors = np.maximum(errors, off.max(axis=(0, 1)))
     return errors
-
-
-def _keep(seen: dict[str, Array], name: str, tensor: Array, wanted: str) -> None:
-    if name == wanted:
-        seen[name] = tensor
 
 
 def _measured(part: PartCodes, found: FittedPart, errors: Array, margins: Array) -> LearnedPart:

@@ -20,6 +20,7 @@ from tracr.ir.parameters import Parameters
 from tracr.model.compiled import CompiledModel
 from tracr.model.verification import Verification
 from tracr.natural.learned.assembly import check_wiring
+from tracr.natural.learned.codes import places_of
 from tracr.natural.learned.model import LearnedModel, LearnedPart
 from tracr.natural.saving import LARGE, packed_weights, read_weights
 from tracr.runtime.uniform import Sizes, layer_shapes
@@ -132,7 +133,7 @@ def _shapes(
 
 
 def _parts(reader: Reader, compiled: CompiledModel) -> tuple[LearnedPart, ...]:
-    names = {placed.name for placed in (*compiled.schedule.heads(), *compiled.schedule.neurons())}
+    names = {where.name for where in places_of(compiled)}
     found = []
     for item in reader.items(count=len(names)):
         given = item.object(("name", "variables", "error", "noisy", "code_error", "margins"))
