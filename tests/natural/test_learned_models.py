@@ -134,7 +134,9 @@ def test_the_ground_truth_is_the_compiled_models(name: str) -> None:
         assert [node.id for node in own.nodes(granularity)] == [node.id for node in truth.nodes(granularity)]
     for node in own.nodes():
         if node.kind == "neurons":
-            assert node.neurons == node.output.neurons == learned.neurons[node.id]
+            first, stop = learned.neurons[node.id]
+            assert node.neurons == node.output.neurons == (first, stop)
+            assert node.computes.startswith(f"Neurons {first} to {stop - 1} of layer {node.layer} write ")
     for edge in own.edges():
         if edge.target in learned.neurons:
             assert edge.target_place.neurons == learned.neurons[edge.target]

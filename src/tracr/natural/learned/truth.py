@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tracr.ground_truth.data import FINEST, Granularity, HookPlace
@@ -27,25 +28,37 @@ class LearnedTruth:
 
     def nodes(self, granularity: Granularity = FINEST) -> tuple[ModelNode, ...]:
         """The nodes, as in `GroundTruth.nodes`."""
-        return tuple(
-            replace(
-                node,
-                neurons=self.neurons.get(node.id, node.neurons),
-                output=self._place(node.output, node.id),
-                inputs=tuple((name, self._place(place, node.id)) for name, place in node.inputs),
-            )
-            for node in self.compiled.nodes(granularity)
-        )
+        return self._own.nodes(granularity)
 
     def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
         """The edges, as in `GroundTruth.edges`."""
-        return tuple(
+        return self._own.edges(granularity)
+
+    @cached_property
+    def _own(self) -> GroundTruth:
+        """The compiled model's ground truth, with other neurons."""
+        nodes = tuple(map(self._node, self.compiled.nodes()))
+        edges = tuple(
             replace(
                 edge,
                 source_place=self._place(edge.source_place, edge.source),
                 target_place=self._place(edge.target_place, edge.target),
             )
-            for edge in self.compiled.edges(granularity)
+            for edge in self.compiled.edges()
+        )
+        return replace(self.compiled, _nodes=nodes, _edges=edges)
+
+    def _node(self, node: ModelNode) -> ModelNode:
+        if node.id not in self.neurons:
+            return node
+        start, stop = self.neurons[node.id]
+        rest = node.computes.partition(" of layer ")[2].replace(" writes ", " write ", 1)
+        return replace(
+            node,
+            neurons=(start, stop),
+            computes=f"Neurons {start} to {stop - 1} of layer {rest}",
+            output=self._place(node.output, node.id),
+            inputs=tuple((name, self._place(place, node.id)) for name, place in node.inputs),
         )
 
     def _place(self, place: HookPlace, node: str) -> HookPlace:
@@ -56,7 +69,7 @@ class LearnedTruth:
     ) -> tuple[tuple[str, str, str, str], ...]:
         """The edges (source, target, input, variable) that the compiled model needs on `data`.
 
-        See `GroundTruth.minimal`. It was measured on the compiled model, not on this one.
+        See `GroundTruth.minimal`. It is measured on the compiled model, not on this one.
         """
         found = self.compiled.minimal(data=data, ablation=ablation, seed=seed)
         return tuple((edge.source, edge.target, edge.input, edge.variable) for edge in found.edges())
@@ -65,6 +78,5 @@ class LearnedTruth:
         return f"LearnedTruth({len(self.nodes())} nodes, {len(self.edges())} edges)"
 
     def show(self) -> str:
-        """One line per node with what it writes, then one per edge."""
-        nodes = [f"{node.id}: writes {', '.join(node.variables) or 'the outputs'}" for node in self.nodes()]
-        return "\n".join([*nodes, *map(str, self.edges())])
+        """What every node computes, then one line per edge."""
+        return "\n".join([*(f"{node.id}: {node.computes}" for node in self.nodes()), *map(str, self.edges())])
