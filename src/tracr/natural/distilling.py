@@ -19,7 +19,7 @@ from tracr.natural.admission import Admission, Rate, admission_of
 from tracr.natural.architecture import Architecture, architecture_of
 from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Tree, TwinNetwork
+from tracr.natural.network import Tree, TwinNetwork, network_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
 from tracr.natural.training import State, Trainer, TwinRecipe, agreement, start
 from tracr.natural.twin_model import TwinModel
@@ -135,10 +135,7 @@ class School:
         teacher = teacher_of(model, sites, inputs)
         lessons = draw_bank(teacher, inputs, sites, each=TRAINED, idle=IDLE, tries=TRIES, seed=0)
         checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED, tries=TRIES, seed=1)
-        network = TwinNetwork(
-            sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
-        )
-        return School(model, architecture, inputs, teacher, network, lessons, checks)
+        return School(model, architecture, inputs, teacher, network_of(model, architecture), lessons, checks)
 
     @property
     def sizes(self) -> Array:

@@ -18,7 +18,7 @@ from tracr.natural.network import Patch
 from tracr.natural.sites import Sites
 from tracr.natural.teacher import Inputs, Lesson, Teacher
 
-__all__ = ["Bank", "draw_bank"]
+__all__ = ["AT_ONCE", "CLEAR", "MOST_AT_ONCE", "Bank", "InputPairs", "draw_bank"]
 
 Array = NDArray[Any]
 AT_ONCE = {"cpu": 4096}  # interventions drawn in one batch, by device
@@ -65,7 +65,7 @@ def draw_bank(
     """
     at_once = AT_ONCE.get(jax.default_backend(), MOST_AT_ONCE)
     known = set() if avoid is None else set(_names(avoid.lessons))
-    pairs = _InputPairs(inputs, np.random.default_rng(seed))
+    pairs = InputPairs(inputs, np.random.default_rng(seed))
     teach = jax.jit(teacher.teach)
     kept: list[Lesson] = []
     counts = np.zeros((4, len(sites.all)), dtype=np.int64)
@@ -95,7 +95,7 @@ def _names(lesson: Lesson) -> list[bytes]:
     return [row.tobytes() for row in rows]
 
 
-class _InputPairs:
+class InputPairs:
     """Draws pairs of inputs of one length, with a position."""
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator) -> None:
