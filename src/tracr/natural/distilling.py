@@ -19,7 +19,7 @@ from tracr.natural.architecture import Architecture, architecture_of
 from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.examiner import Examiner
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Tree, TwinNetwork
+from tracr.natural.network import Tree, TwinNetwork, network_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
 from tracr.natural.training import State, Trainer, TwinRecipe, start
 from tracr.natural.twin_model import TwinModel
@@ -141,9 +141,7 @@ class School:
         lessons = draw_bank(teacher, inputs, sites, each=each, idle=IDLE, tries=TRIES, seed=0)
         checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED // 3, tries=TRIES, seed=1)
         held_out = draw_bank(teacher, inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
-        network = TwinNetwork(
-            sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
-        )
+        network = network_of(model, architecture)
         return School(model, architecture, inputs, teacher, network, lessons, checks, held_out)
 
     @property
@@ -162,7 +160,7 @@ class School:
 
     def missed(self, weights: Tree) -> Array:
         """The error rate of each seed at each site, [seed, site], on the lessons for checks during training."""
-        right, same = self.examiner.agreement(weights, self.checks)
+        right, same = self.examiner.agreement(weights, self.checks.lessons)
         bank = self.checks
         count = bank.changing + bank.staying
         site = np.repeat(np.arange(len(count)), count)
@@ -173,7 +171,7 @@ class School:
     def admission(self, weights: Tree) -> Admission:
         """The admission of one twin."""
         several = jax.tree.map(lambda array: array[None], weights)
-        right, same = self.examiner.agreement(several, self.held_out)
+        right, same = self.examiner.agreement(several, self.held_out.lessons)
         return admission_of(
             self.architecture.sites,
             self.teacher.wired,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,15 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.natural.admission import Rate
-from tracr.natural.lessons import Bank
 from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Inputs, Lesson, Teacher
 
-__all__ = ["Examiner"]
+__all__ = ["Examiner", "batches"]
 
 Array = NDArray[Any]
 EXAMINED = {"cpu": 4096}  # lessons in one batch, by device
 MOST_EXAMINED = 32_768
+
+
+def batches(count: int, size: int) -> Iterator[Array]:
+    """The numbers of rows in batches of one size, so that a function is compiled once; the last row is repeated."""
+    for first in range(0, count, size):
+        yield np.minimum(np.arange(first, first + size), count - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +36,18 @@ class Examiner:
     network: TwinNetwork
     teacher: Teacher
 
-    def agreement(self, weights: Tree, bank: Bank) -> tuple[Array, Array]:
+    def agreement(self, weights: Tree, lessons: Lesson) -> tuple[Array, Array]:
         """For every seed and lesson, whether the twin answers like its teacher, and whether its answer is unchanged."""
-        at_once = EXAMINED.get(jax.default_backend(), MOST_EXAMINED)
         found = []
-        for first in range(0, len(bank), at_once):
-            rows = np.minimum(np.arange(first, first + at_once), len(bank) - 1)  # one shape, so one compilation
-            found.append(self._agreement(weights, jax.tree.map(lambda array, rows=rows: array[rows], bank.lessons)))
-        right, same = (np.concatenate(parts, axis=1)[:, : len(bank)] for parts in zip(*found, strict=True))
+        for rows in batches(len(lessons.base), EXAMINED.get(jax.default_backend(), MOST_EXAMINED)):
+            found.append(self._agreement(weights, jax.tree.map(lambda array, rows=rows: array[rows], lessons)))
+        right, same = (np.concatenate(parts, axis=1)[:, : len(lessons.base)] for parts in zip(*found, strict=True))
         return right, same
 
     def accuracy(self, weights: Tree, inputs: Inputs) -> list[Rate]:
         """For every seed the rate of inputs on which it is right at every position, with and without padding."""
-        at_once = EXAMINED.get(jax.default_backend(), MOST_EXAMINED)
         found = []
-        for first in range(0, len(inputs), at_once):
-            rows = np.minimum(np.arange(first, first + at_once), len(inputs) - 1)
+        for rows in batches(len(inputs), EXAMINED.get(jax.default_backend(), MOST_EXAMINED)):
             found.append(np.asarray(self._accuracy(weights, inputs.ids[rows])))
         right = np.concatenate(found, axis=1)[:, : len(inputs)].sum(axis=1)
         return [Rate(int(hits), len(inputs)) for hits in right]

@@ -19,7 +19,7 @@ from tracr.natural.network import Patch
 from tracr.natural.sites import Sites
 from tracr.natural.teacher import Inputs, Lesson, Teacher
 
-__all__ = ["Bank", "draw_bank"]
+__all__ = ["CLEAR", "Bank", "InterventionDraws", "draw_bank"]
 
 Array = NDArray[Any]
 DRAWN = {"cpu": 4096}  # interventions drawn in one batch, by device
@@ -69,7 +69,7 @@ def draw_bank(
     not.
     """
     wanted = np.where(teacher.wired, [[each], [each]], [[0], [idle]]).T.reshape(-1)  # of each kind of each site
-    draws = _Draws(inputs, np.random.default_rng(seed))
+    draws = InterventionDraws(inputs, np.random.default_rng(seed))
     kept = _Kept(wanted)
     tried, undefined = np.zeros((2, len(sites.all)), dtype=np.int64)
     while len(chosen := np.flatnonzero(kept.missing.reshape(-1, 2).any(axis=1) & (tried < tries))):
@@ -110,7 +110,7 @@ class _Drawn(NamedTuple):
         return mixed ^ (mixed >> np.uint64(31))
 
 
-class _Draws:
+class InterventionDraws:
     """Draws interventions: pairs of inputs of one length, and positions."""
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator) -> None:
@@ -127,12 +127,17 @@ class _Draws:
         nothing = np.empty(0, dtype=np.intp)
         self.known = _Drawn(nothing, nothing, nothing, np.empty((0, len(self.places)), bool), nothing.astype(bool))
 
+    def pairs(self, count: int) -> tuple[Array, Array]:
+        """The numbers of two inputs of one length, for each pair."""
+        base = np.searchsorted(self.shares, self.rng.random(count) * self.shares[-1])
+        base = np.minimum(base, len(self.lengths) - 1)
+        return base, self._partner(base)
+
     def draw(self, sites: Array, rare: Array) -> _Drawn:
         """Interventions on these sites, all equally often; at rare ones half of them recombine known lessons."""
         site = np.sort(np.resize(self.rng.permutation(sites), self.size))
-        base = np.searchsorted(self.shares, self.rng.random(self.size) * self.shares[-1])
-        base = np.minimum(base, len(self.lengths) - 1)
-        source, where = self._partner(base), self._where(base)
+        base, source = self.pairs(self.size)
+        where = self._where(base)
         first, last = (np.searchsorted(self.known.site, site, side) for side in ("left", "right"))
         again = np.flatnonzero((first < last) & rare[site] & (self.rng.random(self.size) < RECOMBINED))
         if len(again):

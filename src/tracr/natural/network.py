@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,11 @@ from tracr.ir.parameters import Parameters
 from tracr.natural.sites import EMBED, Sites
 from tracr.runtime.forward import forward
 
-__all__ = ["Patch", "Tree", "TwinNetwork"]
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.natural.architecture import Architecture
+
+__all__ = ["Patch", "Tree", "TwinNetwork", "network_of"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
@@ -146,3 +150,9 @@ class TwinNetwork:
         """Logits on the base inputs without and with the interventions."""
         logits, change = self.difference(weights, base, source, patch)
         return logits, self.patched(weights, base, patch, change)[0]
+
+
+def network_of(model: CompiledModel, architecture: Architecture) -> TwinNetwork:
+    """The forward pass of a model's twins with this architecture."""
+    causal, pad = model.options.causal, model.vocabulary.pad_id
+    return TwinNetwork(architecture.sites, causal, pad, architecture.norm, architecture.act(jax.nn))
