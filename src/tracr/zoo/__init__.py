@@ -3,8 +3,10 @@
 entry.py      `Entry`: a program, the inputs it is for, its task; `task` makes one of a function
 pieces.py     expressions that many programs are built from
 library.py    the programs of `tracr.rasp.programs`
-positions.py  copying by position
 registry.py   all entries by name
+
+The families, a file each: positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets,
+transforms.
 """
 
 from tracr.zoo.entry import Entry

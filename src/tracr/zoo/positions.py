@@ -196,7 +196,7 @@ def follow_pointer() -> SOp:
     return token_at(tokens, -1).named("follow_pointer")
 
 
-def _two_hops(xs: list[Any], i: int) -> int:
+def _two_hops(xs: list[Any], i: int) -> Any:
     places = dict(enumerate(xs))
     return places.get(places.get(xs[i], -1), -1)
 

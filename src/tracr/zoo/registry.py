@@ -10,13 +10,24 @@ from tracr.errors import UnknownName
 from tracr.model.compiled import CompiledModel
 from tracr.spelling import did_you_mean
 from tracr.values import Value
-from tracr.zoo import positions
+from tracr.zoo import (
+    arithmetic,
+    brackets,
+    counting,
+    lookup,
+    ngrams,
+    ordering,
+    positions,
+    repeats,
+    runs,
+    transforms,
+)
 from tracr.zoo.entry import Entry
 from tracr.zoo.library import LIBRARY
 
 __all__ = ["ENTRIES", "entries", "get", "load", "names", "tags"]
 
-FAMILIES = (positions,)
+FAMILIES = (positions, lookup, ngrams, counting, repeats, arithmetic, ordering, runs, brackets, transforms)
 
 
 def _written_here(modules: Iterable[ModuleType]) -> dict[str, Entry]:
