@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import tracr
 from tracr import zoo
-from tracr.cli import app
 from tracr.datasets import meaning
 from tracr.nearness import ANSWER, same_value
 from tracr.rasp.annotations import Encoding
@@ -95,7 +92,8 @@ def test_there_are_enough() -> None:
     assert {*tracr.rasp.programs.EXAMPLES} == {*zoo.names("library")}
     written = [entry for entry in zoo.entries() if "library" not in entry.tags]
     assert len(written) >= 60
-    assert sum(entry.causal for entry in written) > 30 and sum(not entry.causal for entry in written) > 30
+    assert sum(entry.causal for entry in written) > 30
+    assert sum(not entry.causal for entry in written) > 30
     assert sum("numerical" in entry.tags for entry in written) > 8
     layers = [entry.load().n_layers for entry in written]
     assert {1, 2, 3, 4, 5, 6} <= {*layers}
@@ -104,9 +102,13 @@ def test_there_are_enough() -> None:
 def test_entries_describe_themselves() -> None:
     """One sentence, tags with the family first, a small default size, and an example within it."""
     for entry in zoo.entries():
-        assert entry.description and entry.description[-1] != "." and entry.tags
-        assert entry.max_seq_len <= 8 and 2 <= len(entry.vocab) <= 7
-        assert {*entry.shown} <= {*entry.vocab} and 0 < len(entry.shown) <= entry.max_seq_len
+        assert entry.description
+        assert entry.description[-1] != "."
+        assert entry.tags
+        assert entry.max_seq_len <= 8
+        assert 2 <= len(entry.vocab) <= 7
+        assert {*entry.shown} <= {*entry.vocab}
+        assert 0 < len(entry.shown) <= entry.max_seq_len
         assert entry.inputs.holds(entry.shown)
         numerical = entry.load().outputs[0].encoding is Encoding.NUMERICAL
         assert ("numerical" in entry.tags, "causal" in entry.tags) == (numerical, entry.causal)
