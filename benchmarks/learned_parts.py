@@ -11,13 +11,35 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from twins import CASES
+from typing import Any, NamedTuple
 
 import tracr
 from tracr import natural
+from tracr.rasp import programs, rasp
+
+
+class LibraryCase(NamedTuple):
+    """A program, and what it is compiled for."""
+
+    program: rasp.SOp
+    vocab: Sequence[Any]
+    max_seq_len: int
+    causal: bool = False
+
+
+CASES = {
+    **{name: LibraryCase(one.program, one.vocab, one.max_seq_len) for name, one in programs.EXAMPLES.items()},
+    # larger vocabularies than the library's examples have
+    "hist": LibraryCase(programs.make_hist(), "abcd", 5),
+    "hist2": LibraryCase(programs.make_hist2(), "abcd", 5),
+    "count_less_freq": LibraryCase(programs.make_count_less_freq(2), "abcd", 5),
+    "sort_unique": LibraryCase(programs.make_sort_unique(rasp.tokens, rasp.tokens), [1, 2, 3, 4, 5, 6], 4),
+    "shuffle_dyck": LibraryCase(programs.make_shuffle_dyck(["()"]), "()", 6),
+    "previous, causal": LibraryCase(programs.shift_by(1, rasp.tokens), "abcd", 5, causal=True),
+    "hist, causal": LibraryCase(programs.make_hist(), "abcd", 5, causal=True),
+}
 
 
 def main() -> None:

@@ -7,10 +7,12 @@ defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
 training.py      interchange distillation, all seeds together
+examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
+edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
@@ -34,6 +36,8 @@ __all__ = [
     "Progress",
     "TwinModel",
     "decoys",
+    "edge_auroc",
+    "edge_aurocs",
     "gradients",
     "learned_parts",
     "twin",
@@ -43,6 +47,7 @@ __all__ = [
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.edge_patching import edge_auroc, edge_aurocs
     from tracr.natural.learned.learning import PartProgress, learned_parts
     from tracr.natural.learned.model import LearnedModel, LearnedPart
     from tracr.natural.saturation import Gradients, gradients
@@ -58,6 +63,8 @@ else:
         "Progress": "tracr.natural.distilling",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
+        "edge_auroc": "tracr.natural.edge_patching",
+        "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
         "learned_parts": "tracr.natural.learned.learning",
         "twin": "tracr.natural.distilling",
