@@ -139,7 +139,7 @@ class _Problem:
         """The last features and the wanted outputs, a row for each example (with noise, several) and position."""
         part, examples = self.part, np.arange(self.part.size)
         per_example = part.wanted[0].size // max(1, len(part.writes))
-        if noise or len(examples) * per_example > DRAWS:
+        if noise:
             examples = rng.integers(part.size, size=max(1, DRAWS // per_example))
             if len(examples) > part.size:
                 examples[: part.size] = np.arange(part.size)

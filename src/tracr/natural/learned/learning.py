@@ -22,6 +22,7 @@ __all__ = ["PartProgress", "learned_parts"]
 
 Array = NDArray[Any]
 TINY = 1e-6  # a smaller error is about the rounding of float32
+ROWS = 4096  # inputs of one batch
 UNVERIFIED = Verification(0, False, 0, None, certified=False)
 
 
@@ -62,15 +63,15 @@ def learned_parts(
         progress: called after every part.
     """
     _check_model(model)
-    seed, steps = arguments.whole("seed", seed), arguments.whole("steps", steps, 1)
+    seed, steps, noise = arguments.whole("seed", seed), arguments.whole("steps", steps, 1), _noise(noise)
     rotation = _rotation(model, arguments.flag("rotated", rotated), width, seed)
     streams = streams_of(model, inputs_of(model, data).ids)
     spacing = spacing_of(streams)
-    margins = margins_of(model, spacing, _noise(noise))
+    margins = margins_of(model, spacing, noise)
     parts = list(parts_of(model, streams))
     fitted: dict[str, FittedPart] = {}
     for number, (part, size) in enumerate(zip(parts, _widths(parts), strict=True)):
-        own = int(np.random.SeedSequence([abs(seed), seed < 0, number]).generate_state(1)[0])
+        own = int(np.random.SeedSequence([seed, 0, number]).generate_state(1)[0])
         found = fit(part, size, spacing, margins, own, steps, model.options.causal)
         _check_part(part, found, margins)
         fitted[part.where.name] = found
@@ -122,10 +123,10 @@ def _rotation(model: CompiledModel, rotated: bool, width: int | None, seed: int)
         overlap = np.sqrt((least - width) / (width * (least - 1)))
         raise TracrError(
             f"{least} directions cannot be orthogonal in {width} dimensions: two of them overlap by at least "
-            f"{overlap:.2f}, and parts would read more interference than the noise they are trained with",
+            f"{overlap:.2f}, so that a part would read variables of parts that it has no edge from",
             hint=f"use width={least} or more; tracr.compress.superpose(model) superposes the compiled model",
         )
-    square = np.random.default_rng([abs(seed), seed < 0]).normal(size=(width, width))
+    square = np.random.default_rng(seed).normal(size=(width, width))
     return np.linalg.qr(square)[0][:least].astype(np.float32).astype(np.float64)
 
 
@@ -156,17 +157,27 @@ def _check_part(part: PartCodes, found: FittedPart, margins: Array) -> None:
 
 def _code_errors(draft: LearnedModel, streams: Streams) -> Array:
     """For each label the largest error of its coordinate, at tokens and BOS, on padded and unpadded inputs."""
-    last = f"blocks.{draft.n_layers - 1}.hook_resid_post"
     lengths, longest = streams.real.sum(axis=1), streams.ids.shape[1]
     errors = np.zeros(draft.compiled.d_model)
     for size in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == size)
-        for stop in {size, longest}:
-            seen: dict[str, Array] = {}
-            draft.logits(streams.ids[rows, :stop], hook=seen.__setitem__)
-            off = np.abs(draft.coordinates(seen[last])[:, :size] - streams.last[rows, :size])
-            errors = np.maximum(errors, off.max(axis=(0, 1)))
+        for some in np.array_split(rows, -(-len(rows) // ROWS)):
+            for stop in {size, longest}:
+                off = np.abs(_last_codes(draft, streams.ids[some, :stop])[:, :size] - streams.last[some, :size])
+                errors = np.maximum(errors, off.max(axis=(0, 1)))
     return errors
+
+
+def _last_codes(draft: LearnedModel, ids: Array) -> Array:
+    """The coordinate of each label in the last residual stream."""
+    found: list[Array] = []
+
+    def keep(name: str, tensor: Array) -> None:
+        if name == f"blocks.{draft.n_layers - 1}.hook_resid_post":
+            found.append(draft.coordinates(tensor))
+
+    draft.logits(ids, hook=keep)
+    return found[0]
 
 
 def _measured(part: PartCodes, found: FittedPart, errors: Array, margins: Array) -> LearnedPart:

@@ -94,7 +94,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Lear
             neurons,
             _verified(given["verified"]),
             given["noise"].number(),
-            given["seed"].integer(low=-(2**63)),
+            given["seed"].integer(),
             rotation,
         )
     except TracrError as error:
