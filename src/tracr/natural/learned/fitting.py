@@ -36,6 +36,7 @@ HEAD_RATE, NEURON_RATE = 3e-2, 1e-2
 HEAD_BATCH, NEURON_BATCH = 64, 256
 RIDGE = 1e-9  # of least squares, relative to the variance of the features
 ROUNDS = 3
+NEURONS = 512  # the most neurons of a group
 AIM = 0.25  # training stops if the error on exact codes is at most this many margins
 DRAWS = 20_000  # rows with noise for least squares, and as many for measuring
 
@@ -54,7 +55,7 @@ class FittedPart:
 def width_of(part: PartCodes) -> int:
     """The number of neurons that a group gets, or the d_head that a head needs."""
     if part.pattern is None:
-        return _at_least(4 * part.size, 64, 2)
+        return min(_at_least(4 * part.size, 64, 2), NEURONS)
     query, key, value = (len(part.reads[name]) for name in "qkv")
     return _at_least(max(min(query, key) + 1, min(value + 1, len(part.writes))), 8, 2)
 
@@ -138,7 +139,7 @@ class _Problem:
     def _features(self, weights: Tree, rng: np.random.Generator, noise: float) -> tuple[Array, Array]:
         """The last features and the wanted outputs, a row for each example (with noise, several) and position."""
         part, examples = self.part, np.arange(self.part.size)
-        per_example = part.wanted[0].size // max(1, len(part.writes))
+        per_example = int(np.prod(part.wanted.shape[1:-1]))
         if noise:
             examples = rng.integers(part.size, size=max(1, DRAWS // per_example))
             if len(examples) > part.size:
