@@ -61,16 +61,22 @@ def width_of(part: PartCodes) -> int:
 
 
 def fit(part: PartCodes, width: int, spacing: Array, margins: Array, seed: int, steps: int, causal: bool) -> FittedPart:
-    """The part, trained for `ROUNDS` rounds of `steps` steps, or until its error is well below the margins."""
+    """The part, trained for `ROUNDS` rounds of `steps` steps, or until its error is well below the margins.
+
+    A head is trained further in each round; neurons start again, with twice as many.
+    """
     problem = _Problem(part, spacing, margins, causal)
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
     weights = problem.start(rng, width)
+    found: list[FittedPart] = []
     for number in range(ROUNDS):
+        if number and part.pattern is None:
+            weights = problem.start(rng, min(width * 2**number, NEURONS))
         weights = _train(weights, problem.lesson, jax.random.fold_in(key, number), steps)
-        found = problem.finished(weights, rng)
-        if found.error <= AIM:
+        found.append(problem.finished(weights, rng))
+        if found[-1].error <= AIM:
             break
-    return found
+    return min(found, key=lambda one: one.error)
 
 
 class _Problem:
