@@ -56,7 +56,8 @@ def learned_parts(
         model: a compiled model in which no dimension is used twice: compile it at level 0 or 1.
         seed: of the first weights, the noise, and the rotation.
         noise: the size of the noise, as a part of the distance between neighbouring values of a dimension.
-        steps: training steps of a part. A part that is not accurate enough gets up to three times as many.
+        steps: training steps of a part. A part that is not accurate enough is trained up to three times: heads further,
+            neurons from the start, with twice as many.
         rotated: whether the residual stream is rotated by a random orthogonal matrix.
         width: the width of a rotated stream, at least the number of the model's dimensions, which is the default.
         data: the inputs whose codes are trained on; by default all inputs, or many random ones.
