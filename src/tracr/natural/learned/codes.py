@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.variables import Variable
+from tracr.ground_truth.wiring import read_slots, written_slots
 from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def margins_of(model: CompiledModel, spacing: Array, noise: float) -> Array:
     """For each dimension, the noise that its readers are trained with and the error that its writer may have."""
     weights = model.parameters
     margins = noise * spacing
-    embedded = [*_written(weights.W_E), *_written(weights.W_pos)]
+    embedded = [*written_slots(weights.W_E), *written_slots(weights.W_pos)]
     margins[embedded] *= EXACT
     written_later = np.ones(len(spacing), dtype=bool)
     written_later[embedded] = False
@@ -155,7 +156,7 @@ def places_of(model: CompiledModel) -> Iterator[PartPlace]:
         start = 0
         for place, group in enumerate(layer.mlps):
             span = slice(start, start + group.read.width)
-            reads, writes = {"in": _read(weights.W_in[:, span])}, _written(weights.W_out[span])
+            reads, writes = {"in": read_slots(weights.W_in[:, span])}, written_slots(weights.W_out[span])
             yield PartPlace(f"blocks.{number}.mlp.{place}", number, place, reads, writes, _labels(group.writes), span)
             start = span.stop
 
@@ -197,13 +198,5 @@ def _different(rows: Array) -> NDArray[np.intp]:
 
 
 def _head_slots(layer: LayerParameters, head: int) -> tuple[dict[str, Slots], Slots]:
-    reads = {"q": _read(layer.W_Q[head]), "k": _read(layer.W_K[head]), "v": _read(layer.W_V[head])}
-    return reads, _written(layer.W_O[head])
-
-
-def _written(matrix: Array) -> Slots:
-    return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
-
-
-def _read(matrix: Array) -> Slots:
-    return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())
+    reads = {"q": read_slots(layer.W_Q[head]), "k": read_slots(layer.W_K[head]), "v": read_slots(layer.W_V[head])}
+    return reads, written_slots(layer.W_O[head])
