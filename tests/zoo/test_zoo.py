@@ -101,7 +101,7 @@ def test_there_are_enough() -> None:
     assert sum(not entry.causal for entry in written) > 30
     assert sum("numerical" in entry.tags for entry in written) > 8
     layers = [model_of(entry.name).n_layers for entry in written]
-    assert {1, 2, 3, 4, 5, 6} <= {*layers}
+    assert {1, 2, 3, 4, 5, 6, 8} <= {*layers}
 
 
 def test_entries_describe_themselves() -> None:
@@ -154,6 +154,9 @@ def test_unknown_names_are_refused() -> None:
 def test_another_vocabulary() -> None:
     """The builder makes the program for it; one that the task is not defined for is refused."""
     assert zoo.load("caesar", vocab="xyz", max_seq_len=4)("xyzx") == list("yzxy")
+    assert zoo.load("hist", causal=True)("aa") == [1, 2]
+    with pytest.raises(tracr.TracrError, match="max_seq_len must be a positive integer"):
+        zoo.load("hist", max_seq_len=0)
     with pytest.raises(tracr.VocabularyError, match="needs a vocabulary of 0 and 1"):
         zoo.load("rule_110", vocab="ab")
 
