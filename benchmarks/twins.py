@@ -3,7 +3,9 @@
     python benchmarks/twins.py -o results/ [--programs "hist;hist2"] [--seeds 4] [--seconds 540]
 
 Each program's twins train together. A finished program is skipped, a stopped one continues from its checkpoint.
-`results.json` holds a row for each program and seed. Meant for a GPU; small programs also train on a CPU.
+`results.json` holds a row for each program and seed. Admitted twins have the AUROC of exact edge patching, edges needed
+alone against inert ones (`tracr.natural.edge_auroc`); saved twins that lack it get it first. Meant for a GPU; small
+programs also train on a CPU.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import jax
 
 import tracr
 from tracr import natural
+from tracr.natural.edge_patching import EdgeSeparation
 from tracr.rasp import programs, rasp
 
 T = rasp.tokens
@@ -60,13 +63,37 @@ def main() -> None:
     table = given.out / "results.json"
     rows = json.loads(table.read_text()) if table.exists() else []
     began = time.time()
+    for row in rows:
+        saved = given.out / f"{row['program']}-{row['seed']}"
+        if row["admitted"] and "auroc" not in row and saved.exists() and time.time() - began < given.seconds:
+            twin = tracr.load(saved)
+            assert isinstance(twin, natural.TwinModel)
+            row.update(separated(natural.edge_auroc(twin)))
+            write(table, rows)
     for name in given.programs.split(";"):
         if any(row["program"] == name for row in rows) or time.time() - began > given.seconds:
             continue
         rows += train(name, given)
-        aside = table.with_suffix(".tmp")
-        aside.write_text(json.dumps(rows, indent=1) + "\n")
-        aside.replace(table)
+        write(table, rows)
+
+
+def write(table: Path, rows: list[dict[str, Any]]) -> None:
+    """Replace the table."""
+    aside = table.with_suffix(".tmp")
+    aside.write_text(json.dumps(rows, indent=1) + "\n")
+    aside.replace(table)
+
+
+def separated(found: EdgeSeparation) -> dict[str, Any]:
+    """The columns of a row on exact edge patching: shares of pairs in which the twin's answer changes."""
+    return {
+        "auroc": found.auroc,
+        "needed": len(found.needed),
+        "inert": len(found.inert),
+        "undecided": len(found.undecided),
+        "lowest_needed": min(found.needed.values(), default=None),
+        "highest_inert": max(found.inert.values(), default=None),
+    }
 
 
 def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -87,9 +114,12 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         checkpoint=given.out / f"{name}.training",
         progress=show,
     )
-    rows = []
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
+    admitted = [twin for twin in made if twin.admitted]
+    scores = {twin.seed: separated(one) for twin, one in zip(admitted, natural.edge_aurocs(admitted), strict=True)}
+    rows = []
+    for twin in made:
         admission = twin.admission
         rows.append(
             {
@@ -103,6 +133,7 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
                 "accuracy": admission.accuracy.share,
                 "missed": [str(site) for site in admission.missed[:10]],
                 "device": jax.devices()[0].device_kind,
+                **scores.get(twin.seed, {}),
             }
         )
         print(twin, f"{time.time() - began:.0f} s", flush=True)
