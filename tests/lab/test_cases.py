@@ -147,7 +147,7 @@ def test_private_cases() -> None:
 @pytest.mark.slow
 def test_many_private_cases() -> None:
     """All of them are cases: pairs, metric and roles."""
-    for case in lab.private(0, 200):
+    for case in lab.private(0, 40):
         pairs = case.pairs(16)
         assert sum(pair.changes for pair in pairs) >= 12
         assert case.metric(pairs).any()
