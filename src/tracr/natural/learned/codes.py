@@ -37,7 +37,7 @@ Array = NDArray[Any]
 Slots = tuple[int, ...]
 SAME = 2e-4  # values that differ by less are one value
 EXACT = 0.01  # the margin of a dimension that the embedding writes, as a part of the usual one
-SCORED = 0.1  # the same for dimensions that a query or a key reads
+SCORED = 0.05  # the same for dimensions that a query or a key reads
 AVERAGED = 0.25  # the share of a head's margin that the errors of its values may take
 ROUNDED = 6  # decimals: activations that differ by less are the same training example
 

@@ -136,22 +136,26 @@ class _Problem:
         kept = {name: np.asarray(array, dtype=np.float64) for name, array in weights.items()}
         for name, slots in self.part.reads.items():
             kept[name] = kept[name][: len(slots)]
-        kept["out"], kept["b_out"] = _least_squares(*self._features(kept, rng, 1.0))
+        kept["out"], kept["b_out"] = _least_squares(*self._features(kept, rng, least=0.0, most=1.0))
         error, noisy = (self._error(kept, rng, noise) for noise in (0.0, 1.0))
         for name in self.part.reads:
             kept[name] = kept[name] / self.scales[name][:, None]
         return FittedPart(kept, error, noisy)
 
-    def _features(self, weights: Tree, rng: np.random.Generator, noise: float) -> tuple[Array, Array]:
-        """The last features and the wanted outputs, a row for each example (with noise, several) and position."""
+    def _features(self, weights: Tree, rng: np.random.Generator, least: float, most: float) -> tuple[Array, Array]:
+        """The last features and the wanted outputs, a row for each example (with noise, several) and position.
+
+        The size of the noise, in margins, is drawn for each example.
+        """
         part, examples = self.part, np.arange(self.part.size)
-        per_example = int(np.prod(part.wanted.shape[1:-1]))
-        if noise:
-            examples = rng.integers(part.size, size=max(1, DRAWS // per_example))
+        positions = part.wanted.shape[1:-1]
+        if most:
+            examples = rng.integers(part.size, size=max(1, DRAWS // int(np.prod(positions))))
             if len(examples) > part.size:
                 examples[: part.size] = np.arange(part.size)
+        size = rng.uniform(least, most, (len(examples), *[1] * len(positions), 1))
         codes = {
-            name: array[examples] + noise * self.margins[name] * rng.uniform(-1, 1, array[examples].shape)
+            name: array[examples] + size * self.margins[name] * rng.uniform(-1, 1, array[examples].shape)
             for name, array in self.codes.items()
         }
         features, _ = jax.device_get(_features(weights, codes, self.lesson["mask"]))
@@ -160,7 +164,7 @@ class _Problem:
         return np.asarray(features, dtype=np.float64).reshape(-1, width), wanted
 
     def _error(self, weights: Tree, rng: np.random.Generator, noise: float) -> float:
-        features, wanted = self._features(weights, rng, noise)
+        features, wanted = self._features(weights, rng, noise, noise)
         return float((np.abs(features @ weights["out"] + weights["b_out"] - wanted) / self.allowed).max(initial=0.0))
 
 
@@ -198,13 +202,15 @@ def _features(weights: Tree, codes: Tree, mask: Any) -> tuple[Any, Any]:
 
 def _loss(weights: Tree, lesson: Tree, key: Any) -> Any:
     """The loss on a batch of examples with noise."""
-    keys = jax.random.split(key, 1 + len(lesson["codes"]))
+    keys = jax.random.split(key, 2 + len(lesson["codes"]))
     batch = NEURON_BATCH if lesson["mask"] is None else HEAD_BATCH
     rows = jax.random.randint(keys[0], (batch,), 0, lesson["count"])
+    size = jax.random.uniform(keys[1], (batch,))
     codes = {}
-    for (name, array), own in zip(lesson["codes"].items(), keys[1:], strict=True):
+    for (name, array), own in zip(lesson["codes"].items(), keys[2:], strict=True):
         drawn = array[rows]
-        codes[name] = drawn + lesson["noise"][name] * jax.random.uniform(own, drawn.shape, minval=-1, maxval=1)
+        noise = jax.random.uniform(own, drawn.shape, minval=-1, maxval=1) * lesson["noise"][name]
+        codes[name] = drawn + noise * size.reshape(-1, *[1] * (drawn.ndim - 1))
     features, logs = _features(weights, codes, lesson["mask"])
     off = (features @ weights["out"] + weights["b_out"] - lesson["wanted"][rows]) / lesson["allowed"]
     loss = (off**2).mean()
