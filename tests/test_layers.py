@@ -49,6 +49,7 @@ ORDER = (
     "adapters",
     "viz",
     "compress datasets natural",
+    "lab",
     "loading",
     "tracr",
     "cli",
