@@ -32,7 +32,7 @@ from tracr.natural.teacher import Teacher, inputs_of, teacher_of
 if TYPE_CHECKING:
     from tracr.natural.twin_model import TwinModel
 
-__all__ = ["EdgeSeparation", "edge_auroc", "edge_aurocs"]
+__all__ = ["EdgeSeparation", "TwinPatching", "edge_auroc", "edge_aurocs"]
 
 Array = NDArray[Any]
 EVERYWHERE = -1  # patches act at all positions
@@ -79,7 +79,7 @@ def edge_aurocs(
     edges = sites.coded[len(sites.nodes) :]
     moved, defined = _of_teacher(teacher, clean, corrupted, edges)
     names = [str(site) for site in sites.edges]
-    patching = _TwinPatching(network_of(first.teacher, first.architecture), teacher.answers)
+    patching = TwinPatching(network_of(first.teacher, first.architecture), teacher.answers)
     return [_separation(names, moved, defined, patching.changed(twin, clean, corrupted, edges)) for twin in twins]
 
 
@@ -114,7 +114,7 @@ def _of_teacher(teacher: Teacher, clean: Array, corrupted: Array, edges: Array) 
 
 
 @dataclass(frozen=True, eq=False)
-class _TwinPatching:
+class TwinPatching:
     """Patches the edges of twins with one architecture."""
 
     network: TwinNetwork
@@ -145,8 +145,8 @@ class _TwinPatching:
         return (token & (self.answers.apart(base, self.answers.read(logits)) > 1)).any(axis=1)
 
 
-_BEFORE = jax.jit(_TwinPatching.before, static_argnums=0)
-_AFTER = jax.jit(_TwinPatching.after, static_argnums=0)
+_BEFORE = jax.jit(TwinPatching.before, static_argnums=0)
+_AFTER = jax.jit(TwinPatching.after, static_argnums=0)
 
 
 def _for_all(edges: Array, pairs: int, run: Callable[[Patch, Array], Sequence[Any]]) -> list[Array]:
