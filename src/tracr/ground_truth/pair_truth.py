@@ -142,18 +142,23 @@ def pair_truth(
 def _needed_together(runs: _PairRuns, rest: list[EdgeKey]) -> list[tuple[EdgeKey, ...]]:
     """Smallest sets of edges that change an answer together; every edge of a set decides."""
     sets: list[tuple[EdgeKey, ...]] = []
-    before = None
-    while rest != before:
-        before = rest
-        while rest and runs.changes([rest])[0]:
-            sets.append(_smallest(runs, rest))
-            rest = [key for key in rest if key not in sets[-1]]
-        trials = [(*(kept for kept in one if kept != gone), key) for one in sets for gone in one for key in rest]
-        for trial, changed in zip(trials, runs.changes(trials), strict=True):
-            if changed and trial[-1] in rest:
-                sets.append(_smallest(runs, trial))
-                rest = [key for key in rest if key not in sets[-1]]
+    while found := _among(runs, rest) or _exchanged(runs, sets, rest):
+        sets.append(found)
+        rest = [key for key in rest if key not in found]
     return sets
+
+
+def _among(runs: _PairRuns, rest: list[EdgeKey]) -> tuple[EdgeKey, ...]:
+    """A smallest set among the rest, if patching all of the rest changes an answer."""
+    return _smallest(runs, rest) if rest and runs.changes([rest])[0] else ()
+
+
+def _exchanged(runs: _PairRuns, sets: Sequence[tuple[EdgeKey, ...]], rest: Sequence[EdgeKey]) -> tuple[EdgeKey, ...]:
+    """A smallest set that comes from a known one if one of its edges is exchanged for one of the rest."""
+    trials = [(*(kept for kept in one if kept != gone), key) for one in sets for gone in one for key in rest]
+    changed = [trial for trial, does in zip(trials, runs.changes(trials), strict=True) if does]
+    smallest = (_smallest(runs, trial) for trial in changed)
+    return next((one for one in smallest if not set(one).isdisjoint(rest)), ())
 
 
 def _smallest(runs: _PairRuns, edges: Sequence[EdgeKey]) -> tuple[EdgeKey, ...]:
