@@ -13,6 +13,7 @@ import pytest
 import tracr
 from tests.ground_truth.by_hand import ByHand, gelu, plain_norm
 from tests.natural.twins import untrained
+from tracr import lab
 from tracr.ground_truth.ablations import without_near_ties
 from tracr.ground_truth.data import GRANULARITIES
 from tracr.ground_truth.pair_truth import PairTruth
@@ -329,6 +330,7 @@ def test_found_edges_in_all_spellings() -> None:
     strings = [f"{writer} -> {reader}" for writer, reader in pairs]
     for found in (
         set(pairs),
+        [list(pair) for pair in pairs],
         strings,
         dict.fromkeys(pairs, True),
         dict.fromkeys(strings, 0.1),
@@ -375,6 +377,7 @@ def test_merged_edges_have_the_largest_number() -> None:
         ({"embed->blocks.0.attn.0": 1.0}, "no candidate"),
         ({"embed": 1.0}, "not an edge"),
         ({3: 1.0}, "not an edge"),
+        ([["embed"]], "not an edge"),
         ({"embed->unembed": float("nan")}, "finite number"),
         ({"embed->unembed": "much"}, "finite number"),
         ("embed->unembed", "a mapping to numbers or as a set"),
@@ -400,6 +403,15 @@ def test_exact_patching_finds_the_edges_needed_alone() -> None:
         assert truth.score(found).auroc == 1
         heads = exact_patching(model, MethodData.of(pairs), granularity="head")
         assert {edge for edge, share in heads.items() if share} == set(truth.at("head").alone)
+
+
+def test_cases_of_the_laboratory() -> None:
+    """The pairs and the metric of a case are data for a method, and its pairs name a truth."""
+    case = lab.case("hist")
+    pairs = case.pairs(40)
+    truth = case.model.ground_truth.minimal(pairs=pairs)
+    for data in (MethodData.of(pairs), MethodData.of(pairs, case.metric(pairs))):
+        assert truth.score(exact_patching(case, data)).exact
 
 
 def test_exact_patching_with_a_linear_metric() -> None:

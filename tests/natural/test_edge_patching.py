@@ -17,8 +17,10 @@ from tracr.lab.methods.exact_patching import patching_of
 pytest.importorskip("jax")
 
 from tracr.natural import edge_patching
-from tracr.natural.answers import PART, Answers
+from tracr.natural.answers import PART
+from tracr.natural.examiner import Examiner
 from tracr.natural.network import network_of
+from tracr.natural.teacher import inputs_of, teacher_of
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +44,11 @@ def test_shares_agree_with_numpy(name: str) -> None:
         [[(str(site.writer), str(site.reader))] for site in sites.edges],
         lambda logits: data.change(twin.outputs, token, clean.logits, logits),
     )
-    runs = edge_patching.TwinPatching(network_of(model, twin.architecture), Answers(twin.outputs))
-    found = runs.changed(twin, clean_ids, corrupted_ids, sites.coded[len(sites.nodes) :])
+    teacher = teacher_of(model, sites, inputs_of(model, None))
+    lessons, _ = edge_patching._patches(teacher, clean_ids, corrupted_ids, sites.coded[len(sites.nodes) :])
+    examiner = Examiner(network_of(model, twin.architecture), teacher)
+    _, same = examiner.agreement({name: array[None] for name, array in twin.parameters.named()}, lessons)
+    found = ~same[0].reshape(expected.shape)
     assert (found != (expected > 0)).mean() < 0.005
     assert 0 < found.mean() < 1
     assert TOLERANCE == PART

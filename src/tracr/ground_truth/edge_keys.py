@@ -95,7 +95,7 @@ def _listed(found: Any) -> list[Any]:
             f"edges are given as a mapping to numbers or as a set, not as {type(found).__name__}",
             hint='such as {"embed->blocks.0.attn.0.q": 0.7}',
         )
-    return list(found)
+    return [tuple(edge) if isinstance(edge, list) else edge for edge in found]
 
 
 def _known(edge: Any, known: Mapping[EdgeKey, EdgeKey]) -> EdgeKey:
