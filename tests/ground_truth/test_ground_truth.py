@@ -392,7 +392,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(tracr.TracrError, match=r"no granularity 'heads'[\s\S]*component, head, qkv, neuron_group"):
         truth.edges("heads")  # type: ignore[arg-type]
     with pytest.raises(tracr.TracrError, match=r"no ablation 'noise'[\s\S]*zero, mean, resample"):
-        truth.minimal(ablation="noise", data=["ab"])  # type: ignore[arg-type]
+        truth.minimal(ablation="noise", data=["ab"])  # type: ignore[call-overload]
     wrong: tuple[Any, ...] = ("ab", [])
     for data in wrong:
         with pytest.raises(tracr.InputError, match="list of inputs"):

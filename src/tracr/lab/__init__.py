@@ -6,6 +6,7 @@ metric.py     the metric of a pair, as weights on the logits
 roles.py      what each component of a compiled model does: a few roles, and a sentence
 catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
+methods/      methods: functions from a subject and data to a number for each edge
 """
 
 from __future__ import annotations

@@ -416,7 +416,7 @@ def test_minimal_circuits_are_the_same(name: str, ablation: str, variant: str) -
     model, example = compiled(name), EXAMPLES[name]
     data = some_inputs(example.vocab, example.max_seq_len, 20)
     other = VARIANTS[variant](model)
-    before, after = (m.ground_truth.minimal(data=data, ablation=ablation) for m in (model, other))  # type: ignore[arg-type]
+    before, after = (m.ground_truth.minimal(data=data, ablation=ablation) for m in (model, other))  # type: ignore[call-overload]
     assert after.inside == before.inside
     assert after.inert == before.inert
     edges = [before.inside[0]]
