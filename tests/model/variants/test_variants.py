@@ -20,6 +20,7 @@ from tests.agreement import assert_agrees, load_compiled, same, some_inputs
 from tests.library import masks
 from tests.strategies import Case, cases
 from tests.tally import NotCompared, Tally, compile_case, inputs_for, mostly_compared
+from tests.tiers import pairwise
 from tracr.ir.options import LEVELS
 from tracr.model.variants.exactness import Exactness
 from tracr.model.variants.layer_norm import LayerNorm, largest_square
@@ -51,10 +52,8 @@ def compiled(name: str, level: int = 1, causal: bool = False) -> tracr.CompiledM
 # Outputs
 
 
-@pytest.mark.parametrize("variant", EXACT)
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_decoded_outputs_are_the_same(name: str, level: int, variant: str) -> None:
+@pytest.mark.parametrize(("name", "variant", "level"), pairwise(EXAMPLES, EXACT, LEVELS))
+def test_decoded_outputs_are_the_same(name: str, variant: str, level: int) -> None:
     """On the library, in float32, bidirectional and causal, padded and not, as the interpreter says."""
     example = EXAMPLES[name]
     inputs = some_inputs(example.vocab, example.max_seq_len, 60)
@@ -76,11 +75,28 @@ def test_logits_are_the_same_in_float64(name: str, variant: str) -> None:
         assert np.allclose(before[row, 1 : length + 1], after[row, 1 : length + 1], rtol=1e-9, atol=1e-9)
 
 
+DRAWN = given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(EXACT))
+
+
 @mostly_compared()
-@settings(max_examples=150, deadline=None)
-@given(case=cases(composite=True), level=st.sampled_from(LEVELS), variant=st.sampled_from(EXACT))
+@settings(max_examples=70, deadline=None)
+@DRAWN
 def test_random_programs(case: Case, level: int, variant: str) -> None:
     """Any program, in float32, by the kernel and by products of matrices; numbers without a list of values to 1e-4."""
+    check(case, level, variant)
+
+
+@pytest.mark.slow
+@mostly_compared()
+@settings(max_examples=400, deadline=None)
+@DRAWN
+def test_many_random_programs(case: Case, level: int, variant: str) -> None:
+    """The same for hundreds of them."""
+    check(case, level, variant)
+
+
+def check(case: Case, level: int, variant: str) -> None:
+    """The variant gives the program's outputs."""
     model = compile_case(case, level=level)
     inputs = inputs_for(model, case, 12)
     evaluation = evaluate_batch(model.program, inputs)

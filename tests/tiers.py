@@ -1,0 +1,26 @@
+"""Which parameters of a test belong to the normal tier, and which are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def slow(values: Iterable[object]) -> list[Any]:
+    """These values as parameters, in the slow tier."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def pairwise(first: Iterable[object], second: Iterable[object], third: Sequence[object]) -> list[Any]:
+    """All combinations; those in the normal tier have every pair of a value of one list with one of another.
+
+    For this, no list may be shorter than the third. The other combinations are slow.
+    """
+    return [
+        pytest.param(one, two, three, marks=[] if place == (row + column) % len(third) else pytest.mark.slow)
+        for row, one in enumerate(first)
+        for column, two in enumerate(second)
+        for place, three in enumerate(third)
+    ]
