@@ -14,9 +14,10 @@ def slow(values: Iterable[object]) -> list[Any]:
 
 
 def pairwise(first: Iterable[object], second: Iterable[object], third: Sequence[object]) -> list[Any]:
-    """All combinations; those in the normal tier have every pair of a value of one list with one of another.
+    """All combinations, most of them slow: the normal tier has one for each pair of the first two lists.
 
-    For this, no list may be shorter than the third. The other combinations are slow.
+    It also has every pair of the first and the third list, if the second is not shorter than the third; and every pair
+    of the second and the third, if the first is not shorter than the third.
     """
     return [
         pytest.param(one, two, three, marks=[] if place == (row + column) % len(third) else pytest.mark.slow)

@@ -21,6 +21,7 @@ from matplotlib.patches import Rectangle
 
 import tracr
 from tests.agreement import load_compiled
+from tests.library import compiled
 from tests.tally import Tally, compiling
 from tests.tiers import pairwise, slow
 from tests.viz.reading import unreadable, words
@@ -39,12 +40,6 @@ PAPER = {
     "shuffle_dyck2": "({)}",
     "dyck2": "({})}(",
 }
-
-
-@cache
-def compiled(name: str, level: int) -> CompiledModel:
-    example = EXAMPLES[name]
-    return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
 
 
 @cache

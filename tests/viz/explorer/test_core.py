@@ -124,7 +124,7 @@ def models(count: int, *, start: int = 0) -> list[Job]:
 
 def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
-    jobs = models(36)
+    jobs = [*models(36), *models(6, start=60)]
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
     assert compared > 240
     combined = [s for model, _, _ in jobs for s in model.program.selectors.values() if isinstance(s, CompositeNode)]
