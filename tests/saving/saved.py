@@ -16,8 +16,6 @@ from tracr.errors import FormatError
 from tracr.rasp import programs
 
 STAGES = ("trace", "infer", "translate", "schedule", "construct", "assemble")
-
-
 FILES = ("manifest.json", "model.json", "tables.safetensors", "weights.safetensors")
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tracr.rasp.expressions import (
-    Map,
-    RASPExpr,
-    SequenceMap,
-)
+from tracr.rasp.expressions import Map, RASPExpr, SequenceMap
 from tracr.rasp.functions import BinaryOperator, Composition, ConstantOperator, Function, UnaryOperator
 from tracr.text.operations import Member
 from tracr.text.phrases import COMPARE, INFIX

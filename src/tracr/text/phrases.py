@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracr.errors import ExpressionError
-from tracr.rasp.expressions import (
-    RASPExpr,
-)
+from tracr.rasp.expressions import RASPExpr
 from tracr.rasp.functions import ConstantOperator, Function, UnaryOperator
 from tracr.text.operations import Choice, DictionaryLookup, Item, Member
 from tracr.values import Value

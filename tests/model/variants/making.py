@@ -8,8 +8,6 @@ from functools import cache
 import tracr
 
 Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
-
-
 VARIANTS: dict[str, Make] = {
     "rotated": lambda model: model.rotated(1),
     "layer_norm": lambda model: model.with_layer_norm(),
@@ -18,9 +16,5 @@ VARIANTS: dict[str, Make] = {
     "noise": lambda model: model.with_noise(),
     "all": lambda model: model.rotated(4).with_layer_norm().with_noise(1e-7, seed=1),
 }
-
-
 VARIANTS = {name: cache(make) for name, make in VARIANTS.items()}
-
-
 EXACT = [name for name in VARIANTS if name not in ("noise", "all")]
