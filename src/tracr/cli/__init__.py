@@ -4,7 +4,8 @@ sources.py        finds the program named by PROGRAM and compiles it for the voc
 textual.py        finds the s-op if PROGRAM is a .rasp file
 inputs.py         reads tokens and vocabularies from the words typed
 options.py        the arguments and options shared by several commands
-commands.py       list, passes, compile, run, show, info, verify
+commands.py       list, passes, run, show, info, verify
+compiling.py      compile
 watching.py       prints the program between passes, for compile
 text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs

@@ -92,8 +92,9 @@ class Options:
         """Refuse a gap that makes attention too soft. Only for programs that use attention."""
         astray = leak(self.gap, self.max_seq_len)
         if astray > MOST_ASTRAY:
+            share = f"up to {astray:.0%}" if astray < 1 else "all"
             raise CompileError(
-                f"with a gap of {self.gap:g} up to {astray:.0%} of the attention leaks to keys that are not selected",
+                f"with a gap of {self.gap:g}, keys that are not selected may get {share} of the attention",
                 hint=f"use a gap of at least {2 * math.log((self.max_seq_len + 1) / MOST_ASTRAY):.1f}",
             )
 

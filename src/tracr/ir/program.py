@@ -94,6 +94,9 @@ class Tabulation(Generic[N]):
 
     def literals(self, number: int) -> list[SelectorNode]:
         """The plain selectors (no combinations) that a selector is made of."""
+        selector = self.selectors[number]
+        if isinstance(selector, SelectorNode):
+            return [selector]
         return [part for part in self.parts(number) if isinstance(part, SelectorNode)]
 
     def only(self, sops: Container[int], selectors: Container[int]) -> Self:

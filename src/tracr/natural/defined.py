@@ -34,7 +34,7 @@ __all__ = ["Defined", "defined_of"]
 
 Array = Any  # of JAX
 CLOSE = 0.05  # the largest error of a coordinate of a one-hot code
-PART = 0.25  # the largest error of a number, as a part of the distance between neighbouring numbers
+PART_OF_DISTANCE = 0.25  # the largest error of a number, as a part of the distance between neighbouring numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ def _close(rows: NDArray[np.float32]) -> float:
     """The largest error of a code: a part of the distance between two different codes."""
     distances = np.abs(rows[:, None] - rows[None]).max(axis=-1)
     apart = distances[distances > 1e-5]
-    return min(CLOSE, PART * float(apart.min())) if len(apart) else CLOSE
+    return min(CLOSE, PART_OF_DISTANCE * float(apart.min())) if len(apart) else CLOSE
 
 
 def _pairs(model: CompiledModel, sites: Sites, books: dict[Variable, VariableCodes]) -> list[Pair]:

@@ -18,7 +18,7 @@ from torch import nn
 
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
-from tracr.natural.architecture import EPSILON
+from tracr.natural.architecture import NORM_EPSILON
 from tracr.natural.in_torch import OfTwin, require_format
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def sizes(twin: TwinModel) -> dict[str, Any]:
         "d_vocab_out": parameters.W_U.shape[1],
         "act_fn": architecture.activation,
         "normalization_type": "LNPre" if architecture.layer_norm else None,
-        "eps": EPSILON,
+        "eps": NORM_EPSILON,
         "attention_dir": "causal" if twin.teacher.options.causal else "bidirectional",
         "default_prepend_bos": False,
         "model_name": "tracr-twin",
@@ -75,7 +75,7 @@ class LensNorm(nn.Module):
     def forward(self, stream: torch.Tensor) -> torch.Tensor:
         """The normalised stream [batch, position, d_model], or one for each head."""
         centred = stream - stream.mean(dim=-1, keepdim=True)
-        scale = ((centred * centred).mean(dim=-1, keepdim=True) + EPSILON).sqrt()
+        scale = ((centred * centred).mean(dim=-1, keepdim=True) + NORM_EPSILON).sqrt()
         scale = self.hook_scale(scale) if stream.ndim == 3 else scale
         return self.hook_normalized(centred / scale)
 

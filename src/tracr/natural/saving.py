@@ -29,7 +29,7 @@ __all__ = ["files_of", "is_twin", "load", "save"]
 
 FORMAT, VERSION = "tracr twin", 1
 INFO, WEIGHTS, TEACHER = "twin.json", "twin.safetensors", "teacher"
-LARGE = 2**26
+LARGEST_JSON = 2**26
 
 
 def is_twin(folder: str | Path) -> bool:
@@ -69,7 +69,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
     teacher = models.load(path / TEACHER, max_parameters=max_parameters)
     try:
         keys = ("format", "version", "architecture", "seed", "steps", "admission", "sha256")
-        given = parse(read_file(path / INFO, LARGE), INFO).object(keys)
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
@@ -83,7 +83,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
             activation=architecture.activation,
         ):
             given["architecture"].fail("is not one for this teacher")
-        packed = read_file(path / WEIGHTS, 4 * max_parameters + LARGE)
+        packed = read_file(path / WEIGHTS, 4 * max_parameters + LARGEST_JSON)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
             raise FormatError(f"{WEIGHTS} was changed after it was saved")
         return TwinModel(

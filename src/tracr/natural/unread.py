@@ -28,7 +28,7 @@ from tracr.values import short_repr
 
 __all__ = ["decoys"]
 
-OFF = (PassName.PRUNE, PassName.MERGE_HEADS)
+SWITCHED_OFF = (PassName.PRUNE, PassName.MERGE_HEADS)
 
 
 def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel:
@@ -50,7 +50,7 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
     names, keep = [name for name, _ in model.graph.outputs], len(model.graph.outputs)
     real = [cast(SOp, model.expressions[number]) for _, number in model.graph.outputs]
     outputs = dict(zip(unique_labels([*names, *("decoy" for _ in added)]), [*real, *added], strict=True))
-    passes = [name for name in model.options.passes or () if name not in OFF]
+    passes = [name for name in model.options.passes or () if name not in SWITCHED_OFF]
     joint = compile_program(outputs, replace(model.options, passes=passes))
     program = replace(joint.program, outputs=joint.program.outputs[:keep])
     graph = replace(joint.graph, outputs=joint.graph.outputs[:keep])
