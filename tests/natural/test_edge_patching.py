@@ -17,7 +17,7 @@ from tracr.lab.methods.exact_patching import patching_of
 pytest.importorskip("jax")
 
 from tracr.natural import edge_patching
-from tracr.natural.answers import PART
+from tracr.natural.answers import PART_OF_RANGE
 from tracr.natural.examiner import Examiner
 from tracr.natural.network import network_of
 from tracr.natural.teacher import inputs_of, teacher_of
@@ -51,7 +51,7 @@ def test_shares_agree_with_numpy(name: str) -> None:
     found = ~same[0].reshape(expected.shape)
     assert (found != (expected > 0)).mean() < 0.005
     assert 0 < found.mean() < 1
-    assert TOLERANCE == PART
+    assert TOLERANCE == PART_OF_RANGE
 
 
 def test_labels_are_the_teachers() -> None:
