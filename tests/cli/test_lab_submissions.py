@@ -60,7 +60,7 @@ def test_levels_have_other_sizes(circuit: Path) -> None:
     """A circuit of the model of another level is refused."""
     done = run("lab", "check", str(circuit), "--subject", "hist2", "--level", "2")
     assert done.returncode == 1
-    assert "circuit.json.cfg.n_layers is 3, and the subject has 2 layers" in done.stdout
+    assert "circuit.json.cfg.n_layers is 3, and the number of the subject's layers is 2" in done.stdout
 
 
 def test_a_bad_file(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_bad_file(tmp_path: Path) -> None:
     path.write_text(json.dumps({"embed->blocks.9.mlp": 1, "embed->blocks.0.mpl": 2}))
     done = run("lab", "check", str(path), "--subject", "hist")
     assert done.returncode == 1
-    assert "problem: bad.json['embed->blocks.9.mlp']: blocks.9.mlp is in layer 9" in done.stdout
+    assert "problem: bad.json['embed->blocks.9.mlp']: blocks.9.mlp has the layer 9, counted from 0, of 1" in done.stdout
     assert "did you mean blocks.0.mlp" in done.stdout
     assert "2 problems" in done.stdout
     data = json.loads(run("lab", "check", str(path), "--subject", "hist", "--json").stdout)

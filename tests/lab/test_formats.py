@@ -15,6 +15,7 @@ from tracr import lab
 from tracr.ground_truth.scores import EdgeKey
 from tracr.lab import formats
 from tracr.lab.formats import CircuitSizes, FoundCircuit
+from tracr.lab.formats.eap_json import eap_json
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.rasp import rasp
 
@@ -127,7 +128,7 @@ def test_graphs(seed: int) -> None:
     assert networkx.has_path(formats.to_networkx(path), "embed", "unembed")
     for wrong, why in (
         (networkx.MultiDiGraph(), "a circuit is a DiGraph"),
-        (networkx.DiGraph([("embed", "blocks.7.mlp")]), "blocks.7.mlp is in layer 7, and the model has 2 layers"),
+        (networkx.DiGraph([("embed", "blocks.7.mlp")]), "blocks.7.mlp has the layer 7, counted from 0, of 2"),
         (networkx.DiGraph([("embed", "unembed")]), "embed->unembed has neither score nor in_graph"),
         (networkx.DiGraph([("embed", "unembed", {"score": "x"})]), "the score of embed->unembed is 'x'"),
         (networkx.DiGraph([("embed", "unembed", {"score": math.nan})]), "embed->unembed has the score nan"),
@@ -146,14 +147,18 @@ def eap(edges: dict[str, Any], **changed: Any) -> dict[str, Any]:
 def test_an_eap_file(tmp_path: Path) -> None:
     """As its writer gives it: with NaN for nodes without a score, and negative scores, which rank by absolute value."""
     edges = {"input->a0.h0<q>": {"score": -2.0, "in_graph": True}, "m0->logits": {"score": 1, "in_graph": False}}
-    nodes = {"input": {"in_graph": True, "score": math.nan}, "m0": {"in_graph": False, "neurons": [True]}, "a0.h0": True}
+    nodes = {
+        "input": {"in_graph": True, "score": math.nan},
+        "m0": {"in_graph": False, "neurons": [True]},
+        "a0.h0": True,
+    }
     found = formats.read(saved(tmp_path, eap(edges, nodes=nodes)), CircuitSizes(1, 1))
     query = ("embed", "blocks.0.attn.0.q")
     assert found.scores == {query: -2.0, ("blocks.0.mlp", "unembed"): 1.0}
     assert found.found() == {query: 2.0, ("blocks.0.mlp", "unembed"): 1.0}
     assert found.found(absolute=False) == found.scores
-    assert found.found("in_graph") == {query}
-    written = formats.files.eap_json(found, CircuitSizes(1, 1, 8))
+    assert found.found("in_graph") == frozenset({query})
+    written = eap_json(found, CircuitSizes(1, 1, 8))
     assert written == eap(edges, nodes={n: {"in_graph": n in ("input", "a0.h0")} for n in eap({})["nodes"]})
 
 
@@ -164,8 +169,8 @@ GOOD = {"score": 1.0, "in_graph": True}
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (eap({"input->a0.h1<q>": GOOD}), r"edges\['input->a0.h1<q>'\]: a0.h1<q> is head 1 .* layers have 1 heads"),
-        (eap({"input->a5.h0<q>": GOOD}), "a5.h0<q> is in layer 5, and the model has 1 layers"),
+        (eap({"input->a0.h1<q>": GOOD}), r"edges\['input->a0.h1<q>'\]: a0.h1<q> has the head 1, counted from 0, of 1"),
+        (eap({"input->a5.h0<q>": GOOD}), "a5.h0<q> has the layer 5, counted from 0, of 1"),
         (eap({"input->a0.h0<x>": GOOD}), r"'a0.h0<x>' is no reader \(did you mean a0.h0<q>\?\)"),
         (eap({"input->a0.h00<q>": GOOD}), "'a0.h00<q>' is no reader"),
         (eap({"logits->m0": GOOD}), "'logits' is no writer"),
@@ -180,17 +185,23 @@ GOOD = {"score": 1.0, "in_graph": True}
         (eap({QUERY: 0.5}), "is not a JSON object"),
         (eap({QUERY: {"score": 1, "weight": 1}}), "has unknown 'weight'"),
         (eap({QUERY: {"score": 1}, "m0->logits": {"in_graph": True}}), "some edges have score or in_graph"),
-        (eap({QUERY: GOOD}, nodes={"m1": {"in_graph": True}}), r"nodes\['m1'\] is no node of a model with 1 layers"),
+        (
+            eap({QUERY: GOOD}, nodes={"m1": {"in_graph": True}}),
+            r"nodes\['m1'\] is no node for n_layers = 1 and n_heads = 1",
+        ),
         (eap({QUERY: GOOD}, nodes={"m0": {}}), r"nodes\['m0'\] lacks 'in_graph'"),
         (eap({QUERY: GOOD}, cfg={"n_heads": 1}), "cfg lacks 'n_layers'"),
-        (eap({QUERY: GOOD}, cfg={"n_layers": 3, "n_heads": 1}), "n_layers is 3, and the subject has 1 layers"),
+        (
+            eap({QUERY: GOOD}, cfg={"n_layers": 3, "n_heads": 1}),
+            "n_layers is 3, and the number of the subject's layers is 1",
+        ),
         (eap({QUERY: GOOD}, cfg={"n_layers": 1, "n_heads": 10**9}), "cfg cannot be read: 1 layers of 1,000,000,000"),
         (eap({QUERY: GOOD}, cfg={"n_layers": 1, "n_heads": 1, "parallel_attn_mlp": True}), "parallel_attn_mlp is true"),
         ({"edges": {QUERY: GOOD}}, "lacks 'cfg', 'nodes'"),
         ({"embed->unembed": 1, "embed->blocks.0.mlp": True}, "numbers for some edges and booleans for others"),
         ({"embed->unembed": 1, "embed -> unembed": 2}, "is an edge that occurs twice"),
         ({"A0.0->Resid End": None}, r"\['A0.0->Resid End'\] is not a finite number"),
-        ({"A7.0->Resid End": 1}, "A7.0 is in layer 7"),
+        ({"A7.0->Resid End": 1}, "A7.0 has the layer 7"),
         ({"blocks.0.hook_mlp_out->blocks.3.hook_resid_post": 1}, "write blocks.0.hook_resid_post"),
         ([["embed"]], "'embed' is not the name of an edge"),
         ([1], r"\[0\] is not the name of an edge"),
@@ -230,7 +241,7 @@ def test_all_problems_are_listed_up_to_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["hist2", "reverse", "most_freq", "frac_prevs", "is_anbn"])
 def test_files_score_as_the_method_does(name: str, tmp_path: Path) -> None:
-    """Layers without heads or MLPs are full of zeros in other tools: their edges are left out, whatever their scores."""
+    """Heads and MLPs that the model lacks are zeros in other tools: their edges are left out, whatever their scores."""
     case = lab.case(name)
     pairs = case.pairs(16)
     scores = exact_patching(case.model, MethodData.of(pairs, case.metric(pairs)))
@@ -263,11 +274,12 @@ def test_notes_and_refusals(tmp_path: Path) -> None:
     coarse = saved(tmp_path, {"embed->blocks.0.attn.0": 1.0})
     assert "is not an edge of the granularity qkv" in formats.check(coarse, truth, sizes).problems[0]
     assert formats.check(coarse, truth, sizes, granularity="head").valid
-    for empty in ({}, [], {"embed->unembed": False}):
+    empties: list[Any] = [{}, [], {"embed->unembed": False}]
+    for empty in empties:
         assert "chooses none" in formats.check(saved(tmp_path, empty), truth, sizes).problems[0]
     for wrong in ("score", "in_graph"):
         with pytest.raises(tracr.errors.FormatError, match="the circuit"):
-            FoundCircuit().found(wrong)  # type: ignore[arg-type]
+            FoundCircuit().found(wrong)
     with pytest.raises(tracr.errors.UnknownName, match="no format 'eep'"):
         formats.write(path, circuit, sizes, "eep")
     with pytest.raises(tracr.errors.FormatError, match="scores or a choice of edges, not both"):

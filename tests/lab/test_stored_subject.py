@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 import tracr
+from tests.natural.twins import untrained
 from tracr import lab
+from tracr.lab import formats
+from tracr.lab.methods import MethodData, exact_patching
+from tracr.natural.twin_model import TwinModel
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,23 @@ def test_values_of_all_kinds(tmp_path: Path) -> None:
         assert found.model.variant is not None
         lab.write_subject(tmp_path / name, case, pairs=case.pairs(3))  # a subject is replaced
         assert len(lab.read_subject(tmp_path / name).pairs) == 3
+
+
+def test_twins(tmp_path: Path) -> None:
+    """All heads of a twin are candidates, in the folder and in other formats."""
+    case = lab.case("hist")
+    twin = untrained(case.model)
+    lab.write_subject(tmp_path / "twin", case, twin, pairs=case.pairs(8))
+    found = lab.read_subject(tmp_path / "twin")
+    assert isinstance(found.model, TwinModel)
+    sizes = formats.sizes_of(found)
+    assert (sizes.layers, sizes.heads) == (1, 3)
+    circuit = formats.FoundCircuit(exact_patching(found, MethodData.of(found.pairs)))
+    formats.write(tmp_path / "circuit.json", circuit, sizes)
+    truth = found.minimal()
+    scored = formats.score(tmp_path / "circuit.json", truth, sizes)
+    assert len(circuit.scores) == len(truth.candidates()) > len(case.model.ground_truth.candidates())
+    assert (scored.scores, scored.padding) == (truth.score(circuit.scores), 0)
 
 
 def test_other_folders_are_kept(tmp_path: Path) -> None:
@@ -78,7 +99,7 @@ def test_changed_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-4] + b"\0\0\1\0")
     with pytest.raises(tracr.errors.FormatError, match="its weights were changed"):
         lab.read_subject(tmp_path)
-    with pytest.raises(tracr.errors.FormatError, match="is not a subject that can be read: .*is missing"):
+    with pytest.raises(tracr.errors.FormatError, match=r"is not a subject that can be read: .*is missing"):
         lab.read_subject(tmp_path / "nothing")
 
 

@@ -171,7 +171,9 @@ def _subject(name: str, level: int | None) -> tuple[Any, Any, Any]:
             raise typer.BadParameter(f"{name} is compiled already; leave out --level")
         stored = lab.read_subject(folder) if is_subject(folder) else None
         model: Any = stored.model if stored else load(folder)
-        return getattr(model, "compiled", model) if not hasattr(model, "teacher") else model, stored, None
+        return getattr(model, "compiled", model), stored, None  # a compressed model has the truth of the compiled one
+    if folder.name != name:
+        raise InputError(f"there is no folder {name}", hint="name a case (`tracr zoo`) or the folder of a model")
     case = lab.case(name.removeprefix("zoo:"))
     return case.model if level is None else case.entry.load(level), None, case
 

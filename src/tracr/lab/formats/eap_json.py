@@ -35,7 +35,7 @@ def read_eap(reader: Reader, sizes: CircuitSizes | None, problems: Problems) -> 
     for name, node in problems.until_many(given["nodes"].members()):
         with problems.at(node.where):
             if name not in nodes:
-                node.fail(f"is no node of a model with {own.layers} layers of {own.heads} heads")
+                node.fail(f"is no node for n_layers = {own.layers} and n_heads = {own.heads}")
             if not isinstance(node.data, bool):
                 node.object(("in_graph",), optional=NODE)["in_graph"].boolean()
     scores: dict[EdgeKey, float] = {}
@@ -66,7 +66,7 @@ def _sizes(reader: Reader, sizes: CircuitSizes | None, problems: Problems) -> Ci
     layers, heads = given["n_layers"].integer(0), given["n_heads"].integer(1)
     width = given["d_model"].integer(1) if "d_model" in given else 1
     if sizes is not None and layers != sizes.layers:
-        problems.add(f"{given['n_layers'].where} is {layers}, and the subject has {sizes.layers} layers")
+        problems.add(f"{given['n_layers'].where} is {layers}, and the number of the subject's layers is {sizes.layers}")
     try:
         return CircuitSizes(layers, heads, width)
     except FormatError as error:

@@ -197,14 +197,12 @@ def _part(name: str, role: str, naming: Naming, sizes: CircuitSizes) -> Part:
 
 
 def _check_numbers(name: str, fields: Mapping[str, str], sizes: CircuitSizes) -> None:
-    layer, head, last = (int(fields.get(field, 0)) for field in ("layer", "head", "last"))
-    if layer >= max(sizes.layers, "layer" not in fields):
-        raise FormatError(f"{name} is in layer {layer}, and the model has {sizes.layers} layers, counted from 0")
-    if head >= max(sizes.heads, 1):
-        raise FormatError(f"{name} is head {head} of its layer, and layers have {sizes.heads} heads, counted from 0")
-    if "last" in fields and last != sizes.layers - 1:
+    for field, limit in (("layer", sizes.layers), ("head", sizes.heads)):
+        if field in fields and int(fields[field]) >= limit:
+            raise FormatError(f"{name} has the {field} {fields[field]}, counted from 0, of {limit}")
+    if "last" in fields and int(fields["last"]) != sizes.layers - 1:
         raise FormatError(
-            f"{name} is the stream after layer {last}, and only the unembedding reads the stream itself",
+            f"{name} is the stream after layer {fields['last']}, and only the unembedding reads the stream itself",
             hint=f"write blocks.{sizes.layers - 1}.hook_resid_post" if sizes.layers else "the model has no layers",
         )
 
