@@ -11,6 +11,7 @@ admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
+softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
@@ -23,12 +24,25 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.extras import need
 
-__all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
+__all__ = [
+    "Admission",
+    "Gradients",
+    "Progress",
+    "SoftnessReport",
+    "TwinModel",
+    "decoys",
+    "gradients",
+    "soften",
+    "softness",
+    "twin",
+    "twins",
+]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.saturation import Gradients, gradients
+    from tracr.natural.softening import SoftnessReport, soften, softness
     from tracr.natural.twin_model import TwinModel
     from tracr.natural.unread import decoys
 else:
@@ -36,9 +50,12 @@ else:
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
+        "SoftnessReport": "tracr.natural.softening",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
         "gradients": "tracr.natural.saturation",
+        "soften": "tracr.natural.softening",
+        "softness": "tracr.natural.softening",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }

@@ -28,6 +28,7 @@ from tracr.ir.ops import (
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
+from tracr.ir.softness import Softness
 from tracr.nearness import same_value
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
@@ -43,7 +44,11 @@ ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 # Options
 
 
-NEWER = ("output_first", "max_memory")  # options that older folders lack; written only if they are not the default
+NEWER = (
+    "output_first",
+    "max_memory",
+    "soft",
+)  # options that older folders lack; written only if they are not the default
 
 
 def options_json(options: Options) -> dict[str, Any]:
@@ -51,8 +56,25 @@ def options_json(options: Options) -> dict[str, Any]:
     found = {field.name: getattr(options, field.name) for field in fields(Options)}
     found = {name: value for name, value in found.items() if name not in NEWER or value != getattr(Options, name)}
     vocab = [encode_value(token) for token in found.pop("vocab")]
-    passes = list(found.pop("passes"))
-    return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
+    passes, soft = list(found.pop("passes")), found.pop("soft", None)
+    others = {name: encode_value(value) for name, value in found.items()}
+    return {"vocab": vocab, "passes": passes, **others, **({"soft": _soft_json(soft)} if soft else {})}
+
+
+def _soft_json(soft: Softness) -> dict[str, Any]:
+    gaps, slopes = ([[encode_value(label), number] for label, number in part] for part in (soft.gaps, soft.slopes))
+    return {"gap": soft.gap, "gaps": gaps, "slopes": slopes, "shown": soft.shown, "error": soft.error}
+
+
+def _read_soft(reader: Reader) -> Softness:
+    given = reader.object(("gap", "gaps", "slopes", "shown", "error"))
+
+    def named(name: str) -> tuple[tuple[str, float], ...]:
+        pairs = [place.items(count=2) for place in given[name].items()]
+        return tuple((label.text(), float(number.number())) for label, number in pairs)
+
+    gap, error = (float(given[name].number()) for name in ("gap", "error"))
+    return Softness(gap, named("gaps"), named("slopes"), given["shown"].text(), error)
 
 
 def read_options(reader: Reader) -> Options:
@@ -65,8 +87,10 @@ def read_options(reader: Reader) -> Options:
     others = {
         field.name: _read_option(given[field.name], field.default)
         for field in fields(Options)
-        if field.name in given and field.name not in ("vocab", "passes")
+        if field.name in given and field.name not in ("vocab", "passes", "soft")
     }
+    if "soft" in given:
+        others["soft"] = _read_soft(given["soft"])
     if len(set(passes)) < len(passes):
         given["passes"].fail("has a name twice")
     return Options(vocab, **others, passes=passes)  # which puts them into the order they have today

@@ -100,6 +100,17 @@ class CircuitBuilder:
         """Whether a pass or an option that has a switch is on."""
         return self.program.options.on(name)
 
+    def slope(self, label: str) -> float:
+        """How far the steps of the neurons that write a variable reach beyond its values; 0 for plateaus."""
+        soft = self.program.options.soft
+        return 0.0 if soft is None else soft.slope_of(label)
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the error bounds include attention on keys that are not selected, because the model is softened."""
+        soft = self.program.options.soft
+        return soft is not None and soft.bounded
+
     @property
     def default_logit(self) -> float:
         """The logit of BOS for a head that attends to BOS only if it selects nothing."""
@@ -288,6 +299,7 @@ class CircuitBuilder:
         if variable not in self._clean:
             label = self.fresh_label(f"{variable.label}_clean")
             space = Variable(label, Encoding.CATEGORICAL, variable.values, node=variable.node)
-            units = look_up(partial(read_through, variable), np.eye(variable.size), variable.noise, merge=False)
+            read, soft = partial(read_through, variable), self.slope(label) > 0
+            units = look_up(read, np.eye(variable.size), variable.noise, merge=False, soft=soft)
             self._clean[variable] = self.write_mlp(space, units, f"{variable.label}, rounded to 0 and 1")
         return self._clean[variable]

@@ -67,7 +67,7 @@ def check_precision(builder: CircuitBuilder, node: SOpNode) -> None:
     if not variable.numerical:
         return
     error = variable.noise.error
-    if isinstance(node.op, Aggregation) and builder.program.options.gap >= GAP:
+    if isinstance(node.op, Aggregation) and builder.program.options.gap >= GAP and not builder.leaks:
         read = builder.number(node.op.value)
         if read.low >= 0 or read.high <= 0:
             error = read.noise.error
@@ -134,7 +134,8 @@ def _(op: Lookup, builder: CircuitBuilder, node: SOpNode) -> None:
         classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
         what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
         builder.need(len(op.table), classes, what, node, times=3)
-        units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge)
+        soft = builder.slope(space.label) > 0
+        units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge, soft=soft)
     builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))
 
 

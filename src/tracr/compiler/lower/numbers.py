@@ -71,7 +71,7 @@ class FunctionOfNumber:
 
     def _steps(self, table: Array) -> Units:
         check_steps(self.builder, self.node, *table.shape)
-        return steps(self.node, self.read, self.points, table)
+        return steps(self.builder, self.space.label, self.node, self.read, self.points, table)
 
     def _precise(self, error: float) -> bool:
         """Whether an error is within the tolerance: relative to the smallest number, or the s-op's own tolerance."""
@@ -92,15 +92,14 @@ class FunctionOfNumber:
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.unique(classes, return_index=True)[1]
         check_steps(builder, self.node, len(classes), len(first))
-        units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
+        label = builder.fresh_label(f"{self.node.label}_runs")
+        units = steps(builder, label, self.node, self.read, self.points, np.eye(len(first))[classes])
         if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
             raise _too_rough(self.node, units)
-        label = builder.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = builder.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(
-            partial(read_through, stage), self.table[first], stage.noise, merge=builder.on(OptionName.KINKS)
-        )
+        merge, soft = builder.on(OptionName.KINKS), builder.slope(self.space.label) > 0
+        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=merge, soft=soft)
         return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 
@@ -116,11 +115,14 @@ def check_steps(builder: CircuitBuilder, node: SOpNode, points: int, directions:
     builder.need(points, directions, what, node, times=STAIRCASE)
 
 
-def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
-    """A staircase from the points to the rows of `table`; a refusal names the points that are too close."""
+def steps(builder: CircuitBuilder, label: str, node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
+    """A staircase from the points to the rows of `table`, for the variable `label`.
+
+    A refusal names the points that are too close.
+    """
     order, others = _split(points, table)
     try:
-        return staircase(read, points.numbers[order], table[order], others)
+        return staircase(read, points.numbers[order], table[order], others, builder.slope(label))
     except TooClose as gap:
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
@@ -158,7 +160,7 @@ def _converted(builder: CircuitBuilder, node: SOpNode, classes: Classes) -> Vari
     if variable.codebook is not None:
         units = look_up_bits(read_code(variable), variable.codebook, table)
     else:
-        units = steps(node, builder.number(node.id), node.domain, table)
+        units = steps(builder, label, node, builder.number(node.id), node.domain, table)
     if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
         raise _too_rough(node, units)
     return builder.write_mlp(space, units, f"one-hot code of {node.label}")
