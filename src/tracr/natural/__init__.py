@@ -12,6 +12,7 @@ architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
 softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
+backing_up.py    `backup`: a second computation of a variable; `redundancies`: its acceptable circuits
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
@@ -28,10 +29,13 @@ __all__ = [
     "Admission",
     "Gradients",
     "Progress",
+    "Redundancy",
     "SoftnessReport",
     "TwinModel",
+    "backup",
     "decoys",
     "gradients",
+    "redundancies",
     "soften",
     "softness",
     "twin",
@@ -40,6 +44,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
+    from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.softening import SoftnessReport, soften, softness
@@ -50,10 +55,13 @@ else:
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
+        "Redundancy": "tracr.natural.backing_up",
         "SoftnessReport": "tracr.natural.softening",
         "TwinModel": "tracr.natural.twin_model",
+        "backup": "tracr.natural.backing_up",
         "decoys": "tracr.natural.unread",
         "gradients": "tracr.natural.saturation",
+        "redundancies": "tracr.natural.backing_up",
         "soften": "tracr.natural.softening",
         "softness": "tracr.natural.softening",
         "twin": "tracr.natural.distilling",

@@ -143,7 +143,9 @@ def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
 def program_json(program: Program) -> dict[str, Any]:
     """The program as JSON, without the options and the tables."""
     chosen = program.stored
-    stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
+    stored: dict[str, Any] = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
+    if chosen.backups:
+        stored["backups"] = list(chosen.backups)
     return {
         **({"stored": stored} if chosen != Stored() else {}),
         **({"shared": [list(map(encode_value, pair)) for pair in program.shared.items()]} if program.shared else {}),
@@ -275,13 +277,16 @@ def _read_diagnostics(reader: Reader) -> tuple[Diagnostic, ...]:
 
 
 def _read_stored(reader: Reader, program: Program) -> Stored:
-    given = reader.object(("split", "sums", "few_bits"))
+    given = reader.object(("split", "sums", "few_bits"), optional=("backups",))
     split, sums = (tuple(place.integer() for place in given[name].items()) for name in ("split", "sums"))
     if any(number not in program.selectors for number in split):
         given["split"].fail("names a selector that does not exist")
     if any(number not in program.sops or sum_of(program, program.sops[number]) is None for number in sums):
         given["sums"].fail("names a table that is not a sum")
-    return Stored(split, sums, given["few_bits"].boolean())
+    backups = tuple(place.integer() for place in given["backups"].items()) if "backups" in given else ()
+    if any(number not in program.sops for number in backups) or len(set(backups)) < len(backups):
+        given["backups"].fail("names a variable that does not exist, or one twice")
+    return Stored(split, sums, given["few_bits"].boolean(), backups)
 
 
 def _check(program: Program, reader: Reader) -> None:

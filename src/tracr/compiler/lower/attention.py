@@ -114,4 +114,5 @@ def _write_share(builder: CircuitBuilder, node: SOpNode, selector: Selector | No
     what = f"c/(c+w) for {node.label}, c = {longest}"
     add_head(builder, selector, conjunction, logit, LinearMap.of(BOS, np.eye(1)), ((share, np.eye(1)),), what)
     shares = Finite(tuple(((most + least) / 2).tolist()))
-    write_function(builder, node, replace(read_number(share), reach=reach), shares, shares.codes)
+    read = replace(read_number(share), reach=reach)
+    write_function(builder, node, read, shares, shares.codes, zero=node.id in builder.program.stored.backups)

@@ -253,6 +253,19 @@ class CircuitBuilder:
         self.budget.hold(size, f"the matrices of {component.label}")
         self._components.append(component)
 
+    @property
+    def count(self) -> int:
+        """How many components were added."""
+        return len(self._components)
+
+    def delay(self, since: int, variable: Variable) -> None:
+        """Let the components added after the first `since` wait for a variable: they read it with weights of 0."""
+        for place in range(since, len(self._components)):
+            first, *others = (component := self._components[place]).maps
+            if variable not in first.blocks:
+                first = LinearMap({**first.blocks, variable: np.zeros((variable.size, first.width))}, first.width)
+            self._components[place] = component.with_maps([first, *others])
+
     def need(self, rows: int, columns: int, what: str, node: SOpNode, times: int = 1) -> None:
         """Refuse a matrix, or several of the same size, that does not fit into the memory."""
         self.budget.need(FLOAT * times * rows * columns, what, node)

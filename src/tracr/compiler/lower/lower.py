@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.lower.attention import write_aggregate, write_width
+from tracr.compiler.lower.backups import add_backup
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.pairs import write_pairs
@@ -50,7 +51,10 @@ def lower(program: Program) -> Circuit:
     for node in program.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
         op = Constant() if constant and builder.on(OptionName.CONSTANTS) else node.op
-        _lower(builder.sums.get(node.id, op), builder, node)
+        op = builder.sums.get(node.id, op)
+        _lower(op, builder, node)
+        if node.id in program.stored.backups:
+            add_backup(builder, node, functools.partial(_lower, op, builder))
     if program.options.level == 0:
         builder.embed_inputs()
     for _, output in program.outputs:

@@ -16,6 +16,7 @@ from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
+from tracr.ir.ops import UNREACHED
 from tracr.ir.program import SOpNode, describe
 from tracr.ir.switches import OptionName
 from tracr.nearness import TWINS, apart, nearly_equal
@@ -34,10 +35,20 @@ class RoundingTwins(CompileError):
 class FunctionOfNumber:
     """An s-op (`node`) that is a function of a number: `codes[i]` is its value's code where the number is `points[i]`.
 
-    Points that no input reaches, or on which the user's function raises, are ignored.
+    Points that no input reaches, or on which the user's function raises, are ignored. `zero`: if the number is 0, which
+    must not be a point, nothing is written.
     """
 
-    def __init__(self, builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
+    def __init__(
+        self,
+        builder: CircuitBuilder,
+        node: SOpNode,
+        read: NumberRead,
+        points: Finite,
+        codes: Codes,
+        *,
+        zero: bool = False,
+    ) -> None:
         if (codes < 0).any():
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
@@ -45,6 +56,10 @@ class FunctionOfNumber:
         self.builder, self.node, self.read, self.points, self.codes = builder, node, read, points, codes
         self.space = builder.space(node)
         self.table = builder.rows(node, self.space, codes)
+        if zero:
+            self.points = Finite((0.0, *points.values))
+            self.codes = np.concatenate([[UNREACHED], codes]).astype(np.int32)
+            self.table = np.concatenate([np.zeros((1, self.space.size)), self.table])
 
     def direct(self) -> Units | None:
         """The smallest single layer of neurons that is precise enough; `None` if there is none."""
@@ -103,9 +118,14 @@ class FunctionOfNumber:
         return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 
-def write_function(builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
-    """Add the MLP of a function of a number; two MLPs, if one layer is not precise enough."""
-    function = FunctionOfNumber(builder, node, read, points, codes)
+def write_function(
+    builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes, *, zero: bool = False
+) -> None:
+    """Add the MLP of a function of a number; two MLPs, if one layer is not precise enough.
+
+    `zero`: if the number is 0, nothing is written.
+    """
+    function = FunctionOfNumber(builder, node, read, points, codes, zero=zero)
     function.write(function.direct())
 
 
