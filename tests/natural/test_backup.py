@@ -18,17 +18,19 @@ from tracr.errors import InternalError, TracrError
 from tracr.natural import Redundancy
 from tracr.rasp import programs, rasp
 
-PREVIOUS = rasp.Aggregate(
-    rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1), rasp.tokens, default="b"
-).named("previous")
+ONE_BACK = rasp.Select(rasp.indices, rasp.indices, lambda key, query: key == query - 1)
+PREVIOUS = rasp.Aggregate(ONE_BACK, rasp.tokens, default="b").named("previous")
 REPEATED = rasp.Map(lambda count: count > 1, programs.make_hist()).named("repeated")
 BOTH = rasp.SequenceMap(lambda x, y: x + y, rasp.tokens, PREVIOUS).named("both")
+TWICE = rasp.Aggregate(ONE_BACK, PREVIOUS, default="a").named("twice")
+NUMBER = rasp.numerical(rasp.Map(lambda x: 1 if x == "a" else 3, TWICE)).named("number")
 CASES: dict[str, tuple[Any, str]] = {
     "a count, which is the output": (programs.make_hist(), "hist"),
     "a count, which is read": (REPEATED, "hist"),
     "a count that a head compares": (programs.EXAMPLES["count_less_freq"].program, "hist"),
     "a copy with a default": (PREVIOUS, "previous"),
     "a copy that an MLP reads": (BOTH, "previous"),
+    "a copy that a head copies, or BOS": (NUMBER, "previous"),
     "a table": (REPEATED, "repeated"),
     "a table of pairs": (BOTH, "both"),
 }
@@ -238,7 +240,6 @@ def test_saving_and_other_dials(tmp_path: Path) -> None:
 
 
 HIST = tracr.compile(REPEATED, "ab", 3)
-TWICE = rasp.SequenceMap(lambda x, y: x + y, rasp.Map(len, rasp.tokens).named("one"), rasp.Map(len, rasp.tokens))
 NUMBERS = programs.make_frac_prevs(rasp.tokens == "a")
 AGAIN = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)).named("again")
 
