@@ -83,8 +83,8 @@ def soften(model: CompiledModel, *, error: float = 0.25, budget: int = 20_000) -
 
     Args:
         model: a compiled model, not a variant.
-        error: no coordinate of a one-hot code is off by more than this, and no number by more than this times the
-            distance to its nearest other value; at most 0.4.
+        error: no coordinate of a one-hot code is off by more than this, and no number with listed values by more than
+            this times the distance between its two nearest values; at most 0.4.
         budget: if there are more inputs than this, they are not enumerated: a bound decides, all heads have the same
             gap, and there are no slopes.
 
