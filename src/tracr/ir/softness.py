@@ -27,9 +27,9 @@ class Softness:
     A head is named by the first variable it writes; heads with the same pattern have the gap of the first of them. A
     group of neurons is named by the variable it writes. `slopes` is the share of a step that lies beyond the values on
     each side of it: 0 is a step with plateaus. `shown` says how the answers were shown to be right: by a "bound" on the
-    errors, which every construction then keeps, or on "all inputs". In both cases no code is off by more than
-    `error`, and no number with listed values by more than `error` times the distance between its two nearest values. Heads that are not named have the gap
-    `gap`, and other neurons have plateaus.
+    errors, which every construction then keeps, or on "all inputs". In both cases no code is off by more than `error`,
+    and no number with listed values by more than `error` times the distance between its two nearest values. Heads that
+    are not named have the gap `gap`, and other neurons have plateaus.
     """
 
     gap: float = GAP
