@@ -12,6 +12,7 @@ architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
+reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
 """
@@ -23,11 +24,23 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.extras import need
 
-__all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
+__all__ = [
+    "Admission",
+    "Gradients",
+    "Progress",
+    "ReadBack",
+    "TwinModel",
+    "decoys",
+    "gradients",
+    "read_back",
+    "twin",
+    "twins",
+]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.twin_model import TwinModel
     from tracr.natural.unread import decoys
@@ -36,9 +49,11 @@ else:
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
+        "ReadBack": "tracr.natural.reading_back",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
         "gradients": "tracr.natural.saturation",
+        "read_back": "tracr.natural.reading_back",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }
