@@ -7,10 +7,12 @@ defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
 training.py      interchange distillation, all seeds together
+examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
+edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
@@ -31,6 +33,8 @@ __all__ = [
     "ReadBack",
     "TwinModel",
     "decoys",
+    "edge_auroc",
+    "edge_aurocs",
     "gradients",
     "read_back",
     "twin",
@@ -40,6 +44,7 @@ __all__ = [
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.edge_patching import edge_auroc, edge_aurocs
     from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.twin_model import TwinModel
@@ -52,6 +57,8 @@ else:
         "ReadBack": "tracr.natural.reading_back",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
+        "edge_auroc": "tracr.natural.edge_patching",
+        "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
         "read_back": "tracr.natural.reading_back",
         "twin": "tracr.natural.distilling",
