@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # at most one token is chosen, which the compiler assumes
-    rows = json.loads(given.out.read_text()) if given.out.exists() else []
+    rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     for run in wanted():
         if any(run.items() <= row.items() for row in rows):
             continue

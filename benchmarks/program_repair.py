@@ -253,11 +253,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # at most one token is a duplicate's first or last: the compiler assumes it
-    rows = json.loads(given.out.read_text()) if given.out.exists() else []
+    rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
     done = {(row["mistake"], row["gap"]) for row in rows}
     for name, gap in itertools.product(given.mistakes, given.gaps):
         if (name, gap) not in done:
-            rows += rows_of(name, gap, range(given.seeds))
+            rows.extend(rows_of(name, gap, range(given.seeds)))
             lines = ",\n".join(map(json.dumps, rows))
             write_file(given.out, f"[\n{lines}\n]\n".encode())
     print(table(rows))

@@ -130,6 +130,15 @@ def test_a_cell_that_depends_on_another_variable_is_not_decided() -> None:
     assert all(set(cell.before) < set(cell.after) for cell in cells)
 
 
+def test_weights_rounded_to_float32_have_not_moved() -> None:
+    """Training starts from the compiled weights in float32; the parts that it does not touch are not listed."""
+    model = tracr.compile(words("few"), "ab", 4, level=0)
+    weights = {name: array.astype(np.float32) for name, array in model.parameters.named()}
+    assert any((weights[name] != array).any() for name, array in model.parameters.named())
+    weights["unembed.W_U"] = weights["unembed.W_U"] + 0.5
+    assert [part.name for part in natural.read_back(model, weights).parts if part.moved] == ["unembed"]
+
+
 def test_embedding_and_unembedding_are_tables_too() -> None:
     """Exchanged rows of the embedding, exchanged columns of the unembedding."""
     model = tracr.compile(words("few"), "ab", 4, level=0)

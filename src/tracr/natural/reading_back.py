@@ -151,6 +151,7 @@ def read_back(
     new = dict(model.with_weights(weights).parameters.named())
     if {name: array.shape for name, array in new.items()} != {n: a.shape for n, a in model.parameters.named()}:
         raise TracrError("the weights have other shapes than the model's", hint="read back weights of this very model")
+    new = {name: _unrounded(new[name], array) for name, array in model.parameters.named()}
     owned = owned_weights(model)
     reader = _Reader(model, _ids(model, inputs, seed))
     parts = [_part(name, mask, model.parameters, new, reader) for name, mask in owned.items()]
@@ -163,6 +164,11 @@ def _part(name: str, mask: Mask, old: Parameters, new: Mapping[str, Array], read
     norm = math.sqrt(sum(float((compiled[key][own] ** 2).sum()) for key, own in mask.items()))
     cells = tuple(reader.cells(name, Parameters.of(_mixed(old, new, [mask])) if moved else old))
     return ChangedPart(name, moved, moved / norm if norm else math.inf if moved else 0.0, cells)
+
+
+def _unrounded(new: Array, old: Array) -> Array:
+    """The new weights, with the compiled ones where they differ by nothing but the rounding to float32."""
+    return np.where(new == old.astype(np.float32), old, new)
 
 
 def _mixed(base: Parameters, other: Mapping[str, Array], masks: Sequence[Mask]) -> dict[str, Array]:
