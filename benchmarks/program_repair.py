@@ -2,7 +2,7 @@
 
     python benchmarks/program_repair.py -o docs/natural/program_repair.json    # needs the extra `jax`
 
-Pairs of mistake and gap that the file already has are skipped; without anything to do it prints the table.
+What the file already has is skipped; without anything to do it prints the table.
 
 Every mistake is a pair of programs, wrong and right, that differ in one place. The wrong one is compiled at level 0 and
 trained on half of the inputs with the answers of the right one. Then each part of the model is asked whether its new
@@ -200,20 +200,31 @@ def judged(case: Case, weights: dict[str, Any], seed: int, true: set[Any]) -> di
     }
 
 
-def rows_of(name: str, gap: float, seeds: range) -> Iterator[dict[str, Any]]:
-    """The rows of one mistake at one gap: all weights trained, then each component alone."""
+class Training(NamedTuple):
+    """What is trained (all weights together, or each head and group of neurons alone), and how."""
+
+    alone: bool
+    rate: float
+    steps: int
+
+
+TRAININGS = (Training(False, 1e-3, 600), Training(False, 1e-2, 300), Training(True, 1e-2, 300))
+
+
+def rows_of(name: str, gap: float, how: Training, seeds: range) -> Iterator[dict[str, Any]]:
+    """The rows of one mistake at one gap, trained in one way."""
     case, began = Case(MISTAKES[name], gap), time.time()
     true, zero = case.true_cells(), natural.gradients(case.wrong, case.inputs).zero
-    every: dict[str, Mask] = {"all": {key: np.ones(mask.shape, dtype=bool) for key, mask in zero.items()}}
-    single = {part: mask for part, mask in owned_weights(case.wrong).items() if part[-1].isdigit()}
-    for masks, rate, steps in ((every, 1e-3, 600), (single, 1e-2, 300)):
-        weights = trained(case, list(masks.values()), seeds, steps, rate)
-        for (number, part), seed in itertools.product(enumerate(masks), seeds):
-            entries = sum(int(mask.sum()) for mask in masks[part].values())
-            without = sum(int((zero[key] & mask).sum()) for key, mask in masks[part].items())
-            row = {"mistake": name, "gap": gap, "trained": part, "rate": rate, "steps": steps, "seed": seed}
-            row |= {"mistaken_part": case.mistake.part, "without_gradient": round(without / entries, 4)}
-            yield row | judged(case, {key: array[number, seed] for key, array in weights.items()}, seed, true)
+    masks: dict[str, Mask] = {"all": {key: np.ones(mask.shape, dtype=bool) for key, mask in zero.items()}}
+    if how.alone:
+        masks = {part: mask for part, mask in owned_weights(case.wrong).items() if part[-1].isdigit()}
+    weights = trained(case, list(masks.values()), seeds, how.steps, how.rate)
+    for (number, part), seed in itertools.product(enumerate(masks), seeds):
+        entries = sum(int(mask.sum()) for mask in masks[part].values())
+        without = sum(int((zero[key] & mask).sum()) for key, mask in masks[part].items())
+        row = {"mistake": name, "gap": gap, "trained": part, "rate": how.rate, "steps": how.steps, "seed": seed}
+        row |= {"mistaken_part": case.mistake.part, "without_gradient": round(without / entries, 4)}
+        yield row | judged(case, {key: array[number, seed] for key, array in weights.items()}, seed, true)
     print(f"{name}, gap {gap:g}: {time.time() - began:.0f} s", flush=True)
 
 
@@ -254,10 +265,11 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # at most one token is a duplicate's first or last: the compiler assumes it
     rows: list[dict[str, Any]] = json.loads(given.out.read_text()) if given.out.exists() else []
-    done = {(row["mistake"], row["gap"]) for row in rows}
-    for name, gap in itertools.product(given.mistakes, given.gaps):
-        if (name, gap) not in done:
-            rows.extend(rows_of(name, gap, range(given.seeds)))
+    done = {(row["mistake"], row["gap"], Training(row["trained"] != "all", row["rate"], row["steps"])) for row in rows}
+    for name, gap, how in itertools.product(given.mistakes, given.gaps, TRAININGS):
+        if (name, gap, how) not in done:
+            rows.extend(rows_of(name, gap, how, range(given.seeds)))
+            rows.sort(key=lambda row: (list(MISTAKES).index(row["mistake"]), row["gap"], row["trained"], row["rate"]))
             lines = ",\n".join(map(json.dumps, rows))
             write_file(given.out, f"[\n{lines}\n]\n".encode())
     print(table(rows))
