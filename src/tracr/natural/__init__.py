@@ -17,6 +17,7 @@ softening.py     `soften`: soft attention, and slopes in place of plateaus; soft
 backing_up.py    `backup`: a second computation of a variable; `redundancies`: its acceptable circuits
 edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
+reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
 """
@@ -32,17 +33,25 @@ __all__ = [
     "Admission",
     "Gradients",
     "Progress",
+<<<<<<< HEAD
     "Redundancy",
     "SoftnessReport",
+=======
+    "ReadBack",
+>>>>>>> repair
     "TwinModel",
     "backup",
     "decoys",
     "edge_auroc",
     "edge_aurocs",
     "gradients",
+<<<<<<< HEAD
     "redundancies",
     "soften",
     "softness",
+=======
+    "read_back",
+>>>>>>> repair
     "twin",
     "twins",
 ]
@@ -52,6 +61,7 @@ if TYPE_CHECKING:
     from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
+    from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.softening import SoftnessReport, soften, softness
     from tracr.natural.twin_model import TwinModel
@@ -61,17 +71,25 @@ else:
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
+<<<<<<< HEAD
         "Redundancy": "tracr.natural.backing_up",
         "SoftnessReport": "tracr.natural.softening",
+=======
+        "ReadBack": "tracr.natural.reading_back",
+>>>>>>> repair
         "TwinModel": "tracr.natural.twin_model",
         "backup": "tracr.natural.backing_up",
         "decoys": "tracr.natural.unread",
         "edge_auroc": "tracr.natural.edge_patching",
         "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
+<<<<<<< HEAD
         "redundancies": "tracr.natural.backing_up",
         "soften": "tracr.natural.softening",
         "softness": "tracr.natural.softening",
+=======
+        "read_back": "tracr.natural.reading_back",
+>>>>>>> repair
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }
