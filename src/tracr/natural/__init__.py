@@ -13,7 +13,8 @@ distilling.py    `twin` and `twins`: training until admitted
 unread.py        `decoys`: further variables that no output reads
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
-in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
+in_torch.py, in_transformer_lens.py, in_jax.py, in_onnx.py, pretrained.py
+                 twins in other frameworks; formats.py, in which number formats; refusals.py, what twins lack
 """
 
 from __future__ import annotations
