@@ -11,39 +11,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
 import tracr
 from tracr import natural
-from tracr.rasp import programs, rasp
-
-T = rasp.tokens
-
-
-class Case(NamedTuple):
-    """A program, and what it is compiled for."""
-
-    program: rasp.SOp
-    vocab: Sequence[Any]
-    max_seq_len: int
-    causal: bool = False
-
-
-CASES = {
-    **{name: Case(one.program, one.vocab, one.max_seq_len) for name, one in programs.EXAMPLES.items()},
-    # larger vocabularies than the library's, so that values are not known from the others'
-    "hist": Case(programs.make_hist(), "abcd", 5),
-    "hist2": Case(programs.make_hist2(), "abcd", 5),
-    "count_less_freq": Case(programs.make_count_less_freq(2), "abcd", 5),
-    "sort_unique": Case(programs.make_sort_unique(T, T), [1, 2, 3, 4, 5, 6], 4),
-    "shuffle_dyck": Case(programs.make_shuffle_dyck(["()"]), "()", 6),
-    "previous, causal": Case(programs.shift_by(1, T), "abcd", 5, causal=True),
-    "hist, causal": Case(programs.make_hist(), "abcd", 5, causal=True),
-}
+from tracr.natural.cases import CASES
 
 
 def main() -> None:

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.model.residual import Dimension
 
-__all__ = ["Screen", "short", "show_info", "show_list", "show_passes", "show_run", "show_steps", "waiting"]
+__all__ = [
+    "Screen",
+    "plain_table",
+    "short",
+    "show_info",
+    "show_list",
+    "show_passes",
+    "show_run",
+    "show_steps",
+    "waiting",
+]
 
 UNLIMITED = 100_000  # columns if the output is not a terminal: lines are never broken
 INDENT = 2
@@ -78,7 +88,8 @@ def waiting(text: str) -> Iterator[None]:
         status.stop()
 
 
-def _plain_table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """A table without lines."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -87,7 +98,7 @@ def _plain_table(*columns: str) -> Table:
 
 def show_list(rows: Sequence[tuple[str, str, Sequence[Value], int, str]]) -> None:
     """Print the library: name, description, default tokens and length, and the tokens it is limited to."""
-    table = _plain_table("program", "what it computes", "tokens", "length", "only for")
+    table = plain_table("program", "what it computes", "tokens", "length", "only for")
     for name, description, vocab, length, right_for in rows:
         tokens = " ".join(map(short, vocab))
         table.add_row(Text(name, "cyan"), Text(description), Text(tokens), f"up to {length}", Text(right_for))
@@ -98,7 +109,7 @@ def show_passes(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the passes in the order they run, then the options: name, lowest level, description."""
     screen = Screen()
     for kind in ("pass", "option"):
-        table = _plain_table(kind, "from level", "what it does")
+        table = plain_table(kind, "from level", "what it does")
         for row in rows:
             if row["kind"] == kind:
                 table.add_row(Text(row["name"], "cyan"), _from_level(row), Text(row["does"]))
@@ -157,7 +168,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
     size, (shortest, longest) = sizes(model), model.program.lengths
-    facts = _plain_table("", "")
+    facts = plain_table("", "")
     facts.show_header = False
     vocab = [short(token) for token in model.options.vocab]
     shown = " ".join(vocab[:30]) + (f" ... ({len(vocab)} tokens)" if len(vocab) > 30 else "")
@@ -179,7 +190,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
         facts.add_row("not kept", Text(f"{', '.join(labels)}: {reason}"))
     screen.print(facts)
     screen.print()
-    table = _plain_table("where", "size", "computes", "what")
+    table = plain_table("where", "size", "computes", "what")
     for part in parts(model):
         size_of = f"rank {part.size}" if part.kind == "head" else f"{part.size} neuron{'s' if part.size != 1 else ''}"
         table.add_row(Text(part.where, "cyan"), size_of, Text(", ".join(part.writes), "bold"), Text(part.computes))

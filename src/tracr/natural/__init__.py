@@ -10,6 +10,7 @@ training.py      interchange distillation, all seeds together
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
+many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
