@@ -1,53 +1,121 @@
-"""Trains twins of many programs: how many seeds are admitted, how long it takes, which ones fail and why.
+"""Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
-    python benchmarks/twins.py -o results/ [--programs "hist;hist2"] [--seeds 4] [--seconds 540]
+    python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
 
-Each program's twins train together. A finished program is skipped, a stopped one continues from its checkpoint.
-`results.json` holds a row for each program and seed. Meant for a GPU; small programs also train on a CPU.
+The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
+own. A finished program is skipped, a stopped one continues from its checkpoint. `results.json` holds a row for each
+program and seed. Admitted twins have the AUROC of exact edge patching, edges needed alone against inert ones
+(`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import jax
+from tracr import natural, zoo
+from tracr.natural.cases import case_of
+from tracr.natural.edge_patching import EdgeSeparation
 
-import tracr
-from tracr import natural
-from tracr.natural.cases import CASES
+LIBRARY = zoo.names("library")
+OTHERS = [
+    "copy_next",
+    "copy_two_back",
+    "copy_first",
+    "stutter",
+    "swap_pairs",
+    "follow_pointer",
+    "follow_two_pointers",
+    "induction_head",
+    "indirect_object",
+    "skip_bigram",
+    "bigram_count",
+    "hist_so_far",
+    "count_after",
+    "distinct_so_far",
+    "is_unique",
+    "is_last_occurrence",
+    "first_duplicate",
+    "add_mod",
+    "mean_so_far",
+    "centred",
+    "moving_average",
+    "difference",
+    "vowel_fraction",
+    "sentiment",
+    "count_larger",
+    "smaller_so_far",
+    "greater_than_first",
+    "sorted_so_far",
+    "is_peak",
+    "run_number",
+    "run_length",
+    "inside_quotes",
+    "depth",
+    "caesar",
+    "rock_paper_scissors",
+    "mask_repeats",
+    "rule_110",
+    "gray_code",
+    "copy_last",
+    "rotate_left",
+]
 
 
 def main() -> None:
     """Train the missing programs and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder for results, twins and checkpoints")
-    parser.add_argument("--programs", default=";".join(CASES), help="names, separated by semicolons")
+    parser.add_argument("--programs", default=",".join([*LIBRARY, *OTHERS]), help="names, separated by commas")
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    table = given.out / "results.json"
-    rows = json.loads(table.read_text()) if table.exists() else []
+    (given.out / "rows").mkdir(parents=True, exist_ok=True)
     began = time.time()
-    for name in given.programs.split(";"):
-        if any(row["program"] == name for row in rows) or time.time() - began > given.seconds:
-            continue
-        rows += train(name, given)
-        aside = table.with_suffix(".tmp")
-        aside.write_text(json.dumps(rows, indent=1) + "\n")
-        aside.replace(table)
+
+    def one(name: str) -> None:
+        if row_file(given.out, name).exists() or time.time() - began > given.seconds:
+            return
+        if given.jobs == 1:
+            write(row_file(given.out, name), train(name, given))
+        else:
+            settings = [f"--{option}={getattr(given, option)}" for option in ("seeds", "steps", "batch")]
+            subprocess.run([sys.executable, __file__, "-o", given.out, "--programs", name, *settings], check=False)
+
+    names = given.programs.split(",")
+    with ThreadPoolExecutor(given.jobs) as pool:
+        list(pool.map(one, names))
+    known = [*LIBRARY, *OTHERS]
+    files = sorted((given.out / "rows").glob("*.json"), key=lambda file: known.index(file.stem))
+    write(given.out / "results.json", [row for file in files for row in json.loads(file.read_text())])
+
+
+def row_file(out: Path, name: str) -> Path:
+    """Where the rows of a program are kept."""
+    return out / "rows" / f"{name}.json"
+
+
+def write(table: Path, rows: list[dict[str, Any]]) -> None:
+    """Replace a table."""
+    aside = table.with_suffix(".tmp")
+    aside.write_text(json.dumps(rows, indent=1) + "\n")
+    aside.replace(table)
 
 
 def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
-    case = CASES[name]
-    model = tracr.compile(case.program, case.vocab, case.max_seq_len, case.causal)
+    import jax
+
+    model = case_of(name).load()
     began = time.time()
 
     def show(progress: natural.Progress) -> None:
@@ -62,26 +130,44 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         checkpoint=given.out / f"{name}.training",
         progress=show,
     )
-    rows = []
     for twin in made:
         twin.save(given.out / f"{name}-{twin.seed}")
-        admission = twin.admission
-        rows.append(
-            {
-                "program": name,
-                "seed": twin.seed,
-                "layers": model.n_layers,
-                "sites": len(admission.sites),
-                "admitted": twin.admitted,
-                "steps": twin.steps,
-                "seconds": round(time.time() - began, 1),
-                "accuracy": admission.accuracy.share,
-                "missed": [str(site) for site in admission.missed[:10]],
-                "device": jax.devices()[0].device_kind,
-            }
-        )
         print(twin, f"{time.time() - began:.0f} s", flush=True)
-    return rows
+    admitted = [twin for twin in made if twin.admitted]
+    scores = {twin.seed: separated(one) for twin, one in zip(admitted, natural.edge_aurocs(admitted), strict=True)}
+    seconds, device = round(time.time() - began, 1), jax.devices()[0].device_kind
+    return [
+        {
+            "program": name,
+            "tokens": len(model.options.vocab),
+            "length": model.options.max_seq_len,
+            "causal": model.options.causal,
+            "layers": model.n_layers,
+            "seed": twin.seed,
+            "sites": len(twin.admission.sites),
+            "admitted": twin.admitted,
+            "steps": twin.steps,
+            "seconds": seconds,
+            "accuracy": twin.admission.accuracy.share,
+            "missed": [str(site) for site in twin.admission.missed[:10]],
+            "missed_sites": len(twin.admission.missed),
+            "device": device,
+            **scores.get(twin.seed, {}),
+        }
+        for twin in made
+    ]
+
+
+def separated(found: EdgeSeparation) -> dict[str, Any]:
+    """The columns of a row on exact edge patching: shares of pairs in which the twin's answer changes."""
+    return {
+        "auroc": found.auroc,
+        "needed": len(found.needed),
+        "inert": len(found.inert),
+        "undecided": len(found.undecided),
+        "lowest_needed": min(found.needed.values(), default=None),
+        "highest_inert": max(found.inert.values(), default=None),
+    }
 
 
 if __name__ == "__main__":

@@ -37,12 +37,11 @@ def main() -> None:
 
 def trained(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
-    import tracr  # after JAX was told which device to use
-    from tracr import natural
-    from tracr.natural.cases import CASES
+    from tracr import natural  # after JAX was told which device to use
+    from tracr.natural.cases import case_of
 
-    case = CASES[name]
-    model = tracr.compile(case.program, case.vocab, case.max_seq_len, case.causal)
+    case = case_of(name)
+    model = case.load()
     began, used = time.time(), time.process_time()
     rounds: list[float] = []
 

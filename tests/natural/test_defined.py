@@ -17,12 +17,10 @@ from tracr.rasp.generate import random_program
 
 pytest.importorskip("jax")
 
-import jax
-
 from tracr.natural.defined import defined_of
 from tracr.natural.network import Patch
 from tracr.natural.sites import Sites
-from tracr.natural.teacher import Inputs, Lesson, inputs_of, teacher_of
+from tracr.natural.teacher import Inputs, inputs_of, teacher_of
 
 COUNT = programs.make_count(rasp.tokens, "a")
 EARLIER = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LEQ)
@@ -51,17 +49,18 @@ def compiled(program: rasp.SOp, vocab: str = "ab", *, causal: bool = False) -> t
         return tracr.compile(program, vocab, 3, causal)
 
 
-def lessons_at(model: tracr.CompiledModel, names: Sequence[str]) -> tuple[Inputs, Any, Any, Any, Lesson]:
-    """Random interventions: the inputs, the site, base and source of each intervention, and the lessons."""
+def lessons_at(model: tracr.CompiledModel, names: Sequence[str]) -> tuple[Inputs, Any, Any, Any, Any, Any]:
+    """Random interventions: the inputs; the site, base, source and positions of each, and whether it is defined."""
     heads, count = max(len(layer.W_Q) for layer in model.parameters.layers), 600
     sites, inputs, rng = Sites(model.n_layers, heads), inputs_of(model, None), np.random.default_rng(0)
     base, site = rng.integers(len(inputs), size=count), rng.integers(len(names), size=count)
     source = np.array([rng.choice(np.flatnonzero(inputs.lengths == inputs.lengths[row])) for row in base])
     coded = sites.coded[[list(map(str, sites.all)).index(name) for name in names]][site]
-    places = np.where(rng.random(count) < 0.3, -1, rng.integers(1, inputs.lengths[base] + 1)).astype(np.int32)
-    patch = Patch(coded[:, 0], coded[:, 1], places, rng.random(count) < 0.5)
-    teach = jax.jit(teacher_of(model, sites, inputs).teach)
-    return inputs, site, base, source, teach(inputs.ids[base], inputs.ids[source], patch)
+    length = inputs.ids.shape[1]
+    where = (rng.random((count, length)) < 0.5) | (rng.random(count) < 0.3)[:, None]
+    patch = Patch(coded[:, 0], coded[:, 1], where, rng.random(count) < 0.5)
+    _, effect = teacher_of(model, sites, inputs).teach(inputs.ids[base], inputs.ids[source], patch)
+    return inputs, site, base, source, where, np.asarray(effect.defined)
 
 
 PROGRAMS: dict[str, Callable[[rasp.Selector], rasp.SOp]] = {
@@ -82,16 +81,15 @@ def test_comparisons_that_raise_have_no_answer(name: str, causal: bool) -> None:
         one.layer for one in model.layout.schedule.heads() if any("out" in v.label for v, _ in one.head.writes)
     )
     sites = [f"blocks.0.mlp->blocks.{layer}.attn.0.{part}" for part in "qk"]
-    inputs, site, base, source, lesson = lessons_at(model, sites)
+    inputs, site, base, source, where, defined = lessons_at(model, sites)
     found: Counter[tuple[int, bool]] = Counter()
     for row in range(len(base)):
         kept, patched = (_counts(inputs.tokens[number], causal) for number in (base[row], source[row]))
-        at = int(lesson.patch.position[row])
-        mixed = [patched[place] if at in (-1, place + 1) else kept[place] for place in range(len(kept))]
+        mixed = [patched[place] if where[row, place + 1] else kept[place] for place in range(len(kept))]
         queries, keys = (kept, mixed) if site[row] else (mixed, kept)
         seen = [(key, query) for i, query in enumerate(queries) for key in keys[: i + 1 if causal else None]]
         expected = not any(raises(*pair, causal) for pair in seen)
-        assert bool(lesson.defined[row]) is expected
+        assert bool(defined[row]) is expected
         found[site[row], expected] += 1
     assert len(found) == 4
     assert min(found.values()) > 30

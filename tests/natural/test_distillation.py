@@ -109,7 +109,8 @@ def test_interventions_are_what_they_are_called(twin: natural.TwinModel) -> None
         base, source = ("".join(rng.choice(list("abc"), 4)) for _ in range(2))
         at = int(rng.integers(1, 5)) if rng.random() < 0.5 else None
         writer, reader = sites.coded[number]
-        patch = Patch(np.array([writer]), np.array([reader]), np.array([-1 if at is None else at]), np.array([False]))
+        where = np.arange(5)[None] == at if at is not None else np.ones((1, 5), dtype=bool)
+        patch = Patch(np.array([writer]), np.array([reader]), where, np.array([False]))
         _, found = network.intervened(weights, twin.encode(base), twin.encode(source), patch)
         expected = patched_by_hand(twin, base, source, (site.writer, site.reader), at)
         np.testing.assert_allclose(np.asarray(found)[0], expected, atol=2e-4)
@@ -123,19 +124,17 @@ def test_the_teacher_answers_as_the_program() -> None:
     for row in range(len(bank)):
         writer, reader = lessons.patch.writer[row], lessons.patch.reader[row]
         name = f"{sites.writers[writer]}->{'' if reader < 0 else sites.readers[reader]}"
-        count = int(lessons.token[row].sum())
+        count = int((lessons.base[row, 1:] != HIST.vocabulary.pad_id).sum())
         base, source = (decode(ids[row].tolist())[1 : count + 1] for ids in (lessons.base, lessons.source))
-        at = lessons.patch.position[row]
-        mixed = [s if at < 0 or at == place + 1 else b for place, (b, s) in enumerate(zip(base, source, strict=True))]
+        at = lessons.patch.where[row, 1 : count + 1].tolist()
+        mixed = [s if patched else b for patched, b, s in zip(at, base, source, strict=True)]
         if name == "embed->blocks.0.attn.0.q":
             expected = [base.count(query) for query in mixed]
         elif name == "embed->blocks.0.attn.0.k":
             expected = [mixed.count(query) for query in base]
         elif name in ("blocks.0.attn.0->", "blocks.0.mlp->", "blocks.0.mlp->unembed", "blocks.0.attn.0->blocks.0.mlp"):
-            both = zip(base, source, strict=True)
-            expected = [
-                source.count(s) if at < 0 or at == place + 1 else base.count(b) for place, (b, s) in enumerate(both)
-            ]
+            both = zip(at, base, source, strict=True)
+            expected = [source.count(s) if patched else base.count(b) for patched, b, s in both]
         else:
             expected = [base.count(token) for token in base]
         domain = HIST.outputs[0].domain

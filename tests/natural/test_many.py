@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import tracr
 from tests.natural.twins import untrained
+from tracr import zoo
 from tracr.cli import app
 from tracr.errors import TracrError
 from tracr.rasp import programs
@@ -30,7 +31,6 @@ pytest.importorskip("optax")
 from tracr.natural import many
 from tracr.natural.admission import Admission, Rate
 from tracr.natural.architecture import architecture_of
-from tracr.natural.cases import CASES
 from tracr.natural.many import TwinTask, train_many
 from tracr.natural.twin_model import TwinModel
 from tracr.workers import over_ray
@@ -169,7 +169,7 @@ def test_the_command_line(training: Training, tmp_path: Path) -> None:
     assert "1 of 2 twins admitted; every seed of 0 of 1 program" in result.output
     twin = tracr.load(tmp_path / "twins" / "hist" / "seed1")
     assert isinstance(twin, TwinModel)
-    assert list(twin.teacher.options.vocab) == list("abcd")  # the sizes of CASES, not the library's
+    assert list(twin.teacher.options.vocab) == list("abcd")  # the size of `case_of`, not the library's
     result = invoke("hist", "count", "--seeds", "0", *GIVEN, "-o", out)
     assert result.exit_code == 0
     assert "hist\t1\t1 of 1\t1,000\tfound" in result.output
@@ -199,12 +199,12 @@ def test_one_program(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_all_programs(training: Training, tmp_path: Path) -> None:
-    """Every case has a row and a folder; with sizes, every program of the library that can have them."""
+    """Every program has a row and a folder; with sizes, every program of the library that can have them."""
     given = ["--width", "24", "--d-head", "8", "--d-mlp", "20", "--steps", "1"]
     result = invoke("--all", *given, "-o", str(tmp_path / "a"))
     assert result.exit_code == 0, result.output
-    assert len(training.seen) == len(CASES)
-    assert len(list((tmp_path / "a").iterdir())) == len(CASES)
+    assert len(training.seen) == len(zoo.names("library"))
+    assert len(list((tmp_path / "a").iterdir())) == len(zoo.names("library"))
     result = invoke("--all", "--vocab", "ab", "--max-len", "2", *given, "-o", str(tmp_path / "b"))
     assert result.exit_code == 1
     assert "sort: refused" in result.output

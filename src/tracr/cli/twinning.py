@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tracr.cli.inputs import read_vocabulary
 from tracr.cli.options import PROGRAM_HELP, Causal, MaxLen, MaxMemory, Name, Vocab, numbers
 from tracr.cli.sources import Found, GivenOptions, compiled, find
 from tracr.errors import TracrError
@@ -25,7 +26,8 @@ __all__ = ["twin"]
 
 def twin(
     programs: Annotated[
-        list[str] | None, typer.Argument(metavar="PROGRAM", help=PROGRAM_HELP, show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="PROGRAM", help=f"{PROGRAM_HELP} Also the programs of the zoo.", show_default=False),
     ] = None,
     *,
     output: Annotated[
@@ -37,9 +39,7 @@ def twin(
             help="The folder to write: a subfolder per seed; with several programs, one per program with these in it.",
         ),
     ],
-    everything: Annotated[
-        bool, typer.Option("--all", help="All programs of the library, and two of them with causal attention.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All programs of the library (`tracr list`).")] = False,
     width: Annotated[int, typer.Option(min=1, metavar="N", help="The width of the residual stream.")] = 64,
     d_head: Annotated[int, typer.Option(min=1, metavar="N", help="The width of a head.")] = 16,
     d_mlp: Annotated[int, typer.Option(min=1, metavar="N", help="The neurons of each MLP.")] = 128,
@@ -65,9 +65,9 @@ def twin(
 
     A twin is a standard transformer that computes a program by the compiled model's mechanism. It learns to answer like
     the compiled model when heads, MLPs and single edges are patched. Training ends when every seed is admitted
-    (measured to agree at every node and edge), or after --steps. Programs of the library have the vocabularies and
-    lengths of docs/natural.md, unless --vocab or --max-len is given. A table shows the progress and what is not
-    admitted. The same command run again skips finished twins and continues a stopped training. Needs JAX and Optax
+    (measured to agree at every node and edge), or after --steps. Some programs of the library have a larger vocabulary
+    than in `tracr list`, because twins need it; --vocab and --max-len set both. A table shows the progress and what is
+    not admitted. The same command run again skips finished twins and continues a stopped training. Needs JAX and Optax
     (extra `jax`).
 
     Example: tracr twin hist --seeds 0-3 -o hist.twins
@@ -78,7 +78,7 @@ def twin(
     from tracr.natural.many import TwinTask, train_many
 
     choice = GivenOptions(vocab, max_len, causal=causal, max_memory=max_memory)
-    names = _names(programs or [], everything, choice)
+    names = _names(programs or [], everything)
     models, refused = _teachers(names, name, choice)
     several = len(names) > 1
     settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch}
@@ -100,23 +100,17 @@ def twin(
     _summary(ended, {**refused, **{made.task.name: made.problem for made in ended if made.problem}}, output)
 
 
-def _names(programs: Sequence[str], everything: bool, choice: GivenOptions) -> list[str]:
+def _names(programs: Sequence[str], everything: bool) -> list[str]:
     """The programs to train."""
-    from tracr.natural.cases import CASES
-    from tracr.rasp.programs import EXAMPLES
+    from tracr import zoo
 
     if everything and programs:
         raise typer.BadParameter(f"--all names all programs; leave it out, or {', '.join(programs)}")
     if everything:
-        return list(EXAMPLES if _sized(choice) else CASES)
+        return zoo.names("library")
     if not programs:
         raise typer.BadParameter("which program? name one or more, such as hist, or add --all")
     return list(dict.fromkeys(programs))
-
-
-def _sized(choice: GivenOptions) -> bool:
-    """Whether the command line says what programs are compiled for."""
-    return any(one is not None for one in (choice.vocab, choice.max_len, choice.causal))
 
 
 def _teachers(
@@ -140,13 +134,14 @@ def _teachers(
 
 
 def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str, CompiledModel]:
-    """The name and the model of a program; with the sizes of `CASES`, unless others are given."""
-    from tracr.natural.cases import CASES
+    """The name and the model of a program; one of the zoo has the size of `case_of`, unless another is given."""
+    from tracr import zoo
+    from tracr.natural.cases import case_of
 
-    case = CASES.get(program)
-    if case is not None and name is None and not _sized(choice):
+    if program in zoo.ENTRIES and name is None:
+        case = case_of(program, None if choice.vocab is None else read_vocabulary(choice.vocab), choice.max_len)
         found = Found(program, program=case.program, vocab=case.vocab, max_seq_len=case.max_seq_len)
-        return program, compiled(found, replace(choice, level=1, causal=case.causal))
+        return program, compiled(found, replace(choice, level=1, causal=choice.causal or case.causal))
     found = find(program, name, choice)
     return found.name, compiled(found, replace(choice, level=None if found.model is not None else 1))
 
@@ -154,8 +149,8 @@ def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str,
 def _folder(name: str) -> str:
     """The folder of a program among several.
 
-    >>> _folder("hist, causal")
-    'hist-causal'
+    >>> _folder("../my programs")
+    '..-my-programs'
     """
     return re.sub(r"[^\w.+-]+", "-", name)
 

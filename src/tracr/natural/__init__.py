@@ -7,11 +7,13 @@ defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
 training.py      interchange distillation, all seeds together
+examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
 many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads
+edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, in_jax.py, in_onnx.py, pretrained.py
@@ -25,11 +27,23 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.extras import need
 
-__all__ = ["Admission", "Gradients", "Progress", "TwinModel", "decoys", "gradients", "twin", "twins"]
+__all__ = [
+    "Admission",
+    "Gradients",
+    "Progress",
+    "TwinModel",
+    "decoys",
+    "edge_auroc",
+    "edge_aurocs",
+    "gradients",
+    "twin",
+    "twins",
+]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
     from tracr.natural.distilling import Progress, twin, twins
+    from tracr.natural.edge_patching import edge_auroc, edge_aurocs
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.twin_model import TwinModel
     from tracr.natural.unread import decoys
@@ -40,6 +54,8 @@ else:
         "Progress": "tracr.natural.distilling",
         "TwinModel": "tracr.natural.twin_model",
         "decoys": "tracr.natural.unread",
+        "edge_auroc": "tracr.natural.edge_patching",
+        "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import TracrError
 from tracr.ir.parameters import Parameters
-from tracr.natural.admission import Admission, Rate, admission_of
+from tracr.natural.admission import Admission, admission_of
 from tracr.natural.architecture import Architecture, architecture_of
 from tracr.natural.checkpoint import Checkpoint
+from tracr.natural.examiner import Examiner
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Tree, TwinNetwork
+from tracr.natural.network import Tree, TwinNetwork, network_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
-from tracr.natural.training import State, Trainer, TwinRecipe, agreement, start
+from tracr.natural.training import State, Trainer, TwinRecipe, start
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp.annotations import Encoding
 
@@ -32,10 +32,10 @@ __all__ = ["Progress", "twin", "twins"]
 
 Array = NDArray[Any]
 TRAINED, CHECKED, HELD_OUT = 16_000, 300, 3_000  # lessons of each kind for each site of the teacher
+MOST_TRAINED = 1_000_000  # lessons of each kind for all sites of the teacher
 IDLE = 2_000  # lessons for each site that the teacher does not have
 NEARLY = 0.01  # admission is measured when the error rate of every site is below this
-AT_ONCE = 4096
-TRIES, MANY_TRIES = 2**16, 2**19  # the most interventions drawn for each site
+TRIES, MANY_TRIES = 2**17, 2**18  # the most interventions drawn for each site
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,10 @@ def twins(
 
 @dataclass(frozen=True, eq=False)
 class School:
-    """A teacher and three banks of its lessons: for training, for checks during training, and for admission."""
+    """A teacher and three banks of its lessons: for training, for checks during training, and for admission.
+
+    No lesson for admission is in another bank.
+    """
 
     model: CompiledModel
     architecture: Architecture
@@ -127,18 +130,19 @@ class School:
     network: TwinNetwork
     lessons: Bank
     checks: Bank
+    held_out: Bank
 
     @staticmethod
     def of(model: CompiledModel, architecture: Architecture, data: Sequence[Sequence[Any]] | None) -> School:
         """The school of a model."""
         sites, inputs = architecture.sites, inputs_of(model, data)
         teacher = teacher_of(model, sites, inputs)
-        lessons = draw_bank(teacher, inputs, sites, each=TRAINED, idle=IDLE, tries=TRIES, seed=0)
-        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED, tries=TRIES, seed=1)
-        network = TwinNetwork(
-            sites, model.options.causal, model.vocabulary.pad_id, architecture.norm, architecture.act(jax.nn)
-        )
-        return School(model, architecture, inputs, teacher, network, lessons, checks)
+        each = min(TRAINED, MOST_TRAINED // max(1, int(teacher.wired.sum())))
+        lessons = draw_bank(teacher, inputs, sites, each=each, idle=IDLE, tries=TRIES, seed=0)
+        checks = draw_bank(teacher, inputs, sites, each=CHECKED, idle=CHECKED // 3, tries=TRIES, seed=1)
+        held_out = draw_bank(teacher, inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, held_out=True)
+        network = network_of(model, architecture)
+        return School(model, architecture, inputs, teacher, network, lessons, checks, held_out)
 
     @property
     def sizes(self) -> Array:
@@ -149,9 +153,14 @@ class School:
                 found[output.start] = max(1.0, *map(abs, output.domain.ends))
         return found
 
+    @cached_property
+    def examiner(self) -> Examiner:
+        """The measurements of twins."""
+        return Examiner(self.network, self.teacher)
+
     def missed(self, weights: Tree) -> Array:
         """The error rate of each seed at each site, [seed, site], on the lessons for checks during training."""
-        right, same = agreement(self.network, self.teacher.answers, weights, self.checks)
+        right, same = self.examiner.agreement(weights, self.checks.lessons)
         bank = self.checks
         count = bank.changing + bank.staying
         site = np.repeat(np.arange(len(count)), count)
@@ -159,44 +168,19 @@ class School:
         errors = np.where(changes, ~right, ~same)
         return np.stack([np.bincount(site, weights=row, minlength=len(count)) / np.maximum(1, count) for row in errors])
 
-    @cached_property
-    def held_out(self) -> Bank:
-        """The lessons for admission, different from those for training."""
-        sites = self.architecture.sites
-        return draw_bank(
-            self.teacher, self.inputs, sites, each=HELD_OUT, idle=IDLE, tries=MANY_TRIES, seed=2, avoid=self.lessons
-        )
-
     def admission(self, weights: Tree) -> Admission:
         """The admission of one twin."""
         several = jax.tree.map(lambda array: array[None], weights)
-        right, same = agreement(self.network, self.teacher.answers, several, self.held_out)
+        right, same = self.examiner.agreement(several, self.held_out.lessons)
         return admission_of(
             self.architecture.sites,
             self.teacher.wired,
             self.held_out,
             right[0],
             same[0],
-            self._accuracy(weights),
+            self.examiner.accuracy(several, self.inputs)[0],
             every_input=self.inputs.everything,
         )
-
-    def _accuracy(self, weights: Tree) -> Rate:
-        """The rate of inputs on which the twin is right at every position, with and without padding."""
-        answers = self.teacher.answers
-
-        def look(ids: Any) -> Any:
-            padded = jnp.zeros(len(ids), dtype=bool)
-            wanted = answers.read(self.teacher.network(self.teacher.weights, ids, padded))
-            token = (ids != self.network.pad).at[:, 0].set(False)
-            right = [
-                answers.apart(answers.read(self.network(weights, ids, bare)), wanted) <= 1 for bare in (padded, ~padded)
-            ]
-            return ((right[0] & right[1]) | ~token).all(axis=1)
-
-        parts = [self.inputs.ids[first : first + AT_ONCE] for first in range(0, len(self.inputs), AT_ONCE)]
-        compiled = jax.jit(look)
-        return Rate(sum(int(compiled(part).sum()) for part in parts), len(self.inputs))
 
     def twin(self, state: State, place: int, seed: int) -> TwinModel:
         """The twin of one seed in its present state, measured."""

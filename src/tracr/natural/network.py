@@ -6,34 +6,39 @@ activation function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from tracr.adapters.jax import NAMESPACE
 from tracr.ir.parameters import Parameters
-from tracr.natural.sites import Sites
+from tracr.natural.sites import EMBED, Sites
 from tracr.runtime.forward import forward
 
-__all__ = ["Patch", "Tree", "TwinNetwork"]
+if TYPE_CHECKING:
+    from tracr.model.compiled import CompiledModel
+    from tracr.natural.architecture import Architecture
+
+__all__ = ["Patch", "Tree", "TwinNetwork", "network_of"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
-FINE = frozenset({"qkv_input", "result", "mlp_in"})
+READ, WRITTEN = frozenset({"qkv_input", "mlp_in"}), frozenset({"result"})  # what the hooks of the two passes see
 
 
 class Patch(NamedTuple):
-    """An intervention on each input of a batch: a writer, the reader that sees it (-1: all readers), and the position.
+    """An intervention on each input of a batch: a writer, the reader that sees it (-1: all readers), and positions.
 
-    `bare` inputs run without padding: no head sees their PAD.
+    `where` [batch, position] says which positions are patched. `bare` inputs run without padding: no head sees their
+    PAD.
     """
 
     writer: Array
     reader: Array
-    position: Array
+    where: Array
     bare: Array
 
 
@@ -48,9 +53,14 @@ class TwinNetwork:
     activation: Callable[[Array], Array] | None = None
 
     def __call__(
-        self, weights: Tree, ids: Array, bare: Array, hook: Callable[[str, Array], Array | None] | None = None
+        self,
+        weights: Tree,
+        ids: Array,
+        bare: Array,
+        hook: Callable[[str, Array], Array | None] | None = None,
+        fine: Collection[str] = (),
     ) -> Array:
-        """Logits for ids; `bare` marks the inputs whose PAD no head sees."""
+        """Logits for ids; `bare` marks the inputs whose PAD no head sees. `fine` adds activations for the hook."""
         hidden = jnp.where(bare[:, None] & (ids == self.pad), -jnp.inf, 0.0)[:, None, None, :]
 
         def see(name: str, tensor: Array) -> Array | None:
@@ -65,42 +75,49 @@ class TwinNetwork:
                 NAMESPACE,
                 causal=self.causal,
                 hook=see,
-                fine=FINE,
+                fine=fine,
                 norm=self.norm,
                 activation=self.activation,
             )
 
-    def writes(self, weights: Tree, ids: Array, bare: Array) -> tuple[Array, Array, Array]:
-        """Logits, the output of each writer [batch, writer, position, d_model], and the last residual stream."""
-        written: dict[str, Array] = {}
+    def tokens(self, ids: Array) -> Array:
+        """Which positions hold a token, neither BOS nor PAD, [batch, position]."""
+        return (ids != self.pad).at[:, 0].set(False)
+
+    def writes(self, weights: Tree, ids: Array, bare: Array, writer: Array) -> tuple[Array, Array, Array]:
+        """Logits, the output of each input's writer [batch, position, d_model], and the last residual stream."""
+        number_of = {name: number for number, name in enumerate(self.sites.writers)}
+        written: list[Array] = []
         end: list[Array] = []
+
+        def add(number: int, tensor: Array) -> None:
+            written.append(jnp.where((writer == number)[:, None, None], tensor, 0.0))
 
         def hook(name: str, tensor: Array) -> None:
             if name in ("hook_embed", "hook_pos_embed"):
-                written["embed"] = written.get("embed", 0) + tensor
+                add(number_of[EMBED], tensor)
             elif name.endswith("attn.hook_result"):
                 block = name.removesuffix(".hook_result")
-                written.update({f"{block}.{head}": tensor[:, :, head] for head in range(tensor.shape[2])})
+                for head in range(tensor.shape[2]):
+                    add(number_of[f"{block}.{head}"], tensor[:, :, head])
             elif name.endswith("hook_mlp_out"):
-                written[name.replace("hook_mlp_out", "mlp")] = tensor
+                add(number_of[name.replace("hook_mlp_out", "mlp")], tensor)
             elif name.endswith("hook_resid_post"):
                 end[:] = [tensor]
 
-        logits = self(weights, ids, bare, hook)
-        nothing = jnp.zeros_like(end[0])
-        return logits, jnp.stack([written.get(name, nothing) for name in self.sites.writers], axis=1), end[0]
+        logits = self(weights, ids, bare, hook, WRITTEN)
+        return logits, sum(written[1:], written[0]), end[0]
 
-    def seen(self, patch: Patch, length: int) -> tuple[Array, Array]:
+    def seen(self, patch: Patch) -> tuple[Array, Array]:
         """Which readers see the change [batch, reader], and at which positions [batch, position]; 1 or 0."""
         chosen = (patch.reader[:, None] == jnp.arange(len(self.sites.readers))) | (patch.reader[:, None] < 0)
-        where = (patch.position[:, None] == jnp.arange(length)) | (patch.position[:, None] < 0)
         after = jnp.asarray(self.sites.after)[patch.writer]
-        return (chosen & after).astype(jnp.float32), where.astype(jnp.float32)
+        return (chosen & after).astype(jnp.float32), patch.where.astype(jnp.float32)
 
     def patched(self, weights: Tree, ids: Array, patch: Patch, change: Array) -> tuple[Array, Array]:
         """Logits and the last residual stream when readers see `change` [batch, position, d_model] in addition."""
         sites, last = self.sites, f"blocks.{self.sites.layers - 1}.hook_resid_post"
-        seen, where = self.seen(patch, ids.shape[1])
+        seen, where = self.seen(patch)
         change = change * where[..., None]
         end: list[Array] = []
 
@@ -116,12 +133,26 @@ class TwinNetwork:
             start += "qkv".index(name.removesuffix("_input")[-1]) * sites.heads
             return tensor + seen[:, None, start : start + tensor.shape[2], None] * change[:, :, None]
 
-        return self(weights, ids, patch.bare, hook), end[0]
+        return self(weights, ids, patch.bare, hook, READ), end[0]
+
+    def difference(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
+        """Logits on the base inputs, and what each writer writes on the source input minus what it writes on the base.
+
+        Both inputs run in one batch.
+        """
+        both = (
+            jnp.concatenate([one, other]) for one, other in ((base, source), (patch.bare,) * 2, (patch.writer,) * 2)
+        )
+        logits, written, _ = self.writes(weights, *both)
+        return logits[: len(base)], written[len(base) :] - written[: len(base)]
 
     def intervened(self, weights: Tree, base: Array, source: Array, patch: Patch) -> tuple[Array, Array]:
         """Logits on the base inputs without and with the interventions."""
-        logits, written, _ = self.writes(weights, base, patch.bare)
-        _, other, _ = self.writes(weights, source, patch.bare)
-        rows = jnp.arange(len(base))
-        change = (other - written)[rows, patch.writer]
+        logits, change = self.difference(weights, base, source, patch)
         return logits, self.patched(weights, base, patch, change)[0]
+
+
+def network_of(model: CompiledModel, architecture: Architecture) -> TwinNetwork:
+    """The forward pass of a model's twins with this architecture."""
+    causal, pad = model.options.causal, model.vocabulary.pad_id
+    return TwinNetwork(architecture.sites, causal, pad, architecture.norm, architecture.act(jax.nn))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -22,7 +23,7 @@ from tracr.runtime.table_interpreter import evaluate_batch
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
+__all__ = ["Effect", "Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
 
 Array = Any  # of JAX
 MOST = 40_000  # the most inputs that are kept
@@ -85,12 +86,14 @@ class Lesson(NamedTuple):
     base: Array
     source: Array
     patch: Patch
-    token: Array
-    """Which positions hold a token, [batch, position]."""
     before: Answer
     after: Answer
-    change: Array
-    """The distance that the answer moves, in tolerances; infinite where a code changes."""
+
+
+class Effect(NamedTuple):
+    """For each lesson how far the answer moves, in tolerances (infinite where a code changes), and if it is defined."""
+
+    moved: Array
     defined: Array
 
 
@@ -105,18 +108,17 @@ class Teacher:
     wired: NDArray[np.bool_]
     """For each site, whether the teacher has it."""
 
-    def teach(self, base: Array, source: Array, patch: Patch) -> Lesson:
+    @partial(jax.jit, static_argnums=0)
+    def teach(self, base: Array, source: Array, patch: Patch) -> tuple[Lesson, Effect]:
         """The answers on the base inputs and under interventions."""
-        logits, written, _ = self.network.writes(self.weights, base, patch.bare)
-        _, other, _ = self.network.writes(self.weights, source, patch.bare)
-        change = (other - written)[jnp.arange(len(base)), patch.writer]
+        logits, change = self.network.difference(self.weights, base, source, patch)
         changed, end = self.network.patched(self.weights, base, patch, change)
-        seen, where = self.network.seen(patch, base.shape[1])
-        token = (base != self.network.pad).at[:, 0].set(False)
+        seen, where = self.network.seen(patch)
+        token = self.network.tokens(base)
         before, after = self.answers.read(logits), self.answers.read(changed)
         moved = jnp.where(token, self.answers.apart(before, after), 0.0).max(axis=1)
         fine = self.defined(end, seen, change * where[..., None], token)
-        return Lesson(base, source, patch, token, before, after, moved, (fine | ~token).all(axis=1))
+        return Lesson(base, source, patch, before, after), Effect(moved, (fine | ~token).all(axis=1))
 
 
 def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
@@ -128,7 +130,8 @@ def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     network = TwinNetwork(sites, model.options.causal, model.vocabulary.pad_id)
     weights = {name: jnp.asarray(array) for name, array in model.cast(np.float32).named()}
     shown = np.random.default_rng(0).permutation(len(inputs))[:SHOWN]
-    run = jax.jit(lambda ids: network.writes(weights, ids, jnp.zeros(len(ids), dtype=bool))[2])
+    nowhere = jnp.zeros(1, dtype=int)
+    run = jax.jit(lambda ids: network.writes(weights, ids, jnp.zeros(len(ids), dtype=bool), nowhere)[2])
     stream = np.concatenate([np.asarray(run(inputs.ids[part])) for part in np.array_split(shown, 8)])
     defined = defined_of(model, sites, [inputs.tokens[row] for row in shown.tolist()], stream)
     return Teacher(network, weights, Answers(model.outputs), defined, _wired(model, sites))

@@ -22,7 +22,7 @@ from tracr.natural.lessons import Bank
 from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Lesson
 
-__all__ = ["State", "Trainer", "TwinRecipe", "agreement", "start"]
+__all__ = ["State", "Trainer", "TwinRecipe", "start"]
 
 Array = NDArray[Any]
 
@@ -148,7 +148,7 @@ class Trainer:
 
     def _loss(self, weights: Tree, lesson: Lesson) -> Any:
         before, after = self.network.intervened(weights, lesson.base, lesson.source, lesson.patch)
-        token = lesson.token.astype(jnp.float32)
+        token = self.network.tokens(lesson.base).astype(jnp.float32)
         moved = self.answers.apart(lesson.before, lesson.after) > 1
         weight = token * (1 + self.recipe.weight * moved)
         plain = (self.answers.loss(before, lesson.before) * token).sum() / token.sum()
@@ -172,26 +172,3 @@ class Trainer:
             return weights, state, losses.mean()
 
         return jax.vmap(one)(weights, optimiser, shares, keys)
-
-
-def agreement(network: TwinNetwork, answers: Answers, weights: Tree, bank: Bank) -> tuple[Array, Array]:
-    """For every seed and lesson, whether the twin answers like its teacher, and whether its own answer is unchanged."""
-
-    def look(lesson: Lesson) -> Any:
-        def one(weights: Tree) -> Any:
-            before, after = network.intervened(weights, lesson.base, lesson.source, lesson.patch)
-            mine, base = answers.read(after), answers.read(before)
-            right = answers.apart(mine, lesson.after) <= 1
-            same = answers.apart(mine, base) <= 1
-            return (right | ~lesson.token).all(axis=1), (same | ~lesson.token).all(axis=1)
-
-        return jax.vmap(one)(weights)
-
-    compiled = jax.jit(look)
-    found, at_once = [], 4096 if jax.default_backend() == "cpu" else 32_768
-    for first in range(0, len(bank), at_once):
-        rows = np.minimum(np.arange(first, first + at_once), len(bank) - 1)  # one shape, so one compilation
-        lesson = jax.tree.map(lambda array, rows=rows: array[rows], bank.lessons)
-        found.append(jax.tree.map(np.asarray, compiled(lesson)))
-    right, same = (np.concatenate(parts, axis=1)[:, : len(bank)] for parts in zip(*found, strict=True))
-    return right, same

@@ -1,0 +1,153 @@
+"""Every program of the zoo does its task: the RASP program, the plain Python reference and the compiled model agree."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tracr
+from tracr import zoo
+from tracr.datasets import meaning
+from tracr.nearness import ANSWER, same_value
+from tracr.rasp.annotations import Encoding
+from tracr.rasp.interpreter import evaluate
+from tracr.zoo import Entry
+
+NAMES = zoo.names()
+MOST = 6_000  # inputs of one program in the slow tier
+
+
+def inputs(entry: Entry, most: int) -> list[list[Any]]:
+    """All inputs that the task is defined on, or a sample of them with every length and the shown one."""
+    lengths = range(1, entry.max_seq_len + 1)
+    if sum(len(entry.vocab) ** n for n in lengths) <= 4 * most:
+        found = [list(xs) for n in lengths for xs in itertools.product(entry.vocab, repeat=n)]
+    else:
+        rng = random.Random(0)
+        found = [rng.choices(entry.vocab, k=rng.choice([entry.max_seq_len, n])) for n in lengths for _ in range(most)]
+    found = [xs for xs in found if entry.inputs.holds(xs)]
+    chosen = found if len(found) <= most else random.Random(0).sample(found, most)
+    return [list(entry.shown), *chosen]
+
+
+def wrong(entry: Entry, xs: list[Any], answer: Any) -> str:
+    """What is wrong with an answer; nothing if it is right."""
+    right = entry.reference(xs)
+    same = len(right) == len(answer) and all(map(_same, answer, right))
+    return "" if same else f"{xs}: {answer} instead of {right}"
+
+
+def _same(answer: Any, right: Any) -> bool:
+    return same_value(answer, right, ANSWER)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_program_and_model_do_the_task(name: str) -> None:
+    """On a sample of inputs, at level 1."""
+    entry = zoo.get(name)
+    program, model = entry.program, entry.load()
+    for xs in inputs(entry, 40):
+        assert not wrong(entry, xs, evaluate(program, xs, causal=entry.causal))
+        assert not wrong(entry, xs, model(xs))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_program_and_model_do_the_task_everywhere(name: str, level: int) -> None:
+    """On all inputs, or thousands of them, at every level."""
+    entry = zoo.get(name)
+    tried = inputs(entry, MOST)
+    program, answers = entry.program, entry.load(level)(tried)
+    for xs, answer in zip(tried, answers, strict=True):
+        assert not wrong(entry, xs, answer)
+        if level == 1:
+            assert not wrong(entry, xs, evaluate(program, xs, causal=entry.causal))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_other_sizes(name: str) -> None:
+    """Another length is as right as the default one."""
+    for length in (3, zoo.get(name).max_seq_len + 1):
+        entry = zoo.get(name).made_for(max_seq_len=length)
+        model = entry.load()
+        for xs in inputs(entry, 100)[1:]:
+            assert not wrong(entry, xs, model(xs))
+
+
+def test_a_wrong_program_is_found() -> None:
+    """The comparison sees a program that does another task."""
+    entry = zoo.get("copy_next")
+    assert wrong(entry, list("ab"), ["b", "b"]) == "['a', 'b']: ['b', 'b'] instead of ['b', '-']"
+    assert wrong(entry, list("ab"), ["b"])
+
+
+def test_there_are_enough() -> None:
+    """The library, and at least sixty written for the zoo; causal and not, numerical and not, of many depths."""
+    assert {*tracr.rasp.programs.EXAMPLES} == {*zoo.names("library")}
+    written = [entry for entry in zoo.entries() if "library" not in entry.tags]
+    assert len(written) >= 60
+    assert sum(entry.causal for entry in written) > 30
+    assert sum(not entry.causal for entry in written) > 30
+    assert sum("numerical" in entry.tags for entry in written) > 8
+    layers = [entry.load().n_layers for entry in written]
+    assert {1, 2, 3, 4, 5, 6} <= {*layers}
+
+
+def test_entries_describe_themselves() -> None:
+    """One sentence, tags with the family first, a small default size, and an example within it."""
+    for entry in zoo.entries():
+        assert entry.description
+        assert entry.description[-1] != "."
+        assert entry.tags
+        assert entry.max_seq_len <= 8
+        assert 2 <= len(entry.vocab) <= 7
+        assert {*entry.shown} <= {*entry.vocab}
+        assert 0 < len(entry.shown) <= entry.max_seq_len
+        assert entry.inputs.holds(entry.shown)
+        numerical = entry.load().outputs[0].encoding is Encoding.NUMERICAL
+        assert ("numerical" in entry.tags, "causal" in entry.tags) == (numerical, entry.causal)
+
+
+def tasks() -> Iterator[tuple[str, Any]]:
+    """Each entry with its answers to all inputs of up to four of three tokens, tokens replaced by numbers."""
+    for entry in zoo.entries():
+        few = tuple(dict.fromkeys((*entry.vocab[:2], entry.vocab[-1])))
+        names: dict[Any, Any] = {token: f"token {number}" for number, token in enumerate(few)}
+        answers = []
+        for length in range(1, 5):
+            for xs in itertools.product(few, repeat=length):
+                defined = entry.inputs.holds(xs)
+                answers.append([names.get(x, x) for x in entry.reference(xs)] if defined else "undefined")
+        yield entry.name, (len(few), repr(answers), entry.causal)
+
+
+def test_no_two_entries_are_one_program() -> None:
+    """Their tabulated programs differ, and so do their tasks on short inputs, whatever the tokens are called."""
+    meanings = {meaning(entry.load().program) for entry in zoo.entries()}
+    assert len(meanings) == len(NAMES)
+    seen: dict[Any, list[str]] = {}
+    for name, answers in tasks():
+        seen.setdefault(answers, []).append(name)
+    alike = sorted(group for group in seen.values() if len(group) > 1)
+    assert alike == [["sort", "sort_composite"]]  # the library sorts in two ways
+
+
+def test_unknown_names_are_refused() -> None:
+    """With a suggestion."""
+    with pytest.raises(tracr.TracrError, match=r"the zoo has no program 'copy_nxt'(.|\n)*did you mean copy_next"):
+        zoo.get("copy_nxt")
+    with pytest.raises(tracr.TracrError, match="no entry of the zoo has the tag 'bracket'"):
+        zoo.names("bracket")
+
+
+def test_another_vocabulary() -> None:
+    """The builder makes the program for it; one that the task is not defined for is refused."""
+    assert zoo.load("caesar", vocab="xyz", max_seq_len=4)("xyzx") == list("yzxy")
+    with pytest.raises(tracr.VocabularyError, match="needs a vocabulary of 0 and 1"):
+        zoo.load("rule_110", vocab="ab")
