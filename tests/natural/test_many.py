@@ -92,7 +92,7 @@ def test_finished_twins_are_skipped(training: Training, tmp_path: Path) -> None:
     assert [twin.seed for twin in more.twins] == [3, 2, 1, 0]
     (longer,) = train_many([task(tmp_path, steps=2_000)])
     assert [twin.steps for twin in longer.twins] == [1_000, 2_000]
-    assert training.seen == [(0, 1), (3, 2), (1,)]
+    assert training.seen == [(0, 1), (2, 3), (1,)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed0", "seed1", "seed2", "seed3"]
     for twin in longer.twins:
         back = tracr.load(tmp_path / f"seed{twin.seed}")
@@ -101,16 +101,22 @@ def test_finished_twins_are_skipped(training: Training, tmp_path: Path) -> None:
 
 
 def test_a_run_stopped_while_saving_goes_on_with_all_its_seeds(training: Training, tmp_path: Path) -> None:
-    """The state of training is that of all seeds; twins that are there are not replaced."""
+    """The state of training is that of the seeds that train together; twins that are there are not replaced."""
     list(train_many([task(tmp_path)]))
     before = (tmp_path / "seed0" / "twin.json").stat().st_mtime_ns
-    (tmp_path / "training").mkdir()
+    (tmp_path / "training-0_1").mkdir()
+    (tmp_path / "training-1+5").mkdir()  # of another run
+    shutil.rmtree(tmp_path / "seed1")
+    (made,) = train_many([task(tmp_path, (0, 1, 2))])
+    assert [twin.seed for twin in made.twins] == [0, 1, 2]
     shutil.rmtree(tmp_path / "seed1")
     (made,) = train_many([task(tmp_path)])
-    assert training.seen == [(0, 1), (0, 1)]
+    assert training.seen == [(0, 1), (1, 2), (0, 1)]
     assert (tmp_path / "seed0" / "twin.json").stat().st_mtime_ns == before
-    assert not (tmp_path / "training").exists()
     assert [twin.seed for twin in made.twins] == [0, 1]
+    (tmp_path / "training-0_1").mkdir()  # stopped after the last twin was saved
+    list(train_many([task(tmp_path)]))
+    assert [path.name for path in tmp_path.glob("training*")] == ["training-1+5"]
 
 
 @pytest.mark.usefixtures("training")
@@ -214,7 +220,7 @@ def test_all_programs(training: Training, tmp_path: Path) -> None:
 def trained_for(folder: Path) -> int:
     """The steps of the training in a folder; 0 before its first round."""
     try:
-        return int(json.loads((folder / "training" / "training.json").read_text())["done"])
+        return int(json.loads((folder / "training-0" / "training.json").read_text())["done"])
     except OSError:
         return 0
 
@@ -245,7 +251,7 @@ def test_kill_and_resume(tmp_path: Path) -> None:
     assert rounds[0] == ("hist", done + 1_000)
     assert (found.task.name, found.seconds) == ("length", 0)
     assert not made.problem
-    assert not (tmp_path / "hist" / "training").exists()
+    assert not list((tmp_path / "hist").glob("training*"))
     result = invoke(*words[1:])
     assert result.exit_code == 0
     assert [line.split("\t")[4] for line in result.output.splitlines() if "\t" in line] == ["seconds", "found", "found"]

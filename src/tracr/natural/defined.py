@@ -53,6 +53,13 @@ class VariableCodes:
     """For each row, the numbers of the values that are stored so."""
     close: float
 
+    def members(self, count: int) -> NDArray[np.float32]:
+        """Whether each of `count` values is stored as each row, [row, value]."""
+        found = np.zeros((len(self.rows), count), dtype=np.float32)
+        for row, values in enumerate(self.values):
+            found[row, values] = 1
+        return found
+
     def nearest(self, stream: Array) -> tuple[Array, Array]:
         """The number of the nearest row to a stream [..., d_model], and whether it is within the largest error."""
         held = stream[..., self.slots]
@@ -85,8 +92,8 @@ class PairCheck:
         readers: tuple[int, int], first: VariableCodes, second: VariableCodes, table: Any, compared: bool
     ) -> PairCheck:
         """The check for a table over values."""
-        there = [[bool((table[np.ix_(one, other)] >= 0).any()) for other in second.values] for one in first.values]
-        return PairCheck(readers, first, second, np.array(there), compared)
+        there = first.members(table.shape[0]) @ (table >= 0) @ second.members(table.shape[1]).T > 0
+        return PairCheck(readers, first, second, there, compared)
 
     def fine(self, views: tuple[Array, Array], attended: Array) -> Array:
         """Whether it is defined, [batch, position]; `attended` are the keys of each query [batch, query, key]."""

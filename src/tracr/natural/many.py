@@ -1,7 +1,7 @@
 """Twins of many programs, in folders: a stopped run continues where it was.
 
 FOLDER/seed0, FOLDER/seed1, ...    the twins of a program
-FOLDER/training                    the state of training, until all of its twins are saved
+FOLDER/training-0_3                the state of training of seeds 0 to 3, until their twins are saved
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgramTwins", "TwinTask", "train_many"]
 
-TRAINING = "training"
+TRAINING = "training-"
 DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(twins).parameters.items()}
 
 
@@ -46,8 +46,14 @@ class TwinTask:
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the state of training."""
-        return self.folder / TRAINING
+        """The folder of the state of training of these seeds."""
+        return self.folder / f"{TRAINING}{_ranges(self.seeds)}"
+
+    @property
+    def begun(self) -> dict[Path, tuple[int, ...]]:
+        """The folders with a state of training of some of the seeds, and which."""
+        found = {path: _numbers(path.name.removeprefix(TRAINING)) for path in self.folder.glob(f"{TRAINING}*")}
+        return {path: seeds for path, seeds in found.items() if seeds and set(seeds) <= set(self.seeds)}
 
     def place(self, seed: int) -> Path:
         """The folder of a twin."""
@@ -69,9 +75,36 @@ class TwinTask:
         return {seed: twin for seed, twin in there.items() if twin.admitted or twin.steps >= given["steps"]}
 
     def remaining(self) -> TwinTask:
-        """The task for the seeds that are not finished; for all seeds if these are in training together."""
-        done = {} if self.checkpoint.exists() else self.found()
-        return replace(self, seeds=tuple(seed for seed in self.seeds if seed not in done))
+        """The task for the seeds that are not finished, with those that are in training together with them."""
+        missing = set(self.seeds) - set(self.found())
+        together = [seeds for seeds in self.begun.values() if missing <= set(seeds)]
+        return replace(self, seeds=min(together, key=len, default=tuple(sorted(missing))))
+
+
+def _ranges(seeds: Iterable[int]) -> str:
+    """Numbers as text that can be a file name.
+
+    >>> _ranges([0, 1, 2, 3, 7]), _numbers("0_3+7"), _numbers("x")
+    ('0_3+7', (0, 1, 2, 3, 7), ())
+    """
+    pieces: list[list[int]] = []
+    for seed in sorted(seeds):
+        if pieces and seed == pieces[-1][-1] + 1:
+            pieces[-1].append(seed)
+        else:
+            pieces.append([seed])
+    return "+".join(f"{piece[0]}_{piece[-1]}" if len(piece) > 1 else str(piece[0]) for piece in pieces)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers that `_ranges` wrote; none if it did not write the text."""
+    found: list[int] = []
+    for piece in text.split("+"):
+        first, _, last = piece.partition("_")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            return ()
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -124,9 +157,13 @@ def _guarded(function: Callable[[TwinTask], Any], task: TwinTask) -> Any:
 
 
 def _finished(task: TwinTask) -> ProgramTwins | None:
-    """The twins of a program, if all are finished."""
+    """The twins of a program, if all are finished; a state of training that a stopped run left is deleted."""
     there = task.found()
-    return ProgramTwins(task, tuple(there.values())) if len(there) == len(task.seeds) else None
+    if len(there) < len(task.seeds):
+        return None
+    for path in task.begun:
+        shutil.rmtree(path, ignore_errors=True)
+    return ProgramTwins(task, tuple(there.values()))
 
 
 def _trained(task: TwinTask, progress: Callable[[TwinTask, Progress], None] | None = None) -> ProgramTwins:
@@ -151,7 +188,7 @@ def _saved(task: TwinTask, made: ProgramTwins) -> ProgramTwins:
         if twin.seed not in there:
             twin.save(task.place(twin.seed))
             there[twin.seed] = twin
-    shutil.rmtree(task.checkpoint, ignore_errors=True)
+    shutil.rmtree(made.task.checkpoint, ignore_errors=True)
     return replace(made, task=task, twins=tuple(there[seed] for seed in task.seeds))
 
 
