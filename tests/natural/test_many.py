@@ -28,7 +28,7 @@ from tracr.rasp import programs
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
-from tracr.natural import many
+from tracr.natural import distilling, many
 from tracr.natural.admission import Admission, Rate
 from tracr.natural.architecture import architecture_of
 from tracr.natural.many import TwinTask, train_many
@@ -229,12 +229,28 @@ SMALL = {"width": 8, "d_head": 8, "d_mlp": 8, "steps": 3_000, "batch": 8}
 WORDS = [word for name, size in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(size))]
 
 
+SCRIPT = """
+from tracr.cli import main
+from tracr.natural import distilling
+distilling.TRIES = distilling.MANY_TRIES = 4096  # few lessons, drawn quickly
+main()
+"""
+
+
+@pytest.fixture
+def few_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lessons that are drawn quickly."""
+    for name in ("TRIES", "MANY_TRIES"):
+        monkeypatch.setattr(distilling, name, 4096)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_lessons")
 def test_kill_and_resume(tmp_path: Path) -> None:
     """Killed while its second program trains, a run finds the first and continues the second where it was."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = ["twin", "length", "hist", "--vocab", "ab", "--max-len", "3", *WORDS, "-o", str(tmp_path)]
-    with subprocess.Popen([sys.executable, "-m", "tracr.cli", *words], env=environment) as process:
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, *words], env=environment) as process:
         while not trained_for(tmp_path / "hist"):
             assert process.poll() is None
             time.sleep(0.05)
