@@ -60,6 +60,7 @@ __all__ = [
     "compile",
     "compress",
     "draw",
+    "lab",
     "load",
     "natural",
     "parse",
@@ -68,10 +69,11 @@ __all__ = [
     "rasp",
     "superpose",
     "to_rasp",
+    "zoo",
 ]
 
 if TYPE_CHECKING:
-    from tracr import natural
+    from tracr import lab, natural, zoo
     from tracr.compress import CompressedModel, compress, superpose
     from tracr.datasets.controls import random_program
     from tracr.text.drawing import draw
@@ -90,7 +92,7 @@ else:
 
     def __getattr__(name: str) -> Any:
         """Names imported on first use."""
-        if name in ("compress", "natural"):
+        if name in ("compress", "lab", "natural", "zoo"):
             return importlib.import_module(f"tracr.{name}")  # packages; `compress` can be called
         if name in LAZY:
             return getattr(importlib.import_module(LAZY[name]), name)

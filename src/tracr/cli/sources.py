@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_LENGTH",
+    "ZOO",
     "Found",
     "GivenOptions",
     "compiled",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 DEFAULT_LENGTH = 8
+ZOO = "zoo:"  # before the name of a program of the zoo
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Found:
     """The program or the compiled model that PROGRAM names.
 
     `example` is the library entry, made for the vocabulary and length given; it knows which inputs are valid.
-    `shown` is the default input of figures and pages.
+    `shown` is the default input of figures and pages. `causal`: whether the program is meant for causal attention.
     """
 
     name: str
@@ -89,9 +91,10 @@ class Found:
     textual: bool = False
     example: Example | None = None
     shown: Sequence[Value] = ()
+    causal: bool = False
 
     @staticmethod
-    def of(name: str, example: Example, source: str = "") -> Found:
+    def of(name: str, example: Example, source: str = "", causal: bool = False) -> Found:
         """A library entry as `Found`."""
         return Found(
             name,
@@ -102,6 +105,7 @@ class Found:
             source=source,
             example=example,
             shown=example.shown,
+            causal=causal,
         )
 
 
@@ -111,7 +115,7 @@ NOTHING_CHOSEN = GivenOptions()
 def find(
     program: str, name: str | None = None, choice: GivenOptions = NOTHING_CHOSEN, words: Sequence[str] = ()
 ) -> Found:
-    """Find a .rasp file, a library program, `file.py:name` or a saved folder, tried in this order.
+    """Find a .rasp file, a library program, `zoo:name`, `file.py:name` or a saved folder, tried in this order.
 
     `name` chooses an s-op of a .rasp file. The vocabulary and length are those of `choice`, else the program's own; a
     library program is made for them.
@@ -120,6 +124,7 @@ def find(
 
 
 def _located(program: str, name: str | None, choice: GivenOptions, words: Sequence[str]) -> Found:
+    from tracr import zoo
     from tracr.rasp.programs import EXAMPLES
 
     if is_textual(program):
@@ -128,6 +133,9 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
         raise typer.BadParameter(f"--name chooses an s-op of a .rasp file, and {program} is not one")
     if program in EXAMPLES:
         return Found.of(program, EXAMPLES[program])
+    if program.startswith(ZOO):
+        entry = zoo.get(program.removeprefix(ZOO))
+        return Found.of(entry.name, entry.example, causal=entry.causal)
     path, colon, name = program.rpartition(":")
     if colon and path.endswith(".py"):
         return _from_file(Path(path), name)
@@ -136,18 +144,33 @@ def _located(program: str, name: str | None, choice: GivenOptions, words: Sequen
         choices = ", ".join(f"{program}:{key}" for key in names)
         raise InputError(f"which program of {program}?", hint=choices or "it defines none; assign an s-op to a name")
     if Path(program).is_dir():
-        import tracr
-        from tracr.model.running import RunnableModel
+        return _from_folder(program)
+    raise _unknown(program)
 
-        model = tracr.load(program)
-        if not isinstance(model, RunnableModel):
-            raise InputError(f"{program} holds a twin, not a program", hint=f"use its teacher: {program}/teacher")
-        # A compressed model itself refuses the methods it lacks.
-        return Found(Path(program).name or program, "a saved model", model=cast("CompiledModel", model))
-    raise InputError(
+
+def _from_folder(folder: str) -> Found:
+    """A saved model."""
+    import tracr
+    from tracr.model.running import RunnableModel
+
+    model = tracr.load(folder)
+    if not isinstance(model, RunnableModel):
+        raise InputError(f"{folder} holds a twin, not a program", hint=f"use its teacher: {folder}/teacher")
+    # A compressed model itself refuses the methods it lacks.
+    return Found(Path(folder).name or folder, "a saved model", model=cast("CompiledModel", model))
+
+
+def _unknown(program: str) -> InputError:
+    """The error for a program that was not found."""
+    from tracr import zoo
+    from tracr.rasp.programs import EXAMPLES
+
+    known = [*EXAMPLES, *(f"{ZOO}{name}" for name in zoo.ENTRIES if name not in EXAMPLES), *_nearby()]
+    hint = did_you_mean(program, known, f"the library has {', '.join(EXAMPLES)}")
+    return InputError(
         f"no program {program!r}: it is not in the library, not a .rasp file, not file.py:name and not the folder of a "
         "saved model",
-        hint=did_you_mean(program, [*EXAMPLES, *_nearby()], f"the library has {', '.join(EXAMPLES)}"),
+        hint=f"the zoo has it: {ZOO}{program}" if program in zoo.ENTRIES else hint,
     )
 
 
@@ -191,7 +214,7 @@ def compiled(
         found.program,
         found.vocab,
         found.max_seq_len or DEFAULT_LENGTH,
-        causal=bool(choice.causal),
+        causal=found.causal if choice.causal is None else choice.causal,
         level=1 if choice.level is None else choice.level,
         strict=bool(choice.strict),
         passes={**(choice.passes or {}), **({} if choice.solve is None else {"solve": True})},

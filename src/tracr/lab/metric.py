@@ -1,4 +1,4 @@
-"""The metric of a pair: how much more the logits say the clean answer than the corrupted one, as weights on the logits."""
+"""The metric of a pair: how far the logits favour the clean answer over the corrupted one, as weights on the logits."""
 
 from __future__ import annotations
 

@@ -169,7 +169,8 @@ def _elementwise(program: Program, op: Op, label: str) -> tuple[str, str]:
 
 def _where(program: Program, number: int) -> str:
     """The selected positions, in words."""
-    return "all positions" if _all(program, number) else f"the positions where {_condition(program, number)}"
+    positions = "positions so far" if program.options.causal else "positions"
+    return f"all {positions}" if _all(program, number) else f"the {positions} where {_condition(program, number)}"
 
 
 def _all(program: Program, number: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.zoo.entry import at_each, everywhere, prefixes, task
-from tracr.zoo.pieces import count, everything, mean, share, so_far
+from tracr.zoo.pieces import MISSING, count, everything, fetch, first_where, mean, share, so_far
 
 tokens, indices = rasp.tokens, rasp.indices
 
@@ -174,3 +174,25 @@ def partner_distance() -> SOp:
     partner = rasp.Aggregate((same_level & one_before).named("before_on_level"), name, default="").named("partner")
     distance = rasp.SequenceMap(lambda i, j: i - int(j) if j else 0, indices, partner).named("distance")
     return rasp.SequenceMap(lambda d, token: d if token == ")" else 0, distance, tokens).named("partner_distance")
+
+
+def _deepest_letter(xs: list[Any]) -> str:
+    letters = [(depth, x) for depth, x in zip(_depths_of(xs), xs, strict=True) if x in "ab"]
+    return max(letters, key=lambda one: one[0])[1] if letters else MISSING
+
+
+@task(
+    "()ab",
+    5,
+    shown="a(b)",
+    tags="brackets extremes",
+    says="the letter that is deepest inside brackets, the first of several, at every position",
+    answers=everywhere(_deepest_letter),
+)
+def deepest_letter() -> SOp:
+    """Ranks letters by their depth, and fetches the first of the deepest."""
+    low = -99  # below the depth of every letter
+    rank = rasp.SequenceMap(lambda d, x: d if x in "ab" else low, _depth_both_ways(), tokens).named("rank")
+    exceeded = count(rank, rank, Comparison.GT).named("exceeded")
+    deepest = rasp.SequenceMap(lambda n, x: n == 0 and x in "ab", exceeded, tokens).named("is_deepest")
+    return fetch(first_where(deepest), True, tokens).named("deepest_letter")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tracr.arguments import whole
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile as compile_program
 from tracr.rasp.programs import Example
@@ -74,12 +75,14 @@ class Entry:
 
     def made_for(self, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Entry:
         """The entry with another default vocabulary or length; an error if the task is not defined for them."""
-        example = self.example.made_for(self.vocab if vocab is None else vocab, max_seq_len or self.max_seq_len)
-        return replace(self, vocab=example.vocab, max_seq_len=example.max_seq_len)
+        length = self.max_seq_len if max_seq_len is None else whole("max_seq_len", max_seq_len, 1)
+        example = self.example.made_for(self.vocab if vocab is None else vocab, length)
+        return replace(self, vocab=example.vocab, max_seq_len=length)
 
     def load(self, level: int = 1, **options: Any) -> CompiledModel:
-        """The compiled model; `options` are those of `tracr.compile`."""
-        return compile_program(self.program, self.vocab, self.max_seq_len, causal=self.causal, level=level, **options)
+        """The compiled model; `options` are those of `tracr.compile`, and replace the entry's own."""
+        given = {"causal": self.causal, "level": level, **options}
+        return compile_program(self.program, self.vocab, self.max_seq_len, **given)
 
 
 def task(

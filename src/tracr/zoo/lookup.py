@@ -6,9 +6,9 @@ from typing import Any
 
 from tracr.rasp import rasp
 from tracr.rasp.programs.conditions import Condition
-from tracr.rasp.rasp import Comparison, SOp
+from tracr.rasp.rasp import SOp
 from tracr.zoo.entry import at_each, prefixes, task
-from tracr.zoo.pieces import MISSING, before, count, fetch, is_one_of, token_at
+from tracr.zoo.pieces import MISSING, before, count, fetch, first_where, is_one_of, token_at
 
 tokens, indices = rasp.tokens, rasp.indices
 
@@ -119,10 +119,7 @@ def indirect_object() -> SOp:
 def first_unique_token() -> SOp:
     """Numbers the tokens that occur once, and copies the first."""
     single = (count(tokens, tokens).named("hist") == 1).named("single")
-    so_far = rasp.Select(indices, indices, Comparison.LEQ).named("so_far")
-    numbered = rasp.SelectorWidth(rasp.Select(single, True, Comparison.EQ) & so_far).named("singles_so_far")
-    is_first = rasp.SequenceMap(lambda one, n: one and n == 1, single, numbered).named("is_first_single")
-    return fetch(is_first, True, tokens).named("first_unique_token")
+    return fetch(first_where(single), True, tokens).named("first_unique_token")
 
 
 @task(

@@ -17,13 +17,13 @@ __all__ = [
     "earlier",
     "everything",
     "fetch",
+    "first_where",
     "is_one_of",
     "mean",
     "same",
     "share",
     "so_far",
     "token_at",
-    "up_to_here",
 ]
 
 MISSING = "-"  # the answer where there is nothing to give
@@ -49,11 +49,6 @@ def everything() -> Selector:
     return rasp.Select(rasp.tokens, rasp.tokens, Comparison.TRUE).named("everything")
 
 
-def up_to_here() -> SOp:
-    """The number of positions up to this one, which a causal model can count."""
-    return (rasp.indices + 1).named("up_to_here")
-
-
 def count(keys: SOp, queries: SOp | Value, comparison: Any = Comparison.EQ) -> SOp:
     """The number of positions whose key compares with the query."""
     return rasp.SelectorWidth(rasp.Select(keys, queries, comparison))
@@ -72,6 +67,13 @@ def differ(first: SOp, second: SOp) -> SOp:
 def fetch(keys: SOp, queries: SOp | Value, values: SOp, default: Value = MISSING) -> SOp:
     """The value at the one position whose key equals the query."""
     return rasp.Aggregate(rasp.Select(keys, queries, Comparison.EQ), values, default=default)
+
+
+def first_where(condition: SOp) -> SOp:
+    """Whether a position is the first at which a condition holds, with attention to both sides."""
+    holds = rasp.Select(condition, True, Comparison.EQ).named("holds")
+    number = rasp.SelectorWidth((holds & so_far()).named("held_so_far")).named("number")
+    return rasp.SequenceMap(lambda one, n: one and n == 1, condition, number).named("is_first")
 
 
 def token_at(position: SOp | Value, default: Value = MISSING) -> SOp:

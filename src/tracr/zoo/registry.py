@@ -68,7 +68,9 @@ def get(name: str) -> Entry:
     'the token after this one'
     """
     if name not in ENTRIES:
-        raise UnknownName(f"the zoo has no program {name!r}", hint=did_you_mean(name, ENTRIES, "zoo.names() lists all"))
+        raise UnknownName(
+            f"the zoo has no program {name!r}", hint=did_you_mean(name, ENTRIES, "`tracr zoo` and zoo.names() list all")
+        )
     return ENTRIES[name]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.zoo.entry import at_each, everywhere, prefixes, task
-from tracr.zoo.pieces import MISSING, count, earlier, fetch, same, so_far
+from tracr.zoo.pieces import MISSING, count, earlier, fetch, first_where, same
 
 tokens, indices, length = rasp.tokens, rasp.indices, rasp.length
 
@@ -72,10 +72,7 @@ def first_repeated_token() -> SOp:
     """Numbers the repeated positions, and fetches the first."""
     seen = rasp.SelectorWidth((same(tokens) & earlier()).named("same_earlier")).named("seen")
     repeated = (seen > 0).named("repeated")
-    is_repeated = rasp.Select(repeated, True, Comparison.EQ).named("is_repeated")
-    number = rasp.SelectorWidth((is_repeated & so_far()).named("repeated_so_far")).named("number")
-    is_first = rasp.SequenceMap(lambda again, n: again and n == 1, repeated, number).named("is_first")
-    return fetch(is_first, True, tokens).named("first_repeated_token")
+    return fetch(first_where(repeated), True, tokens).named("first_repeated_token")
 
 
 @task(

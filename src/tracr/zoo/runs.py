@@ -8,7 +8,7 @@ from typing import Any
 from tracr.rasp import rasp
 from tracr.rasp.rasp import Comparison, SOp
 from tracr.zoo.entry import at_each, everywhere, prefixes, task
-from tracr.zoo.pieces import before, count, differ, everything, fetch, mean, share, so_far
+from tracr.zoo.pieces import before, count, differ, everything, fetch, first_where, mean, share, so_far
 
 tokens, indices, length = rasp.tokens, rasp.indices, rasp.length
 
@@ -99,6 +99,22 @@ def longest_run() -> SOp:
     lengths = count(number, number).named("lengths")
     exceeded = count(lengths, lengths, Comparison.GT).named("exceeded")
     return mean(rasp.Select(exceeded, 0, Comparison.EQ).named("longest"), lengths).named("longest_run")
+
+
+@task(
+    "abc",
+    6,
+    shown="abbcc",
+    tags="runs extremes",
+    says="the token of the longest run, the first of several, at every position",
+    answers=everywhere(lambda xs: max(((len(list(run)), x) for x, run in groupby(xs)), key=lambda one: one[0])[1]),
+)
+def token_of_longest_run() -> SOp:
+    """Among the positions of longest runs, fetches the first."""
+    number = _numbered()
+    lengths = count(number, number).named("lengths")
+    longest = (count(lengths, lengths, Comparison.GT).named("exceeded") == 0).named("is_longest")
+    return fetch(first_where(longest), True, tokens).named("token_of_longest_run")
 
 
 @task(
