@@ -130,7 +130,8 @@ def test_graphs(seed: int) -> None:
         (networkx.MultiDiGraph(), "a circuit is a DiGraph"),
         (networkx.DiGraph([("embed", "blocks.7.mlp")]), "blocks.7.mlp has the layer 7, counted from 0, of 2"),
         (networkx.DiGraph([("embed", "unembed")]), "embed->unembed has neither score nor in_graph"),
-        (networkx.DiGraph([("embed", "unembed", {"score": "x"})]), "the score of embed->unembed is 'x'"),
+        (networkx.DiGraph([("embed", "unembed", {"score": "x"})]), "embed->unembed has the score 'x'"),
+        (networkx.DiGraph([("embed", "unembed", {"in_graph": "no"})]), "in_graph of embed->unembed is 'no'"),
         (networkx.DiGraph([("embed", "unembed", {"score": math.nan})]), "embed->unembed has the score nan"),
     ):
         with pytest.raises(tracr.TracrError, match=why):
@@ -175,6 +176,7 @@ GOOD = {"score": 1.0, "in_graph": True}
         (eap({"input->a0.h00<q>": GOOD}), "'a0.h00<q>' is no reader"),
         (eap({"logits->m0": GOOD}), "'logits' is no writer"),
         (eap({"m0->a0.h0<k>": GOOD}), "m0 does not come before a0.h0<k>"),
+        (eap({QUERY: GOOD, "input -> a0.h0<q>": GOOD}), "is an edge that occurs twice"),
         (eap({"input": GOOD}), "'input' is not the name of an edge"),
         (eap({QUERY: {"score": math.nan, "in_graph": True}}), r"edges\['input->a0.h0<q>'\].score is not a finite"),
         (eap({QUERY: {"score": math.inf, "in_graph": True}}), r"\.score is not a finite number"),
@@ -311,6 +313,8 @@ def test_a_model_without_layers(tmp_path: Path) -> None:
         ({"blocks.9.hook_mlp_in": [0, 0]}, "is no hook that reads"),
         ({"blocks.0.hook_mlp_in": [0]}, r"not finite numbers of the shape \(2,\)"),
         ({"blocks.0.hook_mlp_in": [0, math.nan]}, "not finite numbers"),
+        ({"blocks.0.hook_mlp_in": [[0], [0, 1]]}, "not finite numbers"),
+        ({"blocks.0.hook_mlp_in": ["x", "y"]}, "not finite numbers"),
         ({"blocks.0.hook_q_input": [0]}, r"of the shape \(1, 1\)"),
     ],
 )

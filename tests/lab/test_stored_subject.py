@@ -35,6 +35,17 @@ def test_a_subject_is_read_back(folder: Path) -> None:
     assert "64 pairs of a clean and a corrupted input of the case hist" in (folder / "README.md").read_text()
 
 
+@pytest.mark.parametrize("name", ["parity_so_far", "count", "hist2"])
+def test_heads_of_checkpoints_have_names(name: str, tmp_path: Path) -> None:
+    """Checkpoints may have more heads than the model: all of them can be named."""
+    case = lab.case(name)
+    lab.write_subject(tmp_path / name, case, pairs=case.pairs(2))
+    config = json.loads((tmp_path / name / "config.json").read_text())
+    sizes = formats.sizes_of(case.model)
+    assert sizes.layers == config["n_layer"]
+    assert sizes.heads >= max(config["n_head"], *(len(layer.heads) for layer in case.model.layout.layers))
+
+
 def test_values_of_all_kinds(tmp_path: Path) -> None:
     """Numbers, None and fractions in answers are read back as they were; a variant is a subject too."""
     for name in ("frac_prevs", "argmax"):

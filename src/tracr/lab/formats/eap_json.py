@@ -40,6 +40,7 @@ def read_eap(reader: Reader, sizes: CircuitSizes | None, problems: Problems) -> 
                 node.object(("in_graph",), optional=NODE)["in_graph"].boolean()
     scores: dict[EdgeKey, float] = {}
     chosen: set[EdgeKey] = set()
+    seen: set[EdgeKey] = set()
     fields: set[frozenset[str]] = set()
     for name, edge in problems.until_many(given["edges"].members()):
         with problems.at(edge.where):
@@ -47,6 +48,9 @@ def read_eap(reader: Reader, sizes: CircuitSizes | None, problems: Problems) -> 
             if not values:
                 edge.fail("has neither score nor in_graph")
             key = edge_key(name, "eap", own)
+            if key in seen:
+                edge.fail("is an edge that occurs twice")
+            seen.add(key)
             if "score" in values:
                 scores[key] = float(values["score"].number())
             if "in_graph" in values and values["in_graph"].boolean():

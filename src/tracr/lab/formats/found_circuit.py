@@ -30,8 +30,8 @@ class FoundCircuit:
 
     def __post_init__(self) -> None:
         for edge, score in self.scores.items():
-            if not np.isfinite(score):
-                raise InputError(f"the edge {as_text(edge)} has the score {score}", hint="leave the edge out")
+            if not isinstance(score, int | float | np.number) or not np.isfinite(score):
+                raise InputError(f"the edge {as_text(edge)} has the score {score!r}", hint="leave the edge out")
 
     def __repr__(self) -> str:
         inside = "" if self.chosen is None else f", {len(self.chosen)} edges in the circuit"

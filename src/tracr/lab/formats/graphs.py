@@ -41,19 +41,12 @@ def from_networkx(graph: Any, sizes: CircuitSizes) -> FoundCircuit:
             continue
         edge = edge_key(f"{writer}->{reader}", "tracr", sizes)
         if "score" in values:
-            scores[edge] = _number(edge, values["score"])
+            scores[edge] = values["score"]
         if "in_graph" in values:
+            if not isinstance(values["in_graph"], bool):
+                raise FormatError(f"in_graph of {as_text(edge)} is {values['in_graph']!r}", hint="write True or False")
             says = True
             chosen |= {edge} if values["in_graph"] else set()
         if not {"score", "in_graph"} & {*values}:
             raise FormatError(f"the edge {as_text(edge)} has neither score nor in_graph", hint="add score=")
     return FoundCircuit(scores, frozenset(chosen) if says else None)
-
-
-def _number(edge: tuple[str, str], value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise FormatError(
-            f"the score of {as_text(edge)} is {value!r}, not a number", hint="leave the edge out"
-        ) from None

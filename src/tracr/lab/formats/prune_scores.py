@@ -41,7 +41,7 @@ def from_prune_scores(scores: Mapping[str, Any], sizes: CircuitSizes) -> FoundCi
         if hook not in hooks:
             raise FormatError(f"{shown(hook)} is no hook that reads", hint=f"hooks are {', '.join([*hooks][:4])}, ...")
         readers, writers = hooks[hook]
-        array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, dtype=np.float64)
+        array = _array(given)
         shape = (len(readers), len(writers)) if hook.endswith("_input") else (len(writers),)
         if array.shape != shape or not np.isfinite(array).all():
             raise FormatError(
@@ -52,6 +52,14 @@ def from_prune_scores(scores: Mapping[str, Any], sizes: CircuitSizes) -> FoundCi
         for reader, row in zip(readers, rows, strict=True):
             found |= {(writer, reader): number for writer, number in zip(writers, row, strict=True)}
     return FoundCircuit(found, absolute=True)
+
+
+def _array(given: Any) -> NDArray[np.float64]:
+    """An array of a tensor, an array or lists; one without elements for anything else."""
+    try:
+        return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def to_prune_scores(circuit: FoundCircuit, sizes: CircuitSizes) -> dict[str, NDArray[np.float64]]:

@@ -8,9 +8,12 @@ from typing import Any
 
 from tracr.adapters.huggingface.gpt2 import sizes_of as gpt2_sizes
 from tracr.arguments import whole
-from tracr.errors import FormatError
+from tracr.errors import FormatError, TracrError
+from tracr.model.compiled import CompiledModel
+from tracr.model.running import RunnableModel
 from tracr.natural.sites import Sites
 from tracr.natural.twin_model import TwinModel
+from tracr.runtime.uniform import common_sizes
 
 __all__ = ["MOST_LAYERS", "MOST_WRITERS", "CircuitSizes", "sizes_of"]
 
@@ -42,12 +45,27 @@ class CircuitSizes:
 
 
 def sizes_of(model: Any) -> CircuitSizes:
-    """The sizes of a model that was compiled, or of a twin; or of what has a `model`.
+    """The sizes of a compiled model, a variant, a compressed model or a twin; or of what has a `model`.
 
-    Heads are those of the GPT-2 checkpoint, which has the most: TransformerLens has as many as the largest layer. Heads
-    that the model itself lacks are zeros there.
+    Heads are as many as the model has in any other tool: in TransformerLens or in its GPT-2 checkpoint. Those that the
+    model itself lacks are zeros there.
     """
     model = getattr(model, "model", model)
     if isinstance(model, TwinModel):
         return CircuitSizes(model.architecture.layers, model.architecture.heads, model.d_model)
-    return CircuitSizes(model.n_layers, gpt2_sizes(model).heads, model.d_model)
+    if not isinstance(model, RunnableModel):
+        raise TracrError(f"{type(model).__name__} is no model with layers and heads", hint="pass a model or a subject")
+    return CircuitSizes(
+        len(model.parameters.layers), max(common_sizes(model.parameters).heads, _gpt2_heads(model)), model.d_model
+    )
+
+
+def _gpt2_heads(model: RunnableModel) -> int:
+    """The number of heads of the model's GPT-2 checkpoint, which has layer norms; 0 if it cannot have one."""
+    if not isinstance(model, CompiledModel):
+        return 0
+    try:
+        normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+    except TracrError:
+        return 0
+    return gpt2_sizes(normed).heads
