@@ -26,14 +26,7 @@ from tracr.rasp.generate import random_program
 from tracr.rasp.programs.examples import EXAMPLES
 from tracr.rasp.rasp import SOp
 
-VOCABULARIES: tuple[tuple[Any, ...], ...] = (
-    ("a", "b", "c"),
-    (1, 2, 3),
-    (-1, 0, 0.5),
-    ("x",),
-    (False, True),
-    (0, "a"),
-)
+VOCABULARIES: tuple[tuple[Any, ...], ...] = (("a", "b", "c"), (1, 2, 3), (-1, 0, 0.5), ("x",), (False, True), (0, "a"))
 
 
 def programs(count: int) -> Iterator[tuple[str, SOp, tuple[Any, ...], int, bool]]:

@@ -54,6 +54,11 @@ def some_inputs(vocab: Sequence[Value], max_seq_len: int, count: int, seed: int 
     return [[rng.choice(vocab) for _ in range(1 + i % max_seq_len)] for i in range(count)]
 
 
+def inputs_of(model: CompiledModel, count: int = 40) -> list[list[Value]]:
+    """Random inputs of all lengths for a model."""
+    return some_inputs(model.options.vocab, model.options.max_seq_len, count)
+
+
 def assert_agrees(
     model: CompiledModel,
     program: SOp,

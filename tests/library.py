@@ -1,7 +1,10 @@
-"""The programs of the library, with every attention mask they compile for."""
+"""The programs of the library, their models, and every attention mask they compile for."""
 
 from __future__ import annotations
 
+from functools import cache
+
+import tracr
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr.rasp.traversal import topological
@@ -21,3 +24,10 @@ def masks(name: str) -> tuple[bool, ...]:
 
 
 LIBRARY = [(name, causal) for name in EXAMPLES for causal in masks(name)]
+
+
+@cache
+def compiled(name: str, level: int = 1, causal: bool = False) -> tracr.CompiledModel:
+    """A program of the library, for its own vocabulary and length; compiled once."""
+    example = EXAMPLES[name]
+    return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level, causal=causal)

@@ -38,8 +38,8 @@ def compiled(name: str, **options: Any) -> tracr.CompiledModel:
 
 def wrong_outputs(model: tracr.CompiledModel, folder: Path, inputs: list[Any], **options: Any) -> list[Any]:
     """The inputs, run in one padded batch, on which the checkpoint does not give the program's output."""
-    model.save_pretrained(folder, **options)
     normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+    normed.save_pretrained(folder, **options)
     head = head_of(normed, model.outputs[0], options.get("numbers", "auto"))
     evaluation = evaluate_batch(model.program, inputs)
     expected = evaluation.outputs()[model.outputs[0].name]
@@ -68,20 +68,49 @@ def wrong_outputs(model: tracr.CompiledModel, folder: Path, inputs: list[Any], *
 def test_the_library(tmp_path: Path, name: str, activation: str) -> None:
     """Every program, causal where it can be: 0 wrong outputs in float32."""
     example = EXAMPLES[name]
-    inputs = some_inputs(example.vocab, example.max_seq_len, 60)
+    inputs = some_inputs(example.vocab, example.max_seq_len, 30)
     for causal in masks(name):
         model = compiled(name, causal=causal)
         assert wrong_outputs(model, tmp_path / str(causal), inputs, activation=activation) == []
 
 
+DRAWN = given(case=cases(composite=True), level=st.sampled_from(LEVELS), numbers=st.sampled_from(("auto", "column")))
+TO_ONE_FOLDER = [HealthCheck.function_scoped_fixture]
+
+
 @mostly_compared()
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(case=cases(composite=True), level=st.sampled_from(LEVELS), numbers=st.sampled_from(("auto", "column")))
+@settings(max_examples=30, deadline=None, suppress_health_check=TO_ONE_FOLDER)
+@DRAWN
 def test_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
     """Any program, categorical and numerical outputs, `None` included."""
+    check(tmp_path, case, level, numbers)
+
+
+@pytest.mark.slow
+@mostly_compared()
+@settings(max_examples=200, deadline=None, suppress_health_check=TO_ONE_FOLDER)
+@DRAWN
+def test_many_random_programs(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
+    """The same for hundreds of them."""
+    check(tmp_path, case, level, numbers)
+
+
+def check(tmp_path: Path, case: Case, level: int, numbers: str) -> None:
+    """The checkpoint gives the program's outputs."""
     model = compile_case(case, level=level)
     inputs = inputs_for(model, case, 12)
     assert wrong_outputs(model, tmp_path / "model", inputs, numbers=numbers, overwrite=True) == []
+
+
+@pytest.mark.parametrize("name", ["hist", "frac_prevs", "reverse"])
+def test_layer_norms_are_added_when_a_model_has_none(tmp_path: Path, name: str) -> None:
+    """The checkpoint of a model is that of its variant with layer norms, which is what the other tests save."""
+    compiled(name).save_pretrained(tmp_path / "plain")
+    compiled(name).with_layer_norm().save_pretrained(tmp_path / "normed")
+    files = [path for path in (tmp_path / "plain").iterdir() if path.is_file()]
+    assert "model.safetensors" in {path.name for path in files}
+    for path in files:
+        assert path.read_bytes() == (tmp_path / "normed" / path.name).read_bytes(), path.name
 
 
 # Words
@@ -126,13 +155,13 @@ def test_numbers_are_classes_where_they_can_be_told_apart(tmp_path: Path) -> Non
     model = tracr.compile(programs.make_frac_prevs(is_x), "ax", 12)
     assert head_of(model, model.outputs[0], "auto").kind == "classes"
     assert head_of(model, model.outputs[0], "column").kind == "column"
-    fine = tracr.compile(programs.make_frac_prevs(is_x), "ax", 60)
+    fine = tracr.compile(programs.make_frac_prevs(is_x), "ax", 30)
     assert head_of(fine, fine.outputs[0], "auto").kind == "column"
     with pytest.raises(tracr.CompileError, match=r"(?s)squares.*categorical"):
         fine.save_pretrained(tmp_path / "fine", numbers="classes")
     assert not (tmp_path / "fine").exists()
     assert wrong_outputs(model, tmp_path / "twelve", some_inputs("ax", 12, 60)) == []
-    assert wrong_outputs(fine, tmp_path / "sixty", some_inputs("ax", 60, 60)) == []
+    assert wrong_outputs(fine, tmp_path / "thirty", some_inputs("ax", 30, 60)) == []
 
 
 def test_large_and_lonely_numbers(tmp_path: Path) -> None:

@@ -1,70 +1,21 @@
-"""The command line, run as a user would: in its own process, and through typer's runner."""
+"""The commands list, passes, compile, run, show, info and verify."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import tracr
 from tests.agreement import load_compiled
-from tracr.cli import app, read_tokens, read_vocabulary
+from tests.cli.calling import invoke, invoke_json, run, run_apart
+from tracr.cli import app
 from tracr.compiler.pipeline import PIPELINE
-from tracr.errors import InputError
 from tracr.ir.switches import OPTIONS
 from tracr.rasp.programs import EXAMPLES
-
-PROGRAMS = '''
-from tracr.rasp import rasp
-from tracr.rasp.programs import Example, make_count
-
-squares = rasp.Map(lambda x: x * x, rasp.tokens).named("squares")
-several = {"squares": squares, "double": 2 * rasp.tokens}
-ready = Example(squares, (1, 2), 3, "squares of numbers")
-unreached = rasp.SequenceMap(lambda a, b: 1 / (9 - a - b), make_count(rasp.tokens, "a"), make_count(rasp.tokens, "b"))
-number = 3
-
-
-def make():
-    """A program made by a function."""
-    return squares
-'''
-
-
-def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `tracr` in its own process."""
-    environment = {**os.environ, **variables}
-    return subprocess.run(
-        [sys.executable, "-m", "tracr.cli", *words], capture_output=True, text=True, check=False, env=environment
-    )
-
-
-def invoke(*words: str) -> str:
-    """Run `tracr` in this process; it must succeed."""
-    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
-
-
-def invoke_json(*words: str) -> Any:
-    return json.loads(invoke(*words, "--json"))
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    """A file of programs."""
-    path = tmp_path / "my:programs.py"
-    path.write_text(PROGRAMS)
-    return path
 
 
 @pytest.fixture
@@ -74,12 +25,9 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "reverse"
 
 
-# The commands
-
-
 def test_run_shows_the_model_beside_the_interpreter() -> None:
     """The demo's command."""
-    done = run("run", "frac_prevs", "x", "a", "c", "x")
+    done = run_apart("run", "frac_prevs", "x", "a", "c", "x")
     assert done.returncode == 0
     assert "model        1     0.5  0.333333  0.5" in done.stdout
     assert done.stderr == ""
@@ -242,239 +190,3 @@ def test_without_tokens_the_command_says_what_to_type(command: str, program: str
     message = " ".join(result.output.split())
     assert f"such as `tracr {command} {program} {example}`" in message
     assert invoke(command, program, *shlex.split(example))
-
-
-# Programs in files
-
-
-def test_files_are_programs(file: Path) -> None:
-    """An s-op, several, an Example, a function; the name comes after the last colon."""
-    assert invoke_json("run", f"{file}:squares", "-1", "2", "--vocab=-1,2")["model"] == {"squares": [1, 4]}
-    several = invoke_json("run", f"{file}:several", "2", "--vocab", "1,2")
-    assert several["model"] == several["interpreter"] == {"squares": [4], "double": [4]}
-    assert invoke_json("run", f"{file}:ready", "2")["model"] == {"squares": [4]}
-    assert invoke_json("run", f"{file}:make", "2", "--vocab", "[2]")["model"] == {"squares": [4]}
-
-
-def test_the_source_of_a_file_is_saved(file: Path, tmp_path: Path) -> None:
-    """With the model."""
-    invoke("compile", f"{file}:ready", "-o", str(tmp_path / "model"))
-    assert load_compiled(tmp_path / "model").source == PROGRAMS
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "status", "message"),
-    [
-        (PROGRAMS, "squares", 2, "add --vocab"),
-        (PROGRAMS, "nothing", 1, "its programs are squares, several, ready"),
-        (PROGRAMS, "number", 1, "is 3, not a program"),
-        ("import missing_module", "x", 1, "programs.py:1 failed: ModuleNotFoundError"),
-        ("x = (", "x", 1, "programs.py:1 failed: SyntaxError"),
-        ("raise SystemExit(0)", "x", 1, "programs.py:1 failed: SystemExit"),
-        ("def f(x): return x", "f", 1, "without arguments"),
-    ],
-)
-def test_files_with_mistakes(tmp_path: Path, text: str, name: str, status: int, message: str) -> None:
-    """What is wrong, and where."""
-    path = tmp_path / "programs.py"
-    path.write_text(text)
-    done = run("run", f"{path}:{name}", "1")
-    assert done.returncode == status
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_file_without_a_name_lists_its_programs(file: Path) -> None:
-    """To choose from."""
-    done = run("run", str(file))
-    assert done.returncode == 1
-    assert f"{file}:squares" in done.stderr
-
-
-def test_warnings_are_one_line(file: Path) -> None:
-    """On standard error, without Python's file and line."""
-    done = run("run", f"{file}:unreached", "a", "b", "--vocab", "ab", "--max-len", "5")
-    assert done.returncode == 0
-    assert done.stderr.startswith("tracr: warning: ")
-    assert "warnings.warn" not in done.stderr
-
-
-# Mistakes
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("run", "frac_prevs", "q"),
-        ("run", "nothing"),
-        ("run", "hist", "abc"),
-        ("run", "sort", "1", "2", "3", "4", "1"),
-        ("show", "frac_prevs", "q"),
-        ("info", "."),
-    ],
-)
-def test_mistakes_get_a_few_lines_and_no_traceback(words: tuple[str, ...]) -> None:
-    """Exit status 1, a message with advice."""
-    done = run(*words)
-    assert done.returncode == 1
-    assert done.stderr.startswith("tracr: ")
-    assert "hint" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("nothing",),
-        ("run",),
-        ("run", "sort", "--levl", "0"),
-        ("compile", "sort", "--level", "7"),
-        ("compile", "sort", "--max-len", "0"),
-        ("compile", "sort", "--without", "nothing"),
-        ("compile", "sort", "--with", "fold", "--without", "fold"),
-        ("compile", "sort", "--show", "nothing"),
-        ("compile", "sort", "--vocab", '["a",]'),
-    ],
-)
-def test_wrong_usage_exits_with_2(words: tuple[str, ...]) -> None:
-    """And says how to use it."""
-    done = run(*words)
-    assert done.returncode == 2
-    assert "Usage" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (("run", "srot", "1"), "did you mean sort?"),
-        (("info", "shuffle_dyk2"), "did you mean shuffle_dyck2 or shuffle_dyck?"),
-        (("run", "sort", "1", "--levl", "0"), "did you mean --level?"),
-        (("compile", "sort", "--levl", "0"), "--level"),
-        (("compile", "sort", "--with", "fld"), "did you mean fold?"),
-        (("compile", "sort", "--show", "infr"), "did you mean infer?"),
-        (("rum", "sort"), "Did you mean 'run'?"),
-        (("huggingface", "sort", "--activation", "rlu", "-o", "x"), "did you mean relu?"),
-        (("compress", "sort", "--method", "fats"), "did you mean fast?"),
-        (("run", "sort", "1", "2", "3", "4", "1"), "add --max-len 5"),
-        (("run", "sort", "3 1 2"), "write 3 1 2"),
-        (("run", "sort", "312"), "put spaces between tokens: 3 1 2"),
-        (("explore", "sort", "-o", "x.png"), "must end in .html"),
-        (("draw", "sort", "-o", "x.png"), "must end in .svg; `tracr figure` writes .png"),
-    ],
-)
-def test_mistakes_are_answered_with_what_was_meant(words: tuple[str, ...], meant: str) -> None:
-    """Names of programs, options, passes, stages and commands; files of the wrong kind."""
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code != 0
-    assert meant in " ".join(f"{result.output} {result.exception}".split())
-
-
-@pytest.mark.parametrize("words", [("--debug", "run", "frac_prevs", "q"), ("run", "frac_prevs", "q", "--debug")])
-def test_debug_shows_where_an_error_comes_from(words: tuple[str, ...]) -> None:
-    """Anywhere on the line."""
-    assert "Traceback" in run(*words).stderr
-
-
-def test_help_and_version() -> None:
-    """Every command explains its options."""
-    assert tracr.__version__ in invoke("--version")
-    assert "compile" in invoke("--help")
-    for command in ("list", "compile", "run", "show", "info"):
-        assert "--json" in invoke(command, "-h")
-
-
-# Without a terminal, and with one
-
-
-def test_no_colour_codes_and_no_broken_lines_when_piped() -> None:
-    """Whatever the width, unless colour is asked for."""
-    for words in (("show", "sort", "3", "1"), ("info", "sort"), ("list",), ("--help",)):
-        done = run(*words, COLUMNS="40", TERM="xterm-256color")
-        assert "\x1b" not in done.stdout
-        assert not any(line.endswith(" ") for line in done.stdout.splitlines() if words[0] != "--help")
-    assert "selects 0..1), default None" in run("info", "sort", COLUMNS="40").stdout
-
-
-def test_terminals_that_know_ascii_only(file: Path) -> None:
-    """Tokens they cannot show are spelled out."""
-    done = run("show", "length", "é", "--vocab", "é", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert done.returncode == 0, done.stderr
-    assert "\\xe9" in done.stdout
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a pseudo-terminal")
-def test_a_terminal_gets_colour_and_lines_that_fit() -> None:
-    """Columns that do not fit come in several tables."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 50, 0, 0))
-    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
-    words = [sys.executable, "-m", "tracr.cli", "show", "hist", *"abcabc", "--max-len", "12"]
-    process = subprocess.Popen(words, stdout=slave, stderr=slave, env={**environment, "TERM": "xterm-256color"})
-    os.close(slave)
-    output = b""
-    while True:
-        try:
-            data = os.read(master, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        output += data
-    os.close(master)
-    assert process.wait() == 0
-    text = output.decode()
-    assert "\x1b[" in text
-    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()]
-    assert all(len(line) <= 50 for line in lines)
-    rows = [line.split()[2:] for line in lines if line.split()[:2] == ["hist", "interpreter"]]
-    assert len(rows) > 1
-    assert [value for row in rows for value in row] == ["2"] * 6
-
-
-# Words
-
-
-def test_tokens_are_read_against_the_vocabulary() -> None:
-    """Numbers where the vocabulary has numbers; an error where it is ambiguous."""
-    assert read_tokens(["1", "a", "0.5"], [1, "a", 0.5]) == [1, "a", 0.5]
-    assert read_tokens(["1"], ["1"]) == ["1"]
-    assert read_tokens(["True", "None", "(1, 'a')"], [True, None, (1, "a")]) == [True, None, (1, "a")]
-    with pytest.raises(InputError, match="print alike"):
-        read_tokens(["1"], [1, "1"])
-    with pytest.raises(InputError, match="put spaces between tokens: a b"):
-        read_tokens(["ab"], ["a", "b"])
-    with pytest.raises(typer.BadParameter, match="neither an option nor a token"):
-        read_tokens(["--levle"], ["a"])
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("abc", ["a", "b", "c"]),
-        ("()[]", ["(", ")", "[", "]"]),
-        ("[]", ["[", "]"]),
-        ("[(])", ["[", "(", "]", ")"]),
-        ("[()]", ["[", "(", ")", "]"]),
-        (",", [","]),
-        ("1,2,-0.5,x", [1, 2, -0.5, "x"]),
-        ("cat, dog", ["cat", "dog"]),
-        ('["a", 1, "1", null, true, ["x", 2]]', ["a", 1, "1", None, True, ("x", 2)]),
-    ],
-)
-def test_vocabularies(text: str, tokens: list[Any]) -> None:
-    """Characters, comma separated, or JSON."""
-    assert repr(read_vocabulary(text)) == repr(tokens)
-
-
-@pytest.mark.parametrize("text", ["a,,b", '["a",]', '[{"a": 1}]'])
-def test_vocabularies_with_mistakes(text: str) -> None:
-    """Refused, not guessed."""
-    with pytest.raises(typer.BadParameter):
-        read_vocabulary(text)

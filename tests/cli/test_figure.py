@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
+from tests.cli.calling import invoke
 from tracr.cli import app
 from tracr.cli.drawing import FigureKind
 from tracr.rasp import rasp
@@ -16,12 +17,6 @@ from tracr.viz import KINDS
 pytest.importorskip("matplotlib")
 
 BEGINNINGS = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}
-
-
-def invoke(*words: object) -> str:
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
 
 
 @pytest.mark.parametrize("suffix", BEGINNINGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from tests.cli.calling import invoke_json
 from tests.tally import NotCompared, mostly_compared
-from tracr.cli import app, read_tokens, read_vocabulary
+from tracr.cli import read_tokens, read_vocabulary
 from tracr.cli.inputs import as_typed, read_words
 from tracr.errors import InputError
 
@@ -26,9 +27,7 @@ def run(tmp_path: Path, text: str, *words: str) -> list[Any]:
     """The tokens on which a .rasp program was run."""
     path = tmp_path / "program.rasp"
     path.write_text(text)
-    result = CliRunner().invoke(app, ["run", str(path), *words, "--json"], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    answer = json.loads(result.output)
+    answer = invoke_json("run", path, *words)
     assert answer["agree"]
     tokens: list[Any] = answer["tokens"]
     return tokens
@@ -141,18 +140,54 @@ def test_vocabularies_with_spaces_or_quotes(text: str) -> None:
 @given(st.lists(st.sampled_from([1, 2, "a", "(", "x y", "$"]), min_size=2, max_size=4))
 def test_suggested_inputs_can_be_typed(tokens: list[Any]) -> None:
     """What a message tells to type is read as what was meant."""
-    import shlex
-
     assert read_tokens(shlex.split(as_typed(tokens)), [1, 2, "a", "(", "x y", "$"]) == tokens
 
 
 def test_library_programs_take_commas_and_json_too() -> None:
     for word in ("3,1,2", "[3, 1, 2]"):
-        result = CliRunner().invoke(app, ["run", "sort", word, "--json"], catch_exceptions=False)
-        assert json.loads(result.output)["model"] == {"sort": [1, 2, 3]}
+        assert invoke_json("run", "sort", word)["model"] == {"sort": [1, 2, 3]}
 
 
 @pytest.mark.parametrize("word", ["[1, 2", '["a",]'])
 def test_a_list_with_a_mistake_is_refused(word: str) -> None:
     with pytest.raises((InputError, typer.BadParameter)):
         read_tokens([word], [1, 2, "a"], characters=True)
+
+
+def test_tokens_are_read_against_the_vocabulary() -> None:
+    """Numbers where the vocabulary has numbers; an error where it is ambiguous."""
+    assert read_tokens(["1", "a", "0.5"], [1, "a", 0.5]) == [1, "a", 0.5]
+    assert read_tokens(["1"], ["1"]) == ["1"]
+    assert read_tokens(["True", "None", "(1, 'a')"], [True, None, (1, "a")]) == [True, None, (1, "a")]
+    with pytest.raises(InputError, match="print alike"):
+        read_tokens(["1"], [1, "1"])
+    with pytest.raises(InputError, match="put spaces between tokens: a b"):
+        read_tokens(["ab"], ["a", "b"])
+    with pytest.raises(typer.BadParameter, match="neither an option nor a token"):
+        read_tokens(["--levle"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("abc", ["a", "b", "c"]),
+        ("()[]", ["(", ")", "[", "]"]),
+        ("[]", ["[", "]"]),
+        ("[(])", ["[", "(", "]", ")"]),
+        ("[()]", ["[", "(", ")", "]"]),
+        (",", [","]),
+        ("1,2,-0.5,x", [1, 2, -0.5, "x"]),
+        ("cat, dog", ["cat", "dog"]),
+        ('["a", 1, "1", null, true, ["x", 2]]', ["a", 1, "1", None, True, ("x", 2)]),
+    ],
+)
+def test_vocabularies(text: str, tokens: list[Any]) -> None:
+    """Characters, comma separated, or JSON."""
+    assert repr(read_vocabulary(text)) == repr(tokens)
+
+
+@pytest.mark.parametrize("text", ["a,,b", '["a",]', '[{"a": 1}]'])
+def test_vocabularies_with_mistakes(text: str) -> None:
+    """Refused, not guessed."""
+    with pytest.raises(typer.BadParameter):
+        read_vocabulary(text)

@@ -9,15 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
+from tests.cli.calling import invoke
 from tracr.cli import app
 from tracr.rasp.programs import EXAMPLES
-
-
-def invoke(*words: str) -> str:
-    """Run `tracr` in this process; it must succeed."""
-    result = CliRunner().invoke(app, list(words), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
 
 
 def test_bounds() -> None:

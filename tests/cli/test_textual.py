@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tracr
+from tests.cli.calling import invoke
 from tracr.cli import app
 from tracr.errors import TracrError
 
@@ -21,13 +22,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "hist.rasp"
     path.write_text(HIST)
     return path
-
-
-def invoke(*words: object) -> str:
-    """Run `tracr`; it must succeed."""
-    result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return str(result.output)
 
 
 def run(*words: object) -> dict[str, object]:

@@ -273,7 +273,7 @@ def broken_placement(placed: PlacedCircuit) -> PlacedCircuit:
 
 def broken_layout(layout: Layout) -> Layout:
     """All directions in one dimension."""
-    return replace(layout, directions=tuple(replace(direction, slot=0) for direction in layout.directions))
+    return replace(layout, directions=tuple(direction._replace(slot=0) for direction in layout.directions))
 
 
 def broken_weights(parameters: Parameters) -> Parameters:

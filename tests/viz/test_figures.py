@@ -21,9 +21,12 @@ from matplotlib.patches import Rectangle
 
 import tracr
 from tests.agreement import load_compiled
+from tests.library import compiled
 from tests.tally import Tally, compiling
+from tests.tiers import pairwise, slow
 from tests.viz.reading import unreadable, words
 from tracr import CompiledModel, rasp, viz
+from tracr.ir.options import LEVELS
 from tracr.model.stream import steps
 from tracr.rasp.programs import EXAMPLES
 from tracr.viz.canvas import ABSENT, RED
@@ -37,12 +40,6 @@ PAPER = {
     "shuffle_dyck2": "({)}",
     "dyck2": "({})}(",
 }
-
-
-@cache
-def compiled(name: str, level: int) -> CompiledModel:
-    example = EXAMPLES[name]
-    return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
 
 
 @cache
@@ -86,16 +83,14 @@ def test_the_judge_finds_what_cannot_be_read() -> None:
     assert unreadable(figure) == ["'three' is tiny", "'four' is cut off", "'one' overlaps 'two'"]
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-@pytest.mark.parametrize("name", PAPER)
-@pytest.mark.parametrize("kind", viz.KINDS)
+@pytest.mark.parametrize(("kind", "name", "level"), pairwise(viz.KINDS, PAPER, LEVELS))
 def test_the_papers_programs_can_be_read(kind: str, name: str, level: int) -> None:
     """No text of any figure is tiny, cut off or on top of another."""
     assert unreadable(drawn(compiled(name, level), kind, PAPER[name])) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("kind", viz.KINDS)
 def test_every_program_of_the_library_can_be_read(kind: str, name: str, level: int) -> None:
@@ -318,7 +313,7 @@ def test_numbers_are_not_written_into_thin_rows() -> None:
     assert unreadable(figure) == []
 
 
-@pytest.mark.parametrize("seed", [532, 537, 539, 540, 1, 2])
+@pytest.mark.parametrize("seed", [532, 537, 539, 540, *slow((1, 2))])
 def test_random_programs_can_be_read(seed: int) -> None:
     """And their heads attend to what is selected, or to their part of it."""
     judge_random_program(seed)

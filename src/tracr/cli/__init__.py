@@ -4,7 +4,8 @@ sources.py        finds the program named by PROGRAM and compiles it for the voc
 textual.py        finds the s-op if PROGRAM is a .rasp file
 inputs.py         reads tokens and vocabularies from the words typed
 options.py        the arguments and options shared by several commands
-commands.py       list, passes, compile, run, show, info, verify
+commands.py       list, passes, run, show, info, verify
+compiling.py      compile
 watching.py       prints the program between passes, for compile
 text.py           repl and fmt; the interpreter itself is in repl/
 sampling.py       sample: datasets of random programs
@@ -12,8 +13,9 @@ checkpoints.py    huggingface: GPT-2 checkpoints
 exploring.py      explore: the HTML page
 drawing.py        figure and draw
 compressing.py    compress and sweep
-twinning.py       twin: natural models
+twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
+lab.py            lab: the laboratory; lab_submissions.py checks and scores files
 description.py    the sizes and components of a model, as data
 screen.py         the same data and the residual stream, as text and tables
 """
@@ -47,6 +49,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.compressing import compress_program, sweep_programs
     from tracr.cli.drawing import draw, figure
     from tracr.cli.exploring import explore
+    from tracr.cli.lab import lab
     from tracr.cli.options import TOKENS
     from tracr.cli.sampling import sample
     from tracr.cli.text import fmt, repl
@@ -64,6 +67,7 @@ def _commands() -> typer.Typer:
     app.command("sweep")(sweep_programs)
     app.command("twin")(twin)
     app.command("zoo")(list_zoo)
+    app.add_typer(lab, name="lab")
     return app
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracr.cli.compiling import compile_program
 from tracr.cli.options import (
     TOKENS,
     Causal,
@@ -18,22 +16,18 @@ from tracr.cli.options import (
     MaxMemory,
     Name,
     Program,
-    Strict,
     Tokens,
     Vocab,
     With,
     Without,
-    metavar,
-    one_of,
+    print_json,
 )
-from tracr.cli.sources import Found, GivenOptions, compiled, find, input_of, some_tokens, switches
-from tracr.cli.watching import PassPrinter
+from tracr.cli.sources import GivenOptions, compiled, find, input_of, some_tokens, switches
 from tracr.errors import TracrError
-from tracr.ir.switches import PassName
 from tracr.nearness import ANSWER, same_value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    pass
 
 __all__ = ["app"]
 
@@ -46,19 +40,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Stage(Enum):
-    """The stages of a compilation that can be shown."""
-
-    trace = "trace"
-    infer = "infer"
-    lower = "lower"
-    translate = "translate"  # another name of lower
-    schedule = "schedule"
-    layout = "layout"
-    construct = "construct"  # another name of layout
-    assemble = "assemble"
 
 
 def _version(asked: bool) -> None:
@@ -91,7 +72,7 @@ def list_programs(as_json: Json = False) -> None:
     from tracr.rasp.programs import EXAMPLES
 
     if as_json:
-        _print_json(
+        print_json(
             [
                 {
                     "name": name,
@@ -127,130 +108,12 @@ def list_passes(as_json: Json = False) -> None:
         for name, one in OPTIONS.items()
     ]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         show_passes(rows)
 
 
-@app.command("compile")
-def compile_program(
-    program: Program,
-    name: Name = None,
-    vocab: Vocab = None,
-    max_len: MaxLen = None,
-    max_memory: MaxMemory = None,
-    level: Level = None,
-    switched_on: With = None,
-    switched_off: Without = None,
-    causal: Causal = None,
-    strict: Strict = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Save the model in this folder.", show_default=False)
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder even if it contains something other than a model.")
-    ] = False,
-    show: Annotated[
-        Stage | None,
-        typer.Option(
-            parser=one_of(Stage),
-            metavar=metavar(Stage),
-            help="Print the result of one stage of the compilation.",
-            show_default=False,
-        ),
-    ] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Print lower bounds of the model's sizes.")] = False,
-    solve: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS", help="Search for the best schedule with a solver, for this time.", show_default=False
-        ),
-    ] = None,
-    print_after: Annotated[
-        list[PassName] | None,
-        typer.Option(
-            "--print-after",
-            parser=one_of(PassName),
-            metavar="PASS",
-            help="Print the program after a pass (`tracr passes`); may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    print_changed: Annotated[
-        bool, typer.Option("--print-changed", help="Print what each pass changed, as a diff.")
-    ] = False,
-    check_each: Annotated[
-        bool, typer.Option("--check-each", help="Check after every pass that the program still computes the same.")
-    ] = False,
-    search: Annotated[
-        bool, typer.Option("--search", help="Print the models that the compiler compared, and its choices.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Compile PROGRAM, and save the model or print its stages.
-
-    Example: tracr compile reverse --max-len 8 -o reverse_model
-    """
-    from tracr.cli.description import summary
-    from tracr.cli.screen import waiting
-
-    choice = GivenOptions(
-        vocab, max_len, level, causal, strict, switches(switched_on, switched_off), solve, max_memory=max_memory
-    )
-    found = find(program, name, choice)
-    printer = PassPrinter(print_after or (), print_changed)
-    if found.model is not None and (printer.asked or print_changed or check_each or search):
-        raise typer.BadParameter(f"{found.name} is compiled already: it has no passes to print")
-    model = _watched(found, choice, printer, check_each, as_json)
-    with waiting(f"compiling {found.name}"):
-        data, lines = _asked_for(model, found.name, show, bounds, search)
-        if output is not None:
-            model.save(output, overwrite=overwrite)
-    if as_json:
-        passes = [{"title": title, "text": text} for title, text in printer.report()]
-        saved = {"saved": str(output)} if output else {}
-        _print_json({**summary(model, found.name), **data, **({"passes": passes} if passes else {}), **saved})
-        return
-    if check_each:
-        lines.append("checked after every pass: the invariants, and the results on a sample of inputs")
-    for line in lines:
-        typer.echo(line)
-    if output is not None:
-        typer.echo(f"saved in {output}", err=show is not None)
-
-
-def _watched(
-    found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
-) -> CompiledModel:
-    """The model; prints the passes asked for, also if one of them fails."""
-    from tracr.cli.screen import waiting
-
-    try:
-        with waiting(f"compiling {found.name}"):
-            return compiled(found, choice, watch=printer, check_each=check_each)
-    finally:
-        for title, text in () if as_json else printer.report():
-            typer.echo(f"== {title}\n{text}\n")
-
-
-def _asked_for(
-    model: CompiledModel, name: str, show: Stage | None, bounds: bool, search: bool
-) -> tuple[dict[str, Any], list[str]]:
-    """What to print of the model: the data for --json, and the lines."""
-    from tracr.cli.description import in_short
-
-    data: dict[str, Any] = {}
-    lines = [model.show(show.value) if show else f"{name}: {in_short(model)}"]
-    if show:
-        data |= {"stage": show.value, "text": lines[0]}
-    if search and model.search:
-        data["search"] = model.search.as_json()
-        lines.append(model.search.show())
-    if bounds:
-        limits = model.bounds()
-        data["bounds"] = limits.as_json()
-        lines.append(str(limits))
-    return data, lines
+app.command("compile")(compile_program)
 
 
 @app.command(context_settings=TOKENS)
@@ -291,7 +154,7 @@ def run(
     agree = all(same_value(b, a, ANSWER) for name in got for a, b in zip(got[name], expected[name], strict=True))
     if as_json:
         columns = {"model": columns_json(got), "interpreter": columns_json(expected)}
-        _print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
+        print_json({"name": found.name, "tokens": list(map(value_json, words)), **columns, "agree": agree})
     else:
         typer.echo(f"{found.name}: {found.description}" if found.description else found.name)
         typer.echo(f"{in_short(model)}\n")
@@ -339,7 +202,7 @@ def show(
     if not as_json:
         show_steps(model, stream, words, values, everything)
         return
-    _print_json(
+    print_json(
         {
             "name": found.name,
             "tokens": [value_json(token) for token in (model.options.bos, *words)],
@@ -379,7 +242,7 @@ def info(
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
     if as_json:
-        _print_json(summary(model, found.name))
+        print_json(summary(model, found.name))
     else:
         show_info(model, found.name, found.description)
 
@@ -418,7 +281,7 @@ def verify(
     result = model.verify(budget, seed=seed, progress=not as_json)
     if as_json:
         example = result.counterexample
-        _print_json(
+        print_json(
             {
                 "program": found.name,
                 "agrees": bool(result),
@@ -432,7 +295,3 @@ def verify(
         typer.echo(f"{found.name}: {result}")
     if not result:
         raise typer.Exit(1)
-
-
-def _print_json(data: object) -> None:
-    typer.echo(json.dumps(data, indent=2))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.craft.heads import Head
 from tracr.errors import EvaluationError, FormatError
 from tracr.ir.layout import ALWAYS
 from tracr.saving.values_json import encode_value
@@ -35,15 +36,15 @@ class Part:
 def parts(model: CompiledModel) -> list[Part]:
     """Every component, in the order of the forward pass."""
     found = []
-    for number, layer in enumerate(model.layout.layers):
-        for place, head in enumerate(layer.heads):
-            found.append(_part(f"blocks.{number}.attn.{place}", "head", head, head.rank))
-        for neurons in layer.mlps:
-            found.append(_part(f"blocks.{number}.mlp", "mlp", neurons, neurons.read.width))
+    for sublayer in model.schedule.sublayers():
+        where = f"blocks.{sublayer.layer}.{sublayer.kind}"
+        for place, component in enumerate(sublayer.components):
+            found.append(_part(f"{where}.{place}" if sublayer.kind == "attn" else where, component))
     return found
 
 
-def _part(where: str, kind: str, component: Component, size: int) -> Part:
+def _part(where: str, component: Component) -> Part:
+    kind, size = ("head", component.rank) if isinstance(component, Head) else ("mlp", component.read.width)
     reads = tuple(variable.label for variable in component.reads if variable.node is not None)
     writes = tuple(variable.label for variable, _ in component.writes)
     return Part(where, kind, component.what, reads, writes, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, TypeVar
@@ -29,6 +30,7 @@ __all__ = [
     "metavar",
     "numbers",
     "one_of",
+    "print_json",
 ]
 
 PROGRAM_HELP = (
@@ -176,6 +178,11 @@ Causal = Annotated[
 ]
 Strict = Annotated[bool | None, typer.Option("--strict", help="Turn warnings into errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def print_json(data: object) -> None:
+    """Print data as JSON, for `--json`."""
+    typer.echo(json.dumps(data, indent=2))
 
 
 def numbers(text: str, option: str) -> list[int]:

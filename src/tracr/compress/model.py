@@ -29,7 +29,7 @@ __all__ = ["CompressedModel", "Training", "compressed_model"]
 
 Array = NDArray[Any]
 KEPT = 0.1  # a feature read back with less than this size is dropped
-SHARED = 0.25  # features share dimensions if the cosine of their directions is above this
+SHARED_COSINE = 0.25  # features share dimensions if the cosine of their directions is above this
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class CompressedModel(DerivedModel):
             (self.labels[a], self.labels[b], float(self.interference[a, b]))
             for number, a in enumerate(places)
             for b in places[number + 1 :]
-            if abs(self.interference[a, b]) > SHARED
+            if abs(self.interference[a, b]) > SHARED_COSINE
         ]
         return sorted(pairs, key=lambda pair: -abs(pair[2]))
 

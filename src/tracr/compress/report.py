@@ -25,7 +25,7 @@ __all__ = ["Readout", "Report", "Swap", "layer_outputs", "measure", "measured_lo
 
 Array = NDArray[Any]
 PAIRS = 256  # most inputs whose variables are swapped
-SAMPLE = 4096  # most inputs of a report
+REPORTED_INPUTS = 4096  # most inputs of a report
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Report:
 
 def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
     """Measure a compressed model on the inputs given, by default on every input or a sample."""
-    task = task_of(model.compiled, inputs).sample(SAMPLE)
+    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
     outs, logits = observe(model, task, model.network)
     right = _right(model.compiled, task, logits)
     tokens = _tokens(task)
@@ -143,7 +143,7 @@ def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = No
 
 def measure(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> tuple[float, float]:
     """The accuracy over positions and the mean cosine of the sub-layers' writes."""
-    task = task_of(model.compiled, inputs).sample(SAMPLE)
+    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
     outs, logits = observe(model, task, model.network)
     cosines = [_cosine(task, out, target) for out, target in zip(outs, task.targets, strict=True)]
     return float(_right(model.compiled, task, logits)[_tokens(task)].mean()), float(np.mean(cosines or [1.0]))
@@ -182,7 +182,7 @@ def layer_outputs(
 ) -> dict[str, tuple[Array, Array, Array]]:
     """The writes of every sub-layer before projection, as means over inputs [position, D]: in the compiled model, in
     the compressed one, and the squared difference."""
-    task = task_of(model.compiled, inputs).sample(SAMPLE)
+    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
     outs, _ = observe(model, task, model.network)
     count = np.maximum(1, task.real.sum(axis=0))[:, None]
     found = {}

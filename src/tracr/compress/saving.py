@@ -31,7 +31,7 @@ __all__ = ["is_compressed", "load", "save"]
 
 FORMAT, VERSION = "tracr compressed model", 1
 INFO, ARRAYS = "compression.json", "compressed.safetensors"
-LARGE = 2**26
+LARGEST_JSON = 2**26
 
 
 def is_compressed(folder: str | Path) -> bool:
@@ -66,13 +66,13 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Comp
     path = Path(folder)
     compiled = models.load(path, max_parameters=max_parameters)
     try:
-        given = parse(read_file(path / INFO, LARGE), INFO).object(
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(
             ("format", "version", "writes", "reads", "training", "sha256")
         )
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
-        packed = read_file(path / ARRAYS, 8 * max_parameters + LARGE)
+        packed = read_file(path / ARRAYS, 8 * max_parameters + LARGEST_JSON)
         if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
             raise FormatError(f"{ARRAYS} was changed after it was saved", hint="save the model again")
         arrays = models.tensors(packed, ARRAYS)

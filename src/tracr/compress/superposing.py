@@ -18,7 +18,7 @@ from tracr.values import Value
 
 __all__ = ["superpose"]
 
-MOST = 20_000  # most dimensions: a rotation of more takes gigabytes
+MOST_DIMENSIONS = 20_000  # most dimensions: a rotation of more takes gigabytes
 
 
 def superpose(
@@ -41,8 +41,8 @@ def superpose(
     """
     require_labelled(model, "put in superposition")
     dim, seed, exact = whole("dim", dim, 1), whole("seed", seed), flag("exact", exact)
-    if dim > MOST:
-        raise TracrError(f"{dim:,} dimensions are more than can be drawn", hint=f"use at most {MOST:,}")
+    if dim > MOST_DIMENSIONS:
+        raise TracrError(f"{dim:,} dimensions are more than can be drawn", hint=f"use at most {MOST_DIMENSIONS:,}")
     task = task_of(model, inputs)
     rng = np.random.default_rng(seed)
     width, U = task.network.width, exact_projection(task)

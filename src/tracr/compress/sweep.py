@@ -25,7 +25,7 @@ from tracr.workers import SERIAL, Workers
 
 __all__ = ["ModelRuns", "Swept", "sweep"]
 
-METHODS = ("sgd", "fast")
+SWEPT_METHODS = ("sgd", "fast")
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def sweep(
 
 
 def _check(method: str, group: int) -> None:
-    if method not in METHODS:
-        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(METHODS)}")
+    if method not in SWEPT_METHODS:
+        raise TracrError(f"there is no sweep with method {method!r}", hint=f"methods are {', '.join(SWEPT_METHODS)}")
     if group < 1:
         raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
 

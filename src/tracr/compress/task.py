@@ -22,7 +22,7 @@ from tracr.values import Value, short_repr
 __all__ = ["OutputTarget", "Task", "all_inputs", "require_labelled", "task_of"]
 
 Array = NDArray[np.float64]
-BUDGET = 20_000
+MOST_INPUTS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def all_inputs(
     return [list(row) for length in chosen for row in choose(tokens, length)]
 
 
-def default_inputs(model: CompiledModel, budget: int = BUDGET) -> list[list[Value]]:
+def default_inputs(model: CompiledModel, budget: int = MOST_INPUTS) -> list[list[Value]]:
     """Every input, or a random sample of lengths and tokens if there are more than `budget`."""
     shortest, longest = model.program.lengths
     size = len(model.options.vocab)

@@ -22,13 +22,14 @@ from tracr.errors import InputError, TracrError
 from tracr.ground_truth.data import Edge, GroundTruth, ModelNode
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
+from tracr.runtime.outputs import Output
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import LayerParameters
 
-__all__ = ["Ablation", "Ablations", "RecordedPass"]
+__all__ = ["Ablation", "Ablations", "RecordedPass", "check_ablation", "position_means", "without_near_ties"]
 
 Ablation = Literal["zero", "mean", "resample"]
 HELD = 2**28  # most numbers of the residual stream in memory
@@ -49,6 +50,35 @@ class RecordedPass:
     logits: Array
 
 
+def check_ablation(truth: GroundTruth, ablation: str) -> None:
+    """Refuse an unknown ablation, and a model whose edges are not known."""
+    if ablation not in get_args(Ablation):
+        raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
+    if not truth.model.certified:
+        raise TracrError(
+            "the weights are not the compiler's own, so other components may also write the dimensions of an edge",
+            hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",
+        )
+
+
+def position_means(held: Array, token: NDArray[np.bool_]) -> Array:
+    """The mean at each position of an activation [input, position, ...], over the inputs that have a token there."""
+    counted = token.copy()
+    counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that are PAD in every input
+    means = np.where(counted[..., None], held, 0).sum(axis=0, dtype=np.float64)
+    means /= counted.sum(axis=0)[:, None]
+    return np.broadcast_to(means.astype(held.dtype), held.shape)
+
+
+def without_near_ties(outputs: Sequence[Output], logits: Array) -> Array:
+    """The logits; those of one-hot outputs are rounded, so that the first value wins a tie."""
+    logits = logits.copy()
+    for output in outputs:
+        if output.encoding is Encoding.CATEGORICAL:
+            logits[..., output.start : output.stop] = logits[..., output.start : output.stop].round(4)
+    return logits
+
+
 class Ablations:
     """The model on one batch of data, with any edges ablated.
 
@@ -56,13 +86,7 @@ class Ablations:
     """
 
     def __init__(self, truth: GroundTruth, data: Sequence[Sequence[Value]], ablation: Ablation, seed: int) -> None:
-        if ablation not in get_args(Ablation):
-            raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
-        if not truth.model.certified:
-            raise TracrError(
-                "the weights are not the compiler's own, so other components may also write the dimensions of an edge",
-                hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",
-            )
+        check_ablation(truth, ablation)
         self.model = truth.model
         self.edges = truth.edges()
         self.nodes: dict[str, ModelNode] = {node.id: node for node in truth.nodes()}
@@ -124,11 +148,7 @@ class Ablations:
             elif self.partner is not None:
                 held = held[self.partner]
             else:
-                counted = self.token.copy()
-                counted[:, ~counted.any(axis=0)] = True  # BOS, and positions that are PAD in every input
-                means = np.where(counted[..., None], held, 0).sum(axis=0, dtype=np.float64)
-                means /= counted.sum(axis=0)[:, None]
-                held = np.broadcast_to(means.astype(held.dtype), held.shape)
+                held = position_means(held, self.token)
             self._replaced[number] = held
         return self._replaced[number]
 
@@ -225,11 +245,7 @@ class Ablations:
 
     def logits(self, stream: RecordedPass) -> Array:
         """The logits; those of one-hot outputs are rounded, so that the first value wins a tie."""
-        logits = stream.logits.copy()
-        for output in self.model.outputs:
-            if output.encoding is Encoding.CATEGORICAL:
-                logits[..., output.start : output.stop] = logits[..., output.start : output.stop].round(4)
-        return logits
+        return without_near_ties(self.model.outputs, stream.logits)
 
     def _codes(self, stream: RecordedPass) -> list[Array]:
         logits = self.logits(stream)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from tracr.ground_truth.ablations import Ablation, Ablations
 from tracr.ground_truth.data import FINEST, Edge, Granularity, GroundTruth, dump, edge_json
+from tracr.ground_truth.scores import EdgeKey
+from tracr.ground_truth.scoring import QKV, EdgeTruth
 from tracr.nearness import ANSWER, nearly_equal
 from tracr.threads import blas_threads
 from tracr.values import Value
@@ -32,7 +34,7 @@ class Inert:
 
 
 @dataclass(frozen=True, eq=False)
-class MinimalCircuit:
+class MinimalCircuit(EdgeTruth):
     """A minimal circuit: the edges left when no further edge can be ablated without changing an output on the data.
 
     `inert` lists the edges, inside and outside the circuit, whose ablation alone changes no output. `skipped` counts
@@ -55,6 +57,19 @@ class MinimalCircuit:
     def edges(self, granularity: Granularity = FINEST) -> tuple[Edge, ...]:
         """The edges of the circuit; a coarse edge belongs to it if one of its fine edges does."""
         return self.truth.coarsen(self.inside, granularity)
+
+    @property
+    def granularities(self) -> tuple[Granularity, ...]:
+        """All granularities."""
+        return self.truth.granularities
+
+    def candidates(self, granularity: Granularity = QKV) -> tuple[EdgeKey, ...]:
+        """All candidates of the ground truth."""
+        return self.truth.candidates(granularity)
+
+    def split(self, granularity: Granularity) -> tuple[tuple[EdgeKey, ...], tuple[EdgeKey, ...]]:
+        """The candidates that contain an edge of the circuit, and the others."""
+        return self.truth.split_by(self.inside, granularity)
 
     def show(self) -> str:
         """One line per edge."""

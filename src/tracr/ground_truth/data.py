@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from tracr.errors import TracrError
 from tracr.extras import need
+from tracr.ground_truth.scoring import QKV, EdgeTruth
 from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.ground_truth.ablations import Ablation
     from tracr.ground_truth.circuits import MinimalCircuit
+    from tracr.ground_truth.input_pairs import TokenPair
+    from tracr.ground_truth.pair_truth import PairTruth
+    from tracr.ground_truth.scores import EdgeKey
     from tracr.model.compiled import CompiledModel
 
 __all__ = [
@@ -138,7 +142,7 @@ class FoldedVariable:
 
 
 @dataclass(frozen=True, eq=False)
-class GroundTruth:
+class GroundTruth(EdgeTruth):
     """The nodes and edges of a compiled model, at four granularities, and its minimal circuits."""
 
     model: CompiledModel = field(repr=False)
@@ -236,20 +240,81 @@ class GroundTruth:
             graph.add_edge(edge.source, edge.target, key=f"{edge.input}:{edge.variable}", **edge_json(edge))
         return graph
 
+    @property
+    def granularities(self) -> tuple[Granularity, ...]:
+        """All granularities."""
+        return GRANULARITIES
+
+    def candidates(self, granularity: Granularity = QKV) -> tuple[EdgeKey, ...]:
+        """All pairs (writer, reader input) that the architecture allows, wired or not; variables are merged.
+
+        Token and position embedding are one writer, `embed`.
+        """
+        from tracr.ground_truth.edge_keys import all_later, coarsened  # imported only when used
+
+        check_granularity(granularity)
+        parts = [node for node in self._nodes if node.layer is not None]
+        readers = [f"{node.id}.{into}" if into != "in" else node.id for node in parts for into, _ in node.inputs]
+        finest = all_later(["embed", *(node.id for node in parts)], [*readers, "unembed"])
+        return tuple(dict.fromkeys(coarsened(key, granularity) for key in finest))
+
+    def split(self, granularity: Granularity) -> tuple[tuple[EdgeKey, ...], tuple[EdgeKey, ...]]:
+        """The candidates that are edges of the model, and the others."""
+        return self.split_by(self._edges, granularity)
+
+    def split_by(
+        self, edges: Iterable[Edge], granularity: Granularity
+    ) -> tuple[tuple[EdgeKey, ...], tuple[EdgeKey, ...]]:
+        """The candidates that contain one of these edges, and the others."""
+        from tracr.ground_truth.edge_keys import coarsened, key_of_edge
+
+        candidates = self.candidates(granularity)
+        chosen = {coarsened(key_of_edge(edge), granularity) for edge in edges}
+        return tuple(key for key in candidates if key in chosen), tuple(key for key in candidates if key not in chosen)
+
+    @overload
     def minimal(
         self, *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0
-    ) -> MinimalCircuit:
-        """A minimal circuit: edges that keep the outputs on `data` when all others are ablated.
+    ) -> MinimalCircuit: ...
+
+    @overload
+    def minimal(
+        self, *, pairs: Iterable[TokenPair], ablation: Ablation = "resample", granularity: Granularity = QKV
+    ) -> PairTruth: ...
+
+    def minimal(
+        self,
+        *,
+        data: Sequence[Sequence[Value]] | None = None,
+        pairs: Iterable[TokenPair] | None = None,
+        ablation: Ablation = "resample",
+        seed: int | None = None,
+        granularity: Granularity | None = None,
+    ) -> MinimalCircuit | PairTruth:
+        """The edges that matter on `data` or on `pairs`.
+
+        With `data`, a minimal circuit: edges that keep the outputs when all others are ablated. With `pairs`, the truth
+        for each candidate: needed alone, needed jointly, or inert (docs/ground-truth.md, "Pairs").
 
         Args:
             data: inputs, as many as represent the distribution; together they are one padded batch.
-            ablation: the values that a reader sees in place of an ablated edge's: "zero"; the "mean" over `data` at the
-                position; for "resample", the values of another input of the same length.
-            seed: the seed that chooses those other inputs.
+            pairs: (clean, corrupted) inputs, the two of a pair of one length; together they are one padded batch.
+            ablation: the values that a reader sees in place of an ablated edge's: "zero"; the "mean" at the position
+                over `data` or the clean inputs; for "resample", the values of another input of the same length, or of
+                the corrupted input.
+            seed: with `data`, the seed that chooses those other inputs; 0 by default.
+            granularity: with `pairs`, the granularity of the candidates; "qkv" by default.
         """
         from tracr.ground_truth.circuits import minimal  # imported only when used
+        from tracr.ground_truth.pair_truth import pair_truth
 
-        return minimal(self, data, ablation, seed)
+        if pairs is not None and data is None and seed is None:
+            return pair_truth(self, pairs, ablation, granularity or QKV)
+        if data is not None and pairs is None and granularity is None:
+            return minimal(self, data, ablation, seed or 0)
+        raise TracrError(
+            "minimal takes data= (with seed=) or pairs= (with granularity=)", hint="minimal(pairs=[(clean, corrupted)])"
+        )
 
     def ablate(
         self, edges: Iterable[Edge], *, data: Sequence[Sequence[Value]], ablation: Ablation = "resample", seed: int = 0

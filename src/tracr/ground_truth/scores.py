@@ -75,8 +75,8 @@ def average_precision(needed: Sequence[float] | Numbers, inert: Sequence[float] 
     total, hits, taken = 0.0, 0, 0
     for true, false in _blocks(needed, inert):
         hits, taken = hits + true, taken + true + false
-        total += true / len(needed) * hits / taken
-    return total
+        total += true * hits / taken
+    return total / len(needed)
 
 
 def precision_at_size(needed: Sequence[float] | Numbers, inert: Sequence[float] | Numbers) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,7 @@ ALWAYS = 2**31
 """The `until` of a direction that stays until the last layer."""
 
 
-@dataclass(frozen=True, eq=False)
-class Direction:
+class Direction(NamedTuple):
     """One direction of the residual stream: the variable it belongs to, and the value it stands for.
 
     It is stored in dimension `slot` from sub-layer `since` on and before sub-layer `until`. Sub-layers are numbered as

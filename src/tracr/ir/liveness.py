@@ -76,7 +76,9 @@ class Flows:
         """How many directions occupy a dimension after the embedding and after each sub-layer."""
         weights = self._weights
         sublayers = 2 * depth + 3  # the embedding first
-        when = np.repeat(self.spans(times, depth), 3, axis=0) + np.arange(1, 6 * sublayers, sublayers)[:, None]
+        when = np.empty(weights.shape, dtype=np.intp)
+        when[:3], when[3:] = self.spans(times, depth)
+        when += np.arange(1, 6 * sublayers, sublayers)[:, None]
         counts = np.bincount(when.ravel(), weights.ravel(), minlength=6 * sublayers).astype(np.intp)
         new, rough, exact, dead, small, integer = counts.reshape(6, sublayers)
         live = np.cumsum(new - dead)

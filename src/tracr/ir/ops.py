@@ -141,12 +141,14 @@ class Operation:
     @property
     def attended(self) -> tuple[int, ...]:
         """The s-ops read at the selected positions."""
-        return tuple([getattr(self, name) for name in self._names().attended])
+        names = self._names().attended
+        return tuple([getattr(self, name) for name in names]) if names else ()
 
     @property
     def selectors(self) -> tuple[int, ...]:
         """The selectors that say which positions are read."""
-        return tuple([getattr(self, name) for name in self._names().selectors])
+        names = self._names().selectors
+        return tuple([getattr(self, name) for name in names]) if names else ()
 
     @property
     def cells(self) -> Codes | None:

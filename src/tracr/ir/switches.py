@@ -107,10 +107,12 @@ OPTIONS: Mapping[str, Switch] = {
 
 Switches = Mapping[str, bool] | Collection[str] | None
 
+FIRST_LEVEL = {str(name): one.level for name, one in (*PASSES.items(), *OPTIONS.items())}
+
 
 def level_of(name: str) -> int | None:
     """The level from which a pass or an option is on."""
-    return (PASSES[name] if name in PASSES else OPTIONS[name]).level
+    return FIRST_LEVEL[name]
 
 
 def enabled(level: int, switches: Switches) -> tuple[str, ...]:
@@ -121,13 +123,12 @@ def enabled(level: int, switches: Switches) -> tuple[str, ...]:
     >>> enabled(0, None), enabled(0, ["share"])
     ((), ('share',))
     """
-    names = [str(name) for name in (*PASSES, *OPTIONS)]
-    _check_switches(switches, names)
+    _check_switches(switches, FIRST_LEVEL)
     if switches is not None and not isinstance(switches, Mapping):
-        return tuple(name for name in names if name in switches)
+        return tuple([name for name in FIRST_LEVEL if name in switches])
     chosen = switches or {}
-    usual = {name for name in names if (own := level_of(name)) is not None and level >= own}
-    return tuple(name for name in names if chosen.get(name, name in usual))
+    usual = {name: own is not None and level >= own for name, own in FIRST_LEVEL.items()}
+    return tuple([name for name, on in usual.items() if chosen.get(name, on)])
 
 
 def _check_switches(switches: Switches, names: Collection[str]) -> None:

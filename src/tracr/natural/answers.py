@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.outputs import Output
 
-__all__ = ["PART", "Answer", "Answers"]
+__all__ = ["PART_OF_RANGE", "Answer", "Answers"]
 
 Array = Any  # of JAX
-PART = 0.02  # the tolerance, as a part of the range of an output's numbers
+PART_OF_RANGE = 0.02  # the tolerance, as a part of the range of an output's numbers
 UNIT = 5.0  # tolerances: an error of this size costs 1
 FLAG = 0.5  # an error of the flag for None that costs 1
 
@@ -42,7 +42,7 @@ class Answers:
         if output.encoding is Encoding.CATEGORICAL:
             return 0.0
         low, high = output.domain.ends
-        return PART * max(high - low, 1e-6)
+        return PART_OF_RANGE * max(high - low, 1e-6)
 
     def read(self, logits: Array) -> Answer:
         """The answers that logits [batch, position, d_vocab_out] hold."""

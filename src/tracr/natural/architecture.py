@@ -21,10 +21,10 @@ from tracr.runtime.uniform import Sizes, layer_shapes
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ACTIVATIONS", "EPSILON", "Architecture", "architecture_of", "in_numpy"]
+__all__ = ["ACTIVATIONS", "NORM_EPSILON", "Architecture", "architecture_of", "in_numpy"]
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu")
-EPSILON = 1e-5
+NORM_EPSILON = 1e-5
 Tensor = Any
 _ERF = np.frompyfunc(math.erf, 1, 1)
 
@@ -79,7 +79,7 @@ class Architecture:
 
 def _norm(stream: Tensor, xp: Any) -> Tensor:
     centred = stream - stream.mean(axis=-1, keepdims=True)
-    return centred / xp.sqrt((centred * centred).mean(axis=-1, keepdims=True) + EPSILON)
+    return centred / xp.sqrt((centred * centred).mean(axis=-1, keepdims=True) + NORM_EPSILON)
 
 
 def _gelu(tensor: Tensor) -> Tensor:

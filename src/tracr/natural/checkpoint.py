@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint"]
 
 SETTINGS, ARRAYS = "training.json", "training.safetensors"
-SMALL, LARGE = 2**16, 2**32
+LARGEST_SETTINGS, LARGEST_ARRAYS = 2**16, 2**32
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Checkpoint:
         return found
 
     def _saved(self) -> str:
-        given = parse(read_file(self.folder / SETTINGS, SMALL), SETTINGS).object(("settings", "done"))
+        given = parse(read_file(self.folder / SETTINGS, LARGEST_SETTINGS), SETTINGS).object(("settings", "done"))
         return given["settings"].text()
 
     def write(self, state: State) -> None:
@@ -75,9 +75,13 @@ class Checkpoint:
         """The saved state; `start` if there is none yet."""
         if not (self.folder / SETTINGS).exists():
             return start
-        done = parse(read_file(self.folder / SETTINGS, SMALL), SETTINGS).object(("settings", "done"))["done"].integer()
+        done = (
+            parse(read_file(self.folder / SETTINGS, LARGEST_SETTINGS), SETTINGS)
+            .object(("settings", "done"))["done"]
+            .integer()
+        )
         try:
-            arrays = safetensors.numpy.load(read_file(self.folder / ARRAYS, LARGE))
+            arrays = safetensors.numpy.load(read_file(self.folder / ARRAYS, LARGEST_ARRAYS))
         except FormatError:
             raise
         except Exception as error:

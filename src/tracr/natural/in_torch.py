@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from tracr.adapters.torch import Origin, TorchModel
 from tracr.errors import TracrError
-from tracr.natural.measured_format import require_measured
+from tracr.natural.formats import require_format
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class OfTrained:
         return {"causal": causal, "norm": self._norm(), "activation": ACTIVATIONS[self._activation()]}
 
     def _require_format(self, dtype: Any) -> None:
-        require_measured(dtype, f"the {self.kind}")
+        require_format(dtype, f"the {self.kind}")
 
     def to_compiled(self) -> CompiledModel:
         """Refused: a compiled model has other weights."""

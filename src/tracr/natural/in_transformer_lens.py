@@ -18,9 +18,9 @@ from torch import nn
 
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
-from tracr.natural.architecture import EPSILON
+from tracr.natural.architecture import NORM_EPSILON
+from tracr.natural.formats import require_format
 from tracr.natural.in_torch import OfTwin
-from tracr.natural.measured_format import require_measured
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters
@@ -37,7 +37,7 @@ def to_transformer_lens(twin: TwinModel, bridge: bool, dtype: Any, device: Any, 
     if not bridge:
         return LensTwin(twin, cfg, twin.parameters, dtype, device, trainable, check)
     if check:
-        require_measured(as_dtype(dtype), "the twin")
+        require_format(as_dtype(dtype))
     return to_bridge(cfg, scaled(twin), trainable)
 
 
@@ -55,7 +55,7 @@ def sizes(twin: TwinModel) -> dict[str, Any]:
         "d_vocab_out": parameters.W_U.shape[1],
         "act_fn": architecture.activation,
         "normalization_type": "LNPre" if architecture.layer_norm else None,
-        "eps": EPSILON,
+        "eps": NORM_EPSILON,
         "attention_dir": "causal" if twin.teacher.options.causal else "bidirectional",
         "default_prepend_bos": False,
         "model_name": "tracr-twin",
@@ -76,7 +76,7 @@ class LensNorm(nn.Module):
     def forward(self, stream: torch.Tensor) -> torch.Tensor:
         """The normalised stream [batch, position, d_model], or one for each head."""
         centred = stream - stream.mean(dim=-1, keepdim=True)
-        scale = ((centred * centred).mean(dim=-1, keepdim=True) + EPSILON).sqrt()
+        scale = ((centred * centred).mean(dim=-1, keepdim=True) + NORM_EPSILON).sqrt()
         scale = self.hook_scale(scale) if stream.ndim == 3 else scale
         return self.hook_normalized(centred / scale)
 

@@ -30,7 +30,7 @@ from tracr.adapters.huggingface.gpt2 import GPT2Shape, config_json, gpt2_tensors
 from tracr.adapters.huggingface.head import MARGIN, WordHead, head_of
 from tracr.errors import FormatError, TracrError
 from tracr.ir.domains import Finite
-from tracr.natural.architecture import EPSILON
+from tracr.natural.architecture import NORM_EPSILON
 from tracr.natural.saving import files_of
 from tracr.natural.saving import load as load_twin
 from tracr.saving.folders import write_folder
@@ -61,7 +61,7 @@ def save_pretrained(twin: TwinModel, folder: str | Path, *, output: str | None =
     files = {
         **checkpoint_files(
             FORMAT,
-            config_json(shape, head, twin.architecture.activation, EPSILON),
+            config_json(shape, head, twin.architecture.activation, NORM_EPSILON),
             gpt2_tensors(twin.parameters, shape, rows, bias),
             head,
             {"output": chosen.name, "numbers": "column"},

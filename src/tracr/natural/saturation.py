@@ -27,8 +27,8 @@ from tracr.runtime.outputs import Output
 
 __all__ = ["Gradients", "MatrixGradient", "gradients"]
 
-SAMPLE = 256  # inputs, if none are given
-HELD = 2**24  # most numbers in the gradients that are computed at the same time
+SAMPLED_INPUTS = 256  # inputs, if none are given
+GRADIENT_NUMBERS = 2**24  # most numbers in the gradients that are computed at the same time
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = Non
     _check(model, inputs)
     ids = inputs_of(model, inputs, seed := whole("seed", seed)).ids
     if inputs is None:
-        ids = ids[np.sort(np.random.default_rng(seed).permutation(len(ids))[:SAMPLE])]
+        ids = ids[np.sort(np.random.default_rng(seed).permutation(len(ids))[:SAMPLED_INPUTS])]
     apply, weights = model.to_jax(dtype=np.float32, check=False)
     codes = Answers(model.outputs).read(jnp.asarray(model.plain.logits(ids), dtype=jnp.float32)).codes
     rows, places = np.nonzero((ids != model.vocabulary.pad_id) & (np.arange(ids.shape[1]) > 0))
@@ -113,7 +113,7 @@ def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = Non
         return {name: (array != 0).any(axis=0) for name, array in found.items()}
 
     moved = jax.jit(moves)
-    size = max(1, HELD // max(1, model.n_parameters))
+    size = max(1, GRADIENT_NUMBERS // max(1, model.n_parameters))
     zero = {name: np.ones(array.shape, dtype=bool) for name, array in weights.items()}
     for first in range(0, len(rows), size):
         for name, mask in moved(rows[first : first + size], places[first : first + size]).items():

@@ -30,7 +30,7 @@ __all__ = ["files_of", "is_twin", "load", "packed_weights", "read_weights", "sav
 
 FORMAT, VERSION = "tracr twin", 1
 INFO, WEIGHTS, TEACHER = "twin.json", "twin.safetensors", "teacher"
-LARGE = 2**26
+LARGEST_JSON = 2**26
 
 
 def is_twin(folder: str | Path) -> bool:
@@ -68,7 +68,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
     teacher = models.load(path / TEACHER, max_parameters=max_parameters)
     try:
         keys = ("format", "version", "architecture", "seed", "steps", "admission", "sha256")
-        given = parse(read_file(path / INFO, LARGE), INFO).object(keys)
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")
@@ -109,7 +109,7 @@ def read_weights(
     path: Path, shapes: dict[str, tuple[int, ...]], digest: str, max_parameters: int
 ) -> dict[str, NDArray[np.float32]]:
     """The arrays of a file that `packed_weights` made, with these shapes and this digest."""
-    packed = read_file(path, 4 * max_parameters + LARGE)
+    packed = read_file(path, 4 * max_parameters + LARGEST_JSON)
     if hashlib.sha256(packed).hexdigest() != digest:
         raise FormatError(f"{path.name} was changed after it was saved")
     weights = models.tensors(packed, path.name)

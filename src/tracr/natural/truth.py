@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, overload
 
+from tracr.errors import TracrError
+from tracr.ground_truth.circuits import MinimalCircuit
+from tracr.ground_truth.edge_keys import coarsened
+from tracr.ground_truth.scoring import QKV, EdgeTruth
 from tracr.natural.admission import Admission, SiteAdmission
 from tracr.natural.sites import EMBED
 
 if TYPE_CHECKING:
-    from tracr.ground_truth.data import Edge, GroundTruth, ModelNode
+    from tracr.ground_truth.ablations import Ablation
+    from tracr.ground_truth.data import Edge, Granularity, GroundTruth, ModelNode
+    from tracr.ground_truth.input_pairs import TokenPair
+    from tracr.ground_truth.pair_truth import PairTruth
+    from tracr.ground_truth.scores import EdgeKey
 
 __all__ = ["TwinTruth", "edge_site"]
 
@@ -25,7 +33,7 @@ def edge_site(edge: Edge) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class TwinTruth:
+class TwinTruth(EdgeTruth):
     """Which components of a twin matter to which, as measured; variables flow along edges by value only."""
 
     teacher: GroundTruth
@@ -47,10 +55,47 @@ class TwinTruth:
         """The teacher's node of that name, with what it computes."""
         return next(one for one in self.teacher.nodes("qkv") if one.id == node)
 
-    def minimal(self, *, data: Sequence[Sequence[Any]], ablation: Any = "resample", seed: int = 0) -> tuple[str, ...]:
-        """The names of the edges that the teacher needs on `data`: see `GroundTruth.minimal`."""
-        found = self.teacher.minimal(data=data, ablation=ablation, seed=seed)
-        return tuple(dict.fromkeys(edge_site(edge) for edge in found.edges("qkv")))
+    @property
+    def granularities(self) -> tuple[Granularity, ...]:
+        """All granularities with whole MLPs."""
+        return ("component", "head", "qkv")
+
+    def candidates(self, granularity: Granularity = QKV) -> tuple[EdgeKey, ...]:
+        """All pairs (writer, reader input) of the twin, also of heads and MLPs that the teacher does not have."""
+        if granularity not in self.granularities:
+            hint = f"there are {', '.join(self.granularities)}; the MLPs of a twin are whole"
+            raise TracrError(f"a twin has no granularity {granularity!r}", hint=hint)
+        edges = [site.site.split("->") for site in self.admission.sites if "->" in site.site]
+        return tuple(dict.fromkeys(coarsened((writer, reader), granularity) for writer, reader in edges))
+
+    def split(self, granularity: Granularity) -> tuple[tuple[EdgeKey, ...], tuple[EdgeKey, ...]]:
+        """The candidates that are edges of the teacher, and the others."""
+        candidates = self.candidates(granularity)
+        wired, _ = self.teacher.split(granularity)
+        return wired, tuple(key for key in candidates if key not in wired)
+
+    @overload
+    def minimal(
+        self, *, data: Sequence[Sequence[Any]], ablation: Ablation = "resample", seed: int = 0
+    ) -> tuple[str, ...]: ...
+
+    @overload
+    def minimal(
+        self, *, pairs: Iterable[TokenPair], ablation: Ablation = "resample", granularity: Granularity = QKV
+    ) -> PairTruth: ...
+
+    def minimal(self, *, ablation: Any = "resample", **given: Any) -> tuple[str, ...] | PairTruth:
+        """The edges that the teacher needs: see `GroundTruth.minimal`.
+
+        With `data`, their names. With `pairs`, the truth for each candidate of the twin; those of heads and MLPs that
+        the teacher does not have are inert.
+        """
+        found: MinimalCircuit | PairTruth = self.teacher.minimal(ablation=ablation, **given)
+        if isinstance(found, MinimalCircuit):
+            return tuple(dict.fromkeys(edge_site(edge) for edge in found.edges("qkv")))
+        needed = {*found.alone, *found.jointly}
+        inert = tuple(key for key in self.candidates(found.granularity) if key not in needed)
+        return replace(found, truth=self, inert=inert)
 
     def __repr__(self) -> str:
         verdict = "admitted" if self.admission.admitted else "not admitted"

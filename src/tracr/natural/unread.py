@@ -28,7 +28,7 @@ from tracr.values import short_repr
 
 __all__ = ["decoys"]
 
-OFF = (PassName.PRUNE, PassName.MERGE_HEADS)
+SWITCHED_OFF = (PassName.PRUNE, PassName.MERGE_HEADS)
 
 
 def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel:
@@ -50,7 +50,7 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
     names, keep = [name for name, _ in model.graph.outputs], len(model.graph.outputs)
     real = [cast(SOp, model.expressions[number]) for _, number in model.graph.outputs]
     outputs = dict(zip(unique_labels([*names, *("decoy" for _ in added)]), [*real, *added], strict=True))
-    passes = [name for name in model.options.passes or () if name not in OFF]
+    passes = [name for name in model.options.passes or () if name not in SWITCHED_OFF]
     joint = compile_program(outputs, replace(model.options, passes=passes))
     program = replace(joint.program, outputs=joint.program.outputs[:keep])
     graph = replace(joint.graph, outputs=joint.graph.outputs[:keep])
@@ -70,6 +70,9 @@ def _check_model(model: object) -> None:
         raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not model.expressions:
         raise TracrError("a loaded model has no expressions to compile again", hint="compile the program again")
+    if model.options.soft is not None or model.program.stored.backups:
+        what = "softened" if model.options.soft else "compiled with a backup"
+        raise TracrError(f"the model was {what}, and decoys are compiled anew", hint="make the decoys first")
     if model.options.level > 1:
         raise TracrError("level 2 removes or merges variables that no output reads", hint="compile with level=1")
     late = [name for name in model.options.passes or () if level_of(name) not in (0, 1)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar
 
 from tracr.errors import ExpressionError
-from tracr.rasp.annotations import NAME, Annotations
+from tracr.rasp.annotations import DEFAULT_ANNOTATORS, NAME, Annotations
 from tracr.rasp.display import notebook_svg
 from tracr.rasp.functions import Function
 from tracr.values import Computation, Value, short_repr
@@ -83,7 +83,7 @@ class RASPExpr(Computation, abc.ABC):
     @property
     def name(self) -> str:
         """The name given with `named`, else the name of the kind of expression."""
-        return str(self._explicit[NAME] if NAME in self._explicit else self.annotations[NAME])
+        return str(self._explicit[NAME] if NAME in self._explicit else DEFAULT_ANNOTATORS[NAME](self))
 
     @property
     def unique_id(self) -> int:

@@ -10,6 +10,7 @@ evaluator.py   runs expressions and functions
 library.py     the language's own names; library.rasp the library
 runner.py      runs the statements of a text; module.py its result
 printer.py     expressions back to text; tables.py Python functions as tables
+phrases.py     texts with the precedence of their operators; booleans.py which s-ops hold booleans
 layout.py      `tracr fmt`
 """
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 from tracr.arguments import as_list, whole
 from tracr.errors import ExpressionError, SourceError
@@ -31,11 +29,31 @@ from tracr.rasp.expressions import (
     SequenceMap,
     Tokens,
 )
-from tracr.rasp.functions import BinaryOperator, Comparison, Composition, ConstantOperator, Function, UnaryOperator
+from tracr.rasp.functions import BinaryOperator, Comparison, Composition
 from tracr.rasp.traversal import topological
+from tracr.text.booleans import gives_boolean, is_boolean
 from tracr.text.library import CONSTANTS, library
-from tracr.text.operations import Choice, ChoiceElse, ChoiceThen, DictionaryLookup, Item, Kept, Member, Otherwise
+from tracr.text.operations import ChoiceElse, ChoiceThen, Kept, Otherwise
 from tracr.text.parser import RESERVED
+from tracr.text.phrases import (
+    CHOICE,
+    CLOSED,
+    INFIX,
+    LOGIC,
+    SUM,
+    UNARY,
+    Phrase,
+    applied,
+    bare_text,
+    by_pairs,
+    by_table,
+    choice,
+    constant_text,
+    infix,
+    logic,
+    looked_up,
+    product,
+)
 from tracr.text.places import Source
 from tracr.text.runner import Runner, SessionSettings
 from tracr.text.tables import Tables, tables_of
@@ -43,36 +61,10 @@ from tracr.values import Value, as_value, short_repr
 
 __all__ = ["texts_of", "to_rasp"]
 
-IN, CHOICE, LOGIC, COMPARE, SUM, MODULO, PRODUCT, POWER, UNARY, CLOSED = range(10)
-INFIX = {
-    "**": ("^", POWER),
-    "*": ("*", PRODUCT),
-    "/": ("/", PRODUCT),
-    "//": ("//", PRODUCT),
-    "%": ("%", MODULO),
-    "+": ("+", SUM),
-    "-": ("-", SUM),
-    "both": ("and", LOGIC),
-    "either": ("or", LOGIC),
-    **{symbol: (symbol, COMPARE) for symbol in ("==", "!=", "<", ">", "<=", ">=")},
-}
-PREFIX = {"neg": "-", "pos": "+", "not": "not ", "round": "round ", "indicator": "indicator "}
+
 OFF = "examples off\n"
 LONGEST_TEXT = 300  # of a shown expression without a name
 INLINE_WIDTH = 88  # an unnamed expression longer than this gets a separate line
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """A text and the precedence of its outermost operator."""
-
-    text: str
-    level: int = CLOSED
-    sign: str = ""
-
-    def beside(self, level: int) -> str:
-        """The text as an operand at that level: chains of one operator need no parentheses on the left."""
-        return self.text if self.level >= level else f"({self.text})"
 
 
 def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
@@ -81,7 +73,7 @@ def texts_of(program: RASPExpr) -> dict[RASPExpr, str]:
     for expr in printer.exprs:
         own = expr.annotations.explicit.get(NAME)
         try:
-            phrase = Phrase(_bare(expr.fill, expr)) if isinstance(expr, Full) else printer.phrase(expr)
+            phrase = Phrase(bare_text(expr.fill, expr)) if isinstance(expr, Full) else printer.phrase(expr)
         except ExpressionError:
             phrase = Phrase(repr(expr))
         named = own is not None and expr not in OWN
@@ -200,7 +192,7 @@ class _Printer:
             case LinearSequenceMap():
                 sign = "-" if expr.snd_fac < 0 else "+"
                 return Phrase(
-                    f"{_product(expr.fst_fac, children[0])} {sign} {_product(abs(expr.snd_fac), children[1])}", SUM
+                    f"{product(expr.fst_fac, children[0])} {sign} {product(abs(expr.snd_fac), children[1])}", SUM
                 )
             case SequenceMap():
                 return self.paired(expr, *children)
@@ -219,10 +211,10 @@ class _Printer:
             case Indices() | Length():
                 return Phrase(expr.default_name)
             case Full():
-                value = _value(expr.fill, expr)
+                value = constant_text(expr.fill, expr)
                 return Phrase(f"{value} if indices >= 0 else {value}", CHOICE)
             case ConstantSOp():
-                return Phrase(f"[{', '.join(_value(value, expr) for value in expr.value)}][indices]")
+                return Phrase(f"[{', '.join(constant_text(value, expr) for value in expr.value)}][indices]")
         raise _formless(expr)
 
     def selector(self, expr: Selector) -> Phrase:
@@ -234,52 +226,50 @@ class _Printer:
             case SelectorNot():
                 return Phrase(f"not {children[0].beside(CLOSED)}", UNARY)
             case SelectorAnd() | SelectorOr():
-                return _logic("and" if isinstance(expr, SelectorAnd) else "or", *children)
+                return logic("and" if isinstance(expr, SelectorAnd) else "or", *children)
             case ConstantSelector():
-                return _by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
+                return by_table(self.tables.selectors[expr].columns(), Phrase("indices"), Phrase("indices"), expr)
         raise _formless(expr)
 
     def argument(self, expr: RASPExpr) -> str:
         """An s-op as an argument of select and aggregate, where a constant is written as a plain value."""
-        return _bare(expr.fill, expr) if isinstance(expr, Full) else self.texts[expr].text
+        return bare_text(expr.fill, expr) if isinstance(expr, Full) else self.texts[expr].text
 
     def mapped(self, expr: Map, phrase: Phrase) -> Phrase:
         """A function of one s-op, or several in a row."""
         functions = expr.f.functions() if isinstance(expr.f, Composition) else [expr.f]
-        boolean = _is_boolean(expr.inner)
+        boolean = is_boolean(expr.inner)
         for function in functions:
-            written = _applied(function, phrase, boolean, expr)
+            written = applied(function, phrase, boolean, expr)
             if written is None:
                 return self.tabulated(expr, self.texts[expr.inner])
-            phrase, boolean = written, _gives_boolean(function, boolean)
+            phrase, boolean = written, gives_boolean(function, boolean)
         return phrase
 
     def tabulated(self, expr: Map, operand: Phrase) -> Phrase:
         """A Python function as a dictionary of the values it gets."""
-        entries = self.tables.maps[expr]
-        text = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
-        return Phrase(f"{{{text}}}[{operand.text}]")
+        return looked_up(self.tables.maps[expr], operand, expr)
 
     def paired(self, expr: SequenceMap, fst: Phrase, snd: Phrase) -> Phrase:
         """A function of two s-ops."""
         match expr.f:
-            case BinaryOperator(symbol="and" | "or" as symbol) if _is_boolean(expr.fst) and _is_boolean(expr.snd):
-                return _logic(symbol, fst, snd)
+            case BinaryOperator(symbol="and" | "or" as symbol) if is_boolean(expr.fst) and is_boolean(expr.snd):
+                return logic(symbol, fst, snd)
             case BinaryOperator(symbol="and"):
-                return _choice(snd.text, fst.text, fst.text, (snd, fst, fst))
+                return choice(snd.text, fst.text, fst.text, (snd, fst, fst))
             case BinaryOperator(symbol="or"):
-                return _choice(fst.text, fst.text, snd.text, (fst, fst, snd))
+                return choice(fst.text, fst.text, snd.text, (fst, fst, snd))
             case BinaryOperator(symbol=symbol) if symbol in INFIX:
-                return _infix(symbol, fst, snd)
+                return infix(symbol, fst, snd)
             case ChoiceThen(otherwise=value):
-                return _choice(snd.text, fst.text, _value(value, expr), (snd, fst, Phrase("")))
+                return choice(snd.text, fst.text, constant_text(value, expr), (snd, fst, Phrase("")))
             case ChoiceElse(then=value):
-                return _choice(_value(value, expr), fst.text, snd.text, (Phrase(""), fst, snd))
+                return choice(constant_text(value, expr), fst.text, snd.text, (Phrase(""), fst, snd))
             case Kept():  # the first half: `fst if snd`, which its reader completes
                 return Phrase(f"{snd.beside(LOGIC)} if {fst.beside(LOGIC)}", CHOICE)
             case Otherwise():
                 return Phrase(f"{fst.text} else {snd.beside(LOGIC)}", CHOICE)
-        return _by_pairs(self.tables.pairs[expr], fst, snd, expr)
+        return by_pairs(self.tables.pairs[expr], fst, snd, expr)
 
     def selected(self, expr: Select) -> Phrase:
         """A selector."""
@@ -294,7 +284,7 @@ class _Printer:
         comparison = table.comparison()
         if comparison is not None:
             return Phrase(f"select({keys}, {queries}, {comparison.value})")
-        return _by_table(table.columns(), self.texts[expr.keys], self.texts[expr.queries], expr)
+        return by_table(table.columns(), self.texts[expr.keys], self.texts[expr.queries], expr)
 
     def aggregated(self, expr: Aggregate) -> Phrase:
         """An aggregate; the default 0 is left out."""
@@ -307,7 +297,7 @@ class _Printer:
                     hint="give Aggregate a default",
                 )
             default = 0
-        third = "" if type(default) is int and default == 0 else f", {_bare(default, expr)}"
+        third = "" if type(default) is int and default == 0 else f", {bare_text(default, expr)}"
         return Phrase(f"aggregate({self.texts[expr.selector].text}, {self.averaged(expr)}{third})")
 
     def averaged(self, expr: Aggregate) -> str:
@@ -315,7 +305,7 @@ class _Printer:
         if expr.sop not in self.booleans or expr.annotation(TYPED) is not None:
             return self.argument(expr.sop)
         text = self.texts[expr.sop].text
-        return f"indicator({text})" if _is_boolean(expr.sop) else f"({text}) + 0"
+        return f"indicator({text})" if is_boolean(expr.sop) else f"({text}) + 0"
 
     def may_hold_booleans(self, expr: RASPExpr) -> bool:
         """Whether an s-op may hold a boolean, as far as the printer knows."""
@@ -327,7 +317,7 @@ class _Printer:
                 return expr.sop in self.booleans or isinstance(expr.default, bool)
             case SequenceMap(f=BinaryOperator(symbol="and" | "or")):
                 return not self.booleans.isdisjoint(expr.children)
-        return _is_boolean(expr)
+        return is_boolean(expr)
 
     def listed_values(self, expr: RASPExpr) -> Iterable[Value] | None:
         """The values of an s-op, if they are known: those of the vocabulary, of a constant or of a table."""
@@ -365,150 +355,3 @@ def _identifier(name: str) -> str:
     """A valid name of the language similar to this one."""
     text = re.sub(r"\W+", "_", str(name))
     return text if text and not text[0].isdigit() else f"x{text}"
-
-
-def _value(value: Any, expr: RASPExpr) -> str:
-    """The text of a constant."""
-    if isinstance(value, str) and '"' not in value and "\n" not in value:
-        return f'"{value}"'
-    if isinstance(value, bool | int | float):
-        return f"({value!r})" if value < 0 and not isinstance(value, bool) else repr(value)
-    raise ExpressionError(
-        f"has the value {value!r}, which cannot be written in the textual language",
-        expression=expr,
-        hint='it has numbers, booleans, and strings without " and line ends',
-    )
-
-
-def _bare(value: Any, expr: RASPExpr) -> str:
-    """A constant with nothing beside it: a negative number needs no parentheses."""
-    text = _value(value, expr)
-    return text[1:-1] if text.startswith("(") else text
-
-
-def _product(factor: Any, phrase: Phrase) -> str:
-    if factor == 1:
-        return phrase.beside(PRODUCT)
-    return f"{factor!r} * {phrase.beside(POWER)}" if factor >= 0 else f"({factor!r}) * {phrase.beside(POWER)}"
-
-
-def _infix(symbol: str, fst: Phrase, snd: Phrase) -> Phrase:
-    """An operator between two texts, with parentheses wherever precedence is easily misread."""
-    sign, level = INFIX[symbol]
-    if sign in ("and", "or"):
-        return _logic(sign, fst, snd)
-    if level in (COMPARE, POWER, MODULO):
-        return Phrase(f"{fst.beside(level + 1)} {sign} {snd.beside(CLOSED if level != COMPARE else level + 1)}", level)
-    return Phrase(f"{fst.beside(level)} {sign} {snd.beside(level + 1)}", level)
-
-
-def _logic(sign: str, fst: Phrase, snd: Phrase) -> Phrase:
-    left = fst.text if fst.level > COMPARE or fst.sign == sign else f"({fst.text})"
-    right = snd.text if snd.level > COMPARE else f"({snd.text})"
-    return Phrase(f"{left} {sign} {right}", LOGIC, sign)
-
-
-def _choice(then: str, condition: str, otherwise: str, phrases: Sequence[Phrase]) -> Phrase:
-    parts = [
-        f"({text})" if phrase.level <= CHOICE else text
-        for text, phrase in zip((then, condition, otherwise), phrases, strict=True)
-    ]
-    return Phrase(f"{parts[0]} if {parts[1]} else {parts[2]}", CHOICE)
-
-
-def _applied(function: Function, operand: Phrase, boolean: bool, expr: RASPExpr) -> Phrase | None:
-    """A function of one value, if the language has it."""
-    match function:
-        case UnaryOperator(symbol=symbol) if symbol in PREFIX:
-            return _prefixed(symbol, operand)
-        case ConstantOperator(symbol="and" | "or" as symbol, constant=constant) if boolean and constant in (
-            True,
-            False,
-        ):
-            return _logic(symbol, *_sides(operand, Phrase(_value(constant, expr)), function.reflected))
-        case ConstantOperator(symbol=symbol, constant=constant) if symbol in INFIX:
-            return _infix(symbol, *_sides(operand, Phrase(_value(constant, expr)), function.reflected))
-        case Choice(then=then, otherwise=otherwise):
-            return _choice(_value(then, expr), operand.text, _value(otherwise, expr), (Phrase(""), operand, Phrase("")))
-        case DictionaryLookup(entries=entries):
-            inside = ", ".join(f"{_value(key, expr)}: {_value(value, expr)}" for key, value in entries)
-            return Phrase(f"{{{inside}}}[{operand.text}]")
-        case Item(items=items):
-            return Phrase(f"[{_listed(items, expr)}][{operand.text}]")
-        case Member(items=items):
-            return Phrase(f"{operand.beside(CLOSED)} in [{_listed(items, expr)}]", IN)
-    return None
-
-
-def _listed(items: Iterable[Value], expr: RASPExpr) -> str:
-    return ", ".join(_value(item, expr) for item in items)
-
-
-def _prefixed(symbol: str, operand: Phrase) -> Phrase:
-    """An operator before its operand; names of functions need parentheses."""
-    sign = PREFIX[symbol]
-    if sign in ("-", "+") or symbol == "not":
-        return Phrase(f"{sign}{operand.beside(CLOSED)}", UNARY)
-    return Phrase(f"{sign.strip()}({operand.text})", UNARY)
-
-
-def _sides(operand: Phrase, constant: Phrase, reflected: bool) -> tuple[Phrase, Phrase]:
-    return (constant, operand) if reflected else (operand, constant)
-
-
-def _gives_boolean(function: Function, boolean: bool) -> bool:
-    match function:
-        case UnaryOperator(symbol="not") | Member():
-            return True
-        case ConstantOperator(symbol="and" | "or", constant=bool()):
-            return boolean
-        case ConstantOperator(symbol=symbol) | BinaryOperator(symbol=symbol):
-            return symbol in ("both", "either") or INFIX.get(symbol, ("", -1))[1] == COMPARE
-    return False
-
-
-def _is_boolean(expr: RASPExpr) -> bool:
-    """Whether an s-op surely holds booleans; chains are followed without recursion."""
-    functions: list[Function] = []
-    while isinstance(expr, Map):
-        functions += reversed(expr.f.functions() if isinstance(expr.f, Composition) else [expr.f])
-        expr = expr.inner
-    boolean = isinstance(expr, SequenceMap) and _gives_boolean(expr.f, False)
-    for function in reversed(functions):
-        boolean = _gives_boolean(function, boolean)
-    return boolean
-
-
-# Python functions as tables
-
-
-def _by_pairs(table: dict[Value, dict[Value, Value]], fst: Phrase, snd: Phrase, expr: RASPExpr) -> Phrase:
-    """A function of two values: for each value of the first a dictionary of the second."""
-    rows = {
-        key: ", ".join(f"{_value(k, expr)}: {_value(v, expr)}" for k, v in row.items()) for key, row in table.items()
-    }
-    groups: dict[str, list[Value]] = {}
-    for key, row in rows.items():
-        groups.setdefault(row, []).append(key)
-    *others, (last, _) = groups.items()
-    text = f"{{{last}}}[{snd.text}]"
-    for row, keys in reversed(others):
-        first = f"{fst.beside(SUM)} == {_value(keys[0], expr)}"
-        condition = first if len(keys) == 1 else f"({fst.text} in [{', '.join(_value(k, expr) for k in keys)}])"
-        text = f"{{{row}}}[{snd.text}] if {condition} else ({text})"
-    return Phrase(text, CHOICE if others else CLOSED)
-
-
-def _by_table(columns: dict[Value, tuple[Value, ...]], keys: Phrase, queries: Phrase, expr: RASPExpr) -> Phrase:
-    """A predicate: for the keys that are selected by the same queries, both as lists."""
-    groups: dict[tuple[Value, ...], list[Value]] = {}
-    for key, chosen in columns.items():
-        groups.setdefault(chosen, []).append(key)
-    parts = []
-    for chosen, members in groups.items():
-        if chosen:
-            side = f"select({keys.beside(CLOSED)} in [{', '.join(_bare(key, expr) for key in members)}], True, ==)"
-            rows = f"select(True, {queries.beside(CLOSED)} in [{', '.join(_bare(q, expr) for q in chosen)}], ==)"
-            parts.append(rows if len(members) == len(columns) else f"({side} and {rows})")
-    text = " or ".join(parts) if parts else "select(1, 2, ==)"
-    return Phrase(text, LOGIC if len(parts) > 1 else CLOSED)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["attention_patterns"]
 
 FAINT = 1e-3  # attention too weak to be visible
-CELL = (0.24, 0.2)
+PATTERN_CELL = (0.24, 0.2)
 
 Array = NDArray[Any]
 Matrix = NDArray[np.bool_]
@@ -73,15 +73,15 @@ def attention_patterns(
 def _pair(pattern: Array, names: Sequence[str], design: Matrix | None) -> Block:
     """The selector and, right of it, the pattern."""
     size = len(names)
-    cells = CELL[1], max(CELL[0], min(0.5, max(map(text_width, names)) + 0.06))
+    cells = PATTERN_CELL[1], max(PATTERN_CELL[0], min(0.5, max(map(text_width, names)) + 0.06))
     rows, columns = (evenly(size, cell, names) for cell in cells)
     title, shown = _strengthened(pattern)
     if design is None:
         right = matrix(title, shown, rows, columns, scale=1)
-        return beside([lowered(note("not a selector\nof the program"), CELL[1]), right], 0.25)
+        return beside([lowered(note("not a selector\nof the program"), PATTERN_CELL[1]), right], 0.25)
     left = matrix("selector", design.astype(float), *(evenly(size - 1, cell, names[1:]) for cell in cells), scale=1)
     right = matrix(title, shown, rows, columns, marked=np.pad(design, ((1, 0), (1, 0))), scale=1)
-    return beside([lowered(left, CELL[1]), right], 0.25)
+    return beside([lowered(left, PATTERN_CELL[1]), right], 0.25)
 
 
 def _strengthened(pattern: Array) -> tuple[str, Array]:

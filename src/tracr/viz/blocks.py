@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tracr.viz.canvas import GREY, INK, LINE, MARGIN, SMALL, Canvas, text_width
+from tracr.viz.canvas import GREY, INK, LINE, PAGE_MARGIN, SMALL_FONT, Canvas, text_width
 from tracr.viz.labels import number_label, shortened
 
 __all__ = [
-    "CELL",
-    "NUMBERS",
+    "MATRIX_CELL",
+    "NUMBER_WIDTH",
     "Block",
     "Labels",
     "Line",
@@ -34,9 +34,9 @@ __all__ = [
     "titled",
 ]
 
-LABEL = 26  # most characters of a label
-CELL = 0.165
-NUMBERS = 0.32  # the width of a cell that holds a number
+LABEL_LENGTH = 26  # most characters of a label
+MATRIX_CELL = 0.165
+NUMBER_WIDTH = 0.32  # the width of a cell that holds a number
 MANY, FEW = 40, 8  # with more than MANY rows, variables with more than FEW values are drawn thin
 THIN = 0.05
 
@@ -87,9 +87,9 @@ def note(text: str) -> Block:
 
     def draw(canvas: Canvas, x: float, y: float) -> None:
         for number, line in enumerate(lines):
-            canvas.text(x, y + (number + 0.5) * LINE, line, size=SMALL, color=GREY)
+            canvas.text(x, y + (number + 0.5) * LINE, line, size=SMALL_FONT, color=GREY)
 
-    return Block(max(text_width(line, SMALL) for line in lines), LINE * len(lines), draw)
+    return Block(max(text_width(line, SMALL_FONT) for line in lines), LINE * len(lines), draw)
 
 
 def text_box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = False) -> Block:
@@ -109,17 +109,17 @@ def text_box(lines: Sequence[Line], edge: str, face: str, *, dashed: bool = Fals
 def titled(title: str, subtitle: str, block: Block, remark: str = "") -> Block:
     """A block below a bold title, a plain subtitle and an optional small remark; texts much wider than it are cut."""
     width = max(block.width, 2.6)
-    title, subtitle, remark = _cut(title, width, 8, "bold"), _cut(subtitle, width, 8), _cut(remark, width, SMALL)
+    title, subtitle, remark = _cut(title, width, 8, "bold"), _cut(subtitle, width, 8), _cut(remark, width, SMALL_FONT)
     header = LINE * (3 if remark else 2) + 0.08
 
     def draw(canvas: Canvas, x: float, y: float) -> None:
         canvas.text(x, y + 0.5 * LINE, title, weight="bold")
         canvas.text(x, y + 1.5 * LINE, subtitle)
         if remark:
-            canvas.text(x, y + 2.5 * LINE, remark, size=SMALL, color=GREY)
+            canvas.text(x, y + 2.5 * LINE, remark, size=SMALL_FONT, color=GREY)
         block.draw(canvas, x, y + header)
 
-    widths = (text_width(title, weight="bold"), text_width(subtitle), text_width(remark, SMALL))
+    widths = (text_width(title, weight="bold"), text_width(subtitle), text_width(remark, SMALL_FONT))
     return Block(max(block.width, *widths), header + block.height, draw)
 
 
@@ -143,10 +143,10 @@ def in_lines(blocks: Sequence[Block], width: float, gap: float) -> list[list[Blo
 
 def figure_of(blocks: Sequence[Block], width: float, ax: Axes | None, gap: float = 0.35) -> Figure:
     """A figure of blocks in lines."""
-    lines = in_lines(blocks, width - 2 * MARGIN, gap)
+    lines = in_lines(blocks, width - 2 * PAGE_MARGIN, gap)
     whole = stacked([beside(line, gap) for line in lines], gap)
-    canvas = Canvas(whole.width + 2 * MARGIN, whole.height + 2 * MARGIN, ax)
-    whole.draw(canvas, MARGIN, MARGIN)
+    canvas = Canvas(whole.width + 2 * PAGE_MARGIN, whole.height + 2 * PAGE_MARGIN, ax)
+    whole.draw(canvas, PAGE_MARGIN, PAGE_MARGIN)
     return canvas.figure
 
 
@@ -168,7 +168,7 @@ class Labels:
         return max((text_width(text) for text, _ in self.texts), default=0.0)
 
 
-def labels(names: Sequence[tuple[str, str]], cell: float = CELL) -> Labels:
+def labels(names: Sequence[tuple[str, str]], cell: float = MATRIX_CELL) -> Labels:
     """Labels `variable:value` for (variable, value) pairs (only `variable` if value is "").
 
     If there are many labels, a variable with many values is drawn thin, with one label.
@@ -178,18 +178,18 @@ def labels(names: Sequence[tuple[str, str]], cell: float = CELL) -> Labels:
         values = [value for _, value in group]
         if len(names) > MANY and len(values) > FEW:
             size = max(LINE, THIN * len(values))
-            texts.append((f"{shortened(variable, LABEL)}: {len(values)} values", edges[-1] + size / 2))
+            texts.append((f"{shortened(variable, LABEL_LENGTH)}: {len(values)} values", edges[-1] + size / 2))
             edges += (edges[-1] + size * np.arange(1, len(values) + 1) / len(values)).tolist()
             continue
         for value in values:
-            texts.append((shortened(f"{variable}:{value}" if value else variable, LABEL), edges[-1] + cell / 2))
+            texts.append((shortened(f"{variable}:{value}" if value else variable, LABEL_LENGTH), edges[-1] + cell / 2))
             edges.append(edges[-1] + cell)
     return Labels(np.array(edges), tuple(texts))
 
 
 def evenly(count: int, cell: float, names: Sequence[str] = ()) -> Labels:
     """Cells of equal size, with one name each or without names."""
-    texts = tuple((shortened(name, LABEL), (place + 0.5) * cell) for place, name in enumerate(names))
+    texts = tuple((shortened(name, LABEL_LENGTH), (place + 0.5) * cell) for place, name in enumerate(names))
     return Labels(np.arange(count + 1, dtype=np.float64) * cell, texts)
 
 
@@ -217,7 +217,7 @@ def matrix(
     top = LINE + 0.03
 
     def draw(canvas: Canvas, x: float, y: float) -> None:
-        canvas.text(x + left, y + 0.5 * LINE, title, size=SMALL)
+        canvas.text(x + left, y + 0.5 * LINE, title, size=SMALL_FONT)
         x, y = x + left, y + top
         if values.size:
             canvas.cells(x + columns.edges, y + rows.edges, values / scale, marked=marked, mark=INK)
@@ -229,8 +229,8 @@ def matrix(
                 canvas.text(x + at, y + rows.size + 0.05, label, ha="right", rotation=90)
             else:
                 canvas.text(x + at, y + rows.size + 0.6 * LINE, label, ha="center")
-        if cell > NUMBERS - 0.01 and np.diff(rows.edges).min(initial=CELL) > CELL - 0.01:
+        if cell > NUMBER_WIDTH - 0.01 and np.diff(rows.edges).min(initial=MATRIX_CELL) > MATRIX_CELL - 0.01:
             for at, row in zip((rows.edges[1:] + rows.edges[:-1]) / 2, values, strict=True):
                 canvas.numbers(x + columns.edges, y + at, row / scale, [number_label(number) for number in row])
 
-    return Block(left + max(columns.size, text_width(title, SMALL)), top + rows.size + below, draw)
+    return Block(left + max(columns.size, text_width(title, SMALL_FONT)), top + rows.size + below, draw)

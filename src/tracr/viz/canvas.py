@@ -38,14 +38,14 @@ __all__ = [
     "GREY",
     "INK",
     "LINE",
-    "MARGIN",
     "ORANGE",
+    "PAGE_MARGIN",
     "PALE",
     "PALE_BLUE",
     "PALE_ORANGE",
     "RED",
     "SIZE",
-    "SMALL",
+    "SMALL_FONT",
     "Canvas",
     "save_figure",
     "shades",
@@ -56,10 +56,10 @@ __all__ = [
 
 FONT = "DejaVu Sans"  # part of matplotlib, so the font measured is the font drawn
 SIZE = 8.0  # points
-SMALL = 6.5
-TINY = 5.0  # smaller text is unreadable
-MARGIN = 0.12
-ROUNDING = 1.05
+SMALL_FONT = 6.5
+TINY_FONT = 5.0  # smaller text is unreadable
+PAGE_MARGIN = 0.12
+WIDTH_SLACK = 1.05
 LINE = SIZE / 72 * 1.35
 
 INK, GREY, PALE, ABSENT = "#1f2430", "#7a808c", "#eef0f4", "#dfe2e8"
@@ -115,7 +115,7 @@ def text_width(text: str, size: float = SIZE, weight: str = "normal") -> float:
     """The width of a text in inches, with a margin for the rounding of glyphs on screens."""
     font = _font(weight).copy()
     font.set_size(size)
-    return ROUNDING * float(text_to_path.get_text_width_height_descent(_drawable(text), font, False)[0]) / 72
+    return WIDTH_SLACK * float(text_to_path.get_text_width_height_descent(_drawable(text), font, False)[0]) / 72
 
 
 def wrapped(words: Sequence[str], width: float, size: float = SIZE) -> list[str]:
@@ -150,7 +150,7 @@ class Scaling(Artist):
     def draw(self, renderer: Any) -> None:
         assert self.axes is not None
         scale = self.axes.get_window_extent().width / self.axes.figure.dpi / self.natural[0]
-        if scale * SIZE < TINY:
+        if scale * SIZE < TINY_FONT:
             width, height = self.natural
             warnings.warn(
                 f"this axes is too small to read: the figure needs about {width:.1f} by {height:.1f} inches",
@@ -294,7 +294,7 @@ class Canvas:
         for left, right, value, text in zip(xs, xs[1:], values, texts, strict=False):
             if text:
                 color = "white" if abs(value) > 0.55 else INK
-                self.text((left + right) / 2, y, text, size=SMALL, ha="center", color=color)
+                self.text((left + right) / 2, y, text, size=SMALL_FONT, ha="center", color=color)
 
 
 def _squares(xs: Array, ys: Array, where: Array, inset: float = 0.0) -> list[Array]:

@@ -13,7 +13,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tracr.viz.blocks import Block, Line, text_box
-from tracr.viz.canvas import BLUE, GREY, INK, MARGIN, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SIZE, SMALL, Canvas
+from tracr.viz.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PAGE_MARGIN,
+    PALE,
+    PALE_BLUE,
+    PALE_ORANGE,
+    SIZE,
+    SMALL_FONT,
+    Canvas,
+)
 from tracr.viz.labels import domain_label, shortened, visible
 from tracr.viz.layering import arrange
 
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["computational_graph"]
 
-NAME = 26  # most characters of a name
+NAME_LENGTH = 26  # most characters of a name
 SOURCES = ("Tokens", "Indices", "Length")
 ATTENTION = ("Aggregate", "SelectorWidth")
 ROLES = {"Select": ("k", "q"), "Aggregate": ("", "v")}
@@ -46,10 +58,10 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
     boxes = [_box(node, _lines(node, sops.get(node.label), n in outputs)) for n, node in enumerate(nodes)]
     late = [n for n, node in enumerate(nodes) if not node.children and node.kind not in SOURCES]
     layout = arrange([(box.width, box.height) for box in boxes], [node.children for node in nodes], late)
-    canvas = Canvas(layout.width + 2 * MARGIN, layout.height + 2 * MARGIN, ax)
+    canvas = Canvas(layout.width + 2 * PAGE_MARGIN, layout.height + 2 * PAGE_MARGIN, ax)
     drawn = set()
     for (source, target), route in layout.routes.items():
-        points = [(x + MARGIN, y + MARGIN) for x, y in route]
+        points = [(x + PAGE_MARGIN, y + PAGE_MARGIN) for x, y in route]
         last = -3 if points[-2][0] == points[-1][0] else -2
         for piece in pairwise(points[: last + 1]):
             if piece not in drawn:  # edges from one node share their path
@@ -59,17 +71,17 @@ def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figu
         _role(canvas, nodes[target], source, points[last:])
     for number, box in enumerate(boxes):
         x, y = layout.middles[number]
-        box.draw(canvas, x + MARGIN - box.width / 2, y + MARGIN - box.height / 2)
+        box.draw(canvas, x + PAGE_MARGIN - box.width / 2, y + PAGE_MARGIN - box.height / 2)
     return canvas.figure
 
 
 def _lines(node: Node, sop: SOpNode | None, output: bool) -> list[Line]:
     """The lines of a box: name, kind and, unless merged into another s-op, the domain."""
-    name = (shortened(visible(node.label), NAME), SIZE, "bold" if output else "normal", INK)
+    name = (shortened(visible(node.label), NAME_LENGTH), SIZE, "bold" if output else "normal", INK)
     if sop is None:
-        return [name, (node.kind, SMALL, "normal", GREY)]
-    what = (f"{node.kind}, {sop.encoding.value}", SMALL, "normal", GREY)
-    return [name, what, (domain_label(sop.domain), SMALL, "normal", INK)]
+        return [name, (node.kind, SMALL_FONT, "normal", GREY)]
+    what = (f"{node.kind}, {sop.encoding.value}", SMALL_FONT, "normal", GREY)
+    return [name, what, (domain_label(sop.domain), SMALL_FONT, "normal", INK)]
 
 
 def _box(node: Node, lines: list[Line]) -> Block:
@@ -86,4 +98,4 @@ def _role(canvas: Canvas, node: Node, source: int, points: Sequence[tuple[float,
     marks = ", ".join(role for role, child in zip(roles, node.children, strict=False) if child == source and role)
     x, y = points[-1]
     side, ha = (0.06, "left") if points[0][0] <= x else (-0.06, "right")
-    canvas.text(x + side, y - 0.09, marks, size=SMALL, color=GREY, ha=ha)
+    canvas.text(x + side, y - 0.09, marks, size=SMALL_FONT, color=GREY, ha=ha)

@@ -20,13 +20,13 @@ from tracr.viz.canvas import (
     GREY,
     INK,
     LINE,
-    MARGIN,
     ORANGE,
+    PAGE_MARGIN,
     PALE,
     PALE_BLUE,
     PALE_ORANGE,
     SIZE,
-    SMALL,
+    SMALL_FONT,
     Canvas,
     wrapped,
 )
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["layer_allocation"]
 
-NAMES = 44  # most characters in a line of a box
+LINE_LENGTH = 44  # most characters in a line of a box
 STREAM = 0.62  # the x of the residual stream
-GAP = 0.12
+BOX_GAP = 0.12
 FOOTER = 3.0  # the least width of the text below
 
 
@@ -53,7 +53,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
         width: the largest width in inches; more components of a sub-layer go into further lines.
         ax: draw in this axes instead of a new figure.
     """
-    room = width - 2 * MARGIN - STREAM - 0.2
+    room = width - 2 * PAGE_MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
     rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
     for number, layer in enumerate(model.layout.layers):
@@ -64,15 +64,15 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
         rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
     outputs = ", ".join(visible(output.name) for output in model.outputs)
     rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
-    whole = stacked([block for _, block in rows], GAP)
+    whole = stacked([block for _, block in rows], BOX_GAP)
     across = max(whole.width, FOOTER if model.circuit.folded else 0.0)
     footer = _footer(model, across)
-    below = 2 * GAP + LINE * len(footer) if footer else 0.0
-    canvas = Canvas(2 * MARGIN + STREAM + 0.2 + across, 2 * MARGIN + whole.height + below, ax)
+    below = 2 * BOX_GAP + LINE * len(footer) if footer else 0.0
+    canvas = Canvas(2 * PAGE_MARGIN + STREAM + 0.2 + across, 2 * PAGE_MARGIN + whole.height + below, ax)
     _draw(canvas, rows)
     for number, line in enumerate(footer):
-        y = MARGIN + whole.height + 2 * GAP + LINE * (number + 0.5)
-        canvas.text(MARGIN + STREAM + 0.2, y, line, size=SMALL, color=GREY)
+        y = PAGE_MARGIN + whole.height + 2 * BOX_GAP + LINE * (number + 0.5)
+        canvas.text(PAGE_MARGIN + STREAM + 0.2, y, line, size=SMALL_FONT, color=GREY)
     return canvas.figure
 
 
@@ -83,20 +83,20 @@ def _footer(model: CompiledModel, width: float) -> list[str]:
         for variable, one in folded(model.program, model.layout).items()
     ]
     said = f"Folded into their readers: {' '.join(found)}".removesuffix(";").split()
-    return wrapped(said, width, SMALL) if found else []
+    return wrapped(said, width, SMALL_FONT) if found else []
 
 
 def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:
-    x, y = MARGIN + STREAM, MARGIN
+    x, y = PAGE_MARGIN + STREAM, PAGE_MARGIN
     first, last = rows[0][1].height / 2, rows[-1][1].height / 2
-    height = sum(block.height + GAP for _, block in rows) - GAP
+    height = sum(block.height + BOX_GAP for _, block in rows) - BOX_GAP
     canvas.line([(x, y + first), (x, y + height - last)], color=INK, line=1.6)
     for name, block in rows:
         middle = y + block.height / 2
         canvas.line([(x, middle), (x + 0.2, middle)], color=INK, line=0.8)
         canvas.text(x - 0.08, middle, name, ha="right", weight="bold")
         block.draw(canvas, x + 0.2, y)
-        y += block.height + GAP
+        y += block.height + BOX_GAP
 
 
 def _component(component: Component, size: str, edge: str, face: str) -> Block:
@@ -104,15 +104,15 @@ def _component(component: Component, size: str, edge: str, face: str) -> Block:
     writes = _listed([variable.label for variable, _ in component.writes])
     lines: list[Line] = [(writes, SIZE, "bold", INK)]
     if reads:
-        lines.append((f"reads {_listed(reads)}", SMALL, "normal", INK))
-    return text_box([*lines, (size, SMALL, "normal", GREY)], edge, face)
+        lines.append((f"reads {_listed(reads)}", SMALL_FONT, "normal", INK))
+    return text_box([*lines, (size, SMALL_FONT, "normal", GREY)], edge, face)
 
 
 def _clearing(parts: Sequence[MLP]) -> Block:
     """The neurons of a sub-layer that clear dimensions, in one box."""
     names = [variable.label for part in parts for variable, _ in part.clears]
     size = _neurons(sum(part.read.width for part in parts))
-    lines: list[Line] = [(f"clears {_listed(names)}", SMALL, "normal", INK), (size, SMALL, "normal", GREY)]
+    lines: list[Line] = [(f"clears {_listed(names)}", SMALL_FONT, "normal", INK), (size, SMALL_FONT, "normal", GREY)]
     return text_box(lines, GREY, "white", dashed=True)
 
 
@@ -120,9 +120,9 @@ def _listed(names: Sequence[str]) -> str:
     """Names separated by commas, as many as fit."""
     shown: list[str] = []
     for number, name in enumerate(map(visible, names)):
-        if shown and len(", ".join([*shown, name])) > NAMES:
+        if shown and len(", ".join([*shown, name])) > LINE_LENGTH:
             return f"{', '.join(shown)} and {len(names) - number} more"
-        shown.append(shortened(name, NAMES))
+        shown.append(shortened(name, LINE_LENGTH))
     return ", ".join(shown) or "nothing"
 
 
@@ -132,5 +132,5 @@ def _neurons(count: int) -> str:
 
 def _sublayer(boxes: Sequence[Block], room: float) -> Block:
     if not boxes:
-        return text_box([("no-op", SMALL, "normal", GREY)], GREY, "white", dashed=True)
-    return stacked([beside(line, GAP) for line in in_lines(boxes, room, GAP)], GAP)
+        return text_box([("no-op", SMALL_FONT, "normal", GREY)], GREY, "white", dashed=True)
+    return stacked([beside(line, BOX_GAP) for line in in_lines(boxes, room, BOX_GAP)], BOX_GAP)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["model_html", "run_html", "verification_html"]
 
-STYLE = """<style>
+TABLE_STYLE = """<style>
 .tracr {overflow-x: auto; font-size: 13px}
 .tracr table {border-collapse: collapse; table-layout: auto; margin: 4px 0; font-size: inherit; color: inherit}
 .tracr tr {background: none !important}
@@ -41,8 +41,8 @@ STYLE = """<style>
 .tracr .good {color: #2b8a3e; font-weight: 600}
 .tracr .bad {color: #e03131; font-weight: 600}
 </style>"""
-INPUTS = 12  # most inputs of a batch that are shown
-NAMES = 40  # most characters of a list of names
+SHOWN_INPUTS = 12  # most inputs of a batch that are shown
+NAMES_LENGTH = 40  # most characters of a list of names
 
 
 def model_html(model: CompiledModel) -> str:
@@ -101,13 +101,13 @@ def run_html(run: Run) -> str:
     """A run as HTML: inputs and outputs, and for a single input the residual stream after each sub-layer."""
     rows = run.decoded if len(run.tokens) > 1 or _is_batch(run) else [run.decoded]
     table = []
-    for tokens, decoded in list(zip(run.tokens, rows, strict=True))[:INPUTS]:
+    for tokens, decoded in list(zip(run.tokens, rows, strict=True))[:SHOWN_INPUTS]:
         outputs = decoded if isinstance(decoded, dict) else {"": decoded}
         for name, values in outputs.items():
             given = tokens[1 : len(values) + 1]
             table.append((" ".join(map(value_label, given)), visible(name) if name else "", _list(values)))
-    if len(run.tokens) > INPUTS:
-        table.append((f"… and {len(run.tokens) - INPUTS:,} more", "", ""))
+    if len(run.tokens) > SHOWN_INPUTS:
+        table.append((f"… and {len(run.tokens) - SHOWN_INPUTS:,} more", "", ""))
     shapes = [(name, str(tuple(array.shape))) for name, array in run.activations.items()]
     parts = [
         f"<b>{escape(repr(run))}</b>",
@@ -149,7 +149,7 @@ def _names(labels: Iterable[str]) -> str:
 
 def _component(component: Component) -> tuple[str, str]:
     writes = _names(variable.label for variable, _ in component.writes)
-    return shortened(writes, NAMES), shortened(component.what, 90)
+    return shortened(writes, NAMES_LENGTH), shortened(component.what, 90)
 
 
 def _plural(count: int, what: str) -> str:
@@ -161,7 +161,7 @@ def _list(values: Iterable[Any]) -> str:
 
 
 def _page(*parts: str) -> str:
-    return f'<div class="tracr">{STYLE}{"".join(f"<div>{part}</div>" for part in parts)}</div>'
+    return f'<div class="tracr">{TABLE_STYLE}{"".join(f"<div>{part}</div>" for part in parts)}</div>'
 
 
 def _details(summary: str, inside: str) -> str:
@@ -195,10 +195,10 @@ def _edge(place: int) -> str:
 def _group(group: Group, shown: Sequence[Step]) -> str:
     rows = []
     for place, row in enumerate(group.rows):
-        name = escape(shortened(group.variable, NAMES))
+        name = escape(shortened(group.variable, NAMES_LENGTH))
         bold = f"<b>{name}</b>" if group.output else name
         title = f'<th class="left" rowspan="{len(group.rows)}">{bold}</th>' if place == 0 else ""
-        label = "" if group.single else escape(shortened(row.label, NAMES))
+        label = "" if group.single else escape(shortened(row.label, NAMES_LENGTH))
         cells = "".join(_cells(group, row, step) for step in shown)
         rows.append(f'<tr{" class=first" if place == 0 else ""}>{title}<th class="left soft">{label}</th>{cells}</tr>')
     return "".join(rows)

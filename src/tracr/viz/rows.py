@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Row", "Rows", "grouped", "row_label"]
 
 Rows = Literal["auto", "all", "used"]
-MANY = 40  # with more rows than this, "auto" leaves out those that are always zero
+MANY_ROWS = 40  # with more rows than this, "auto" leaves out those that are always zero
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def grouped(
     for dimension in model.residual:
         if variables is None or dimension.variable in variables:
             found.setdefault(dimension.variable, []).append(dimension)
-    hide = rows == "used" or (rows == "auto" and sum(map(len, found.values())) > MANY)
+    hide = rows == "used" or (rows == "auto" and sum(map(len, found.values())) > MANY_ROWS)
     largest = np.max([np.abs(step.stream).max(axis=0) for step in steps], axis=0)
     outputs = {variable.label for _, variable in model.circuit.outputs}
     shared = model.residual.shared

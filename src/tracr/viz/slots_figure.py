@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tracr.compiler.residual.slot_reuse import last_reads
-from tracr.viz.blocks import LABEL, Block, figure_of
-from tracr.viz.canvas import BLUE, GREY, INK, LINE, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SMALL, Canvas, text_width
+from tracr.viz.blocks import LABEL_LENGTH, Block, figure_of
+from tracr.viz.canvas import BLUE, GREY, INK, LINE, ORANGE, PALE, PALE_BLUE, PALE_ORANGE, SMALL_FONT, Canvas, text_width
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dimension_use"]
 
-ROW = 0.13
+SLOT_HEIGHT = 0.13
 COLUMN, WIDEST = 0.62, 1.0
 
 
@@ -41,7 +41,7 @@ def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> B
     """The picture as a block, with an optional title."""
     columns = 2 * model.n_layers + 1
     labels = {visible(one.variable.label) for one in model.layout.directions}
-    wanted = max((text_width(shortened(label, LABEL), SMALL) + 0.08 for label in labels), default=0.0)
+    wanted = max((text_width(shortened(label, LABEL_LENGTH), SMALL_FONT) + 0.08 for label in labels), default=0.0)
     column = min(max(COLUMN, wanted), WIDEST, (width - 0.6) / columns)
     head = LINE * (2 if title else 1)
     last = last_reads(model.schedule)
@@ -50,12 +50,12 @@ def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> B
         if title:
             canvas.text(x, y + LINE / 2, title, weight="bold")
         for place, name in enumerate(_names(model)):
-            canvas.text(x + (place + 0.5) * column, y + head - LINE / 2, name, size=SMALL, color=GREY, ha="center")
+            canvas.text(x + (place + 0.5) * column, y + head - LINE / 2, name, size=SMALL_FONT, color=GREY, ha="center")
         for group in _groups(model):
             _box(canvas, x, y + head, column, columns, group, last.get(group[0].variable, -1))
 
     size = max(columns * column, text_width(title, weight="bold") if title else 0.0)
-    return Block(size, head + ROW * model.layout.width, draw)
+    return Block(size, head + SLOT_HEIGHT * model.layout.width, draw)
 
 
 def _names(model: CompiledModel) -> Iterator[str]:
@@ -85,10 +85,10 @@ def _box(canvas: Canvas, x: float, y: float, column: float, columns: int, group:
     start, stop = first.since + 1, min(first.until + 1, columns)
     read = max(start + 1, min(last + 1, stop))
     edge, face = [(GREY, PALE), (ORANGE, PALE_ORANGE), (BLUE, PALE_BLUE)][0 if start == 0 else 2 - start % 2]
-    top, height = y + ROW * first.slot, ROW * len(group)
+    top, height = y + SLOT_HEIGHT * first.slot, SLOT_HEIGHT * len(group)
     canvas.box(x + start * column, top, (stop - start) * column, height, edge=edge, face="white", line=0.4)
     canvas.box(x + start * column, top, (read - start) * column, height, edge=edge, face=face, line=0.6)
-    room, name, limit = (stop - start) * column - 0.06, visible(first.variable.label), LABEL
-    while limit > 2 and text_width(shortened(name, limit), SMALL) > room:
+    room, name, limit = (stop - start) * column - 0.06, visible(first.variable.label), LABEL_LENGTH
+    while limit > 2 and text_width(shortened(name, limit), SMALL_FONT) > room:
         limit -= 1
-    canvas.text(x + start * column + 0.03, top + height / 2, shortened(name, limit), size=SMALL, color=INK)
+    canvas.text(x + start * column + 0.03, top + height / 2, shortened(name, limit), size=SMALL_FONT, color=INK)

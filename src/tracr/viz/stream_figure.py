@@ -17,7 +17,20 @@ from matplotlib.figure import Figure
 
 from tracr.model.run import Run
 from tracr.model.stream import Step, steps
-from tracr.viz.canvas import ABSENT, GREY, INK, LINE, MARGIN, PALE, RED, SMALL, Canvas, shades, text_width, wrapped
+from tracr.viz.canvas import (
+    ABSENT,
+    GREY,
+    INK,
+    LINE,
+    PAGE_MARGIN,
+    PALE,
+    RED,
+    SMALL_FONT,
+    Canvas,
+    shades,
+    text_width,
+    wrapped,
+)
 from tracr.viz.choosing import chosen, one_run
 from tracr.viz.labels import number_label, shortened, value_label
 from tracr.viz.rows import Group, Row, Rows, grouped
@@ -27,13 +40,13 @@ if TYPE_CHECKING:
 
 __all__ = ["residual_stream"]
 
-ROW = 0.165  # the height of a row
+ROW_HEIGHT = 0.165  # the height of a row
 WIDE = 0.3  # the width of a cell that holds a number
-GAP = 0.16  # between panels
-HEADER = 2 * LINE + 0.04
+PANEL_GAP = 0.16  # between panels
+HEADER_HEIGHT = 2 * LINE + 0.04
 STRIPS = 0.3  # between strips
 LEGEND, TURNS = 3.2, 2.4  # the width of the legend of the colours, and of its part on shared dimensions
-NAME = 28  # most characters of a name
+NAME_LENGTH = 28  # most characters of a name
 
 
 def residual_stream(
@@ -63,15 +76,15 @@ def residual_stream(
     turns = model.residual.shared
     legend = LEGEND + TURNS * turns
     size = max(legend, labels + max(strip.width for strip in strips)), sum(strip.height + STRIPS for strip in strips)
-    footer = _footer(size[0] - 2 * MARGIN, notes, [group for strip in strips for group in strip.groups])
-    canvas = Canvas(size[0], size[1] + MARGIN + LINE * len(footer) + 2 * LINE, ax)
-    y = MARGIN
+    footer = _footer(size[0] - 2 * PAGE_MARGIN, notes, [group for strip in strips for group in strip.groups])
+    canvas = Canvas(size[0], size[1] + PAGE_MARGIN + LINE * len(footer) + 2 * LINE, ax)
+    y = PAGE_MARGIN
     for strip in strips:
         strip.draw(canvas, labels, y)
         y += strip.height + STRIPS
     _legend(canvas, y, turns)
     for number, line in enumerate(footer, start=1):
-        canvas.text(MARGIN, y + LINE * (number + 0.6), line, size=SMALL, color=GREY)
+        canvas.text(PAGE_MARGIN, y + LINE * (number + 0.6), line, size=SMALL_FONT, color=GREY)
     return canvas.figure
 
 
@@ -112,12 +125,12 @@ class _Strip:
     @property
     def pitch(self) -> float:
         """The distance from one panel to the next."""
-        return max(self.panel, *(text_width(_title(step), weight="bold") for step in self.steps)) + GAP
+        return max(self.panel, *(text_width(_title(step), weight="bold") for step in self.steps)) + PANEL_GAP
 
     @property
     def width(self) -> float:
         """The width of the strip without its labels."""
-        return 2 * MARGIN + len(self.steps) * self.pitch - GAP
+        return 2 * PAGE_MARGIN + len(self.steps) * self.pitch - PANEL_GAP
 
     @property
     def below(self) -> float:
@@ -130,19 +143,19 @@ class _Strip:
     @property
     def height(self) -> float:
         """The height of the strip."""
-        return HEADER + ROW * sum(len(group.rows) for group in self.groups) + self.below
+        return HEADER_HEIGHT + ROW_HEIGHT * sum(len(group.rows) for group in self.groups) + self.below
 
     def draw(self, canvas: Canvas, labels: float, top: float) -> None:
         """Draw the labels in a column `labels` wide, then every panel."""
-        left = MARGIN + labels
-        self._labels(canvas, left, top + HEADER)
+        left = PAGE_MARGIN + labels
+        self._labels(canvas, left, top + HEADER_HEIGHT)
         for place, step in enumerate(self.steps):
             x = left + place * self.pitch
             middle = x + self.panel / 2
             canvas.text(middle, top + LINE / 2, _title(step), ha="center", weight="bold")
             if step.idle:
-                canvas.text(middle, top + 1.5 * LINE, "no-op", ha="center", size=SMALL, color=GREY)
-            bottom = self._panel(canvas, step, x, top + HEADER)
+                canvas.text(middle, top + 1.5 * LINE, "no-op", ha="center", size=SMALL_FONT, color=GREY)
+            bottom = self._panel(canvas, step, x, top + HEADER_HEIGHT)
             for column, token in enumerate(self.tokens):
                 at = x + (column + 0.5) * self.cell
                 if self._fits(token):
@@ -152,16 +165,16 @@ class _Strip:
 
     def _labels(self, canvas: Canvas, right: float, y: float) -> None:
         for name, group in zip(self.names, self.groups, strict=True):
-            height = ROW * len(group.rows)
+            height = ROW_HEIGHT * len(group.rows)
             if group.single:
-                canvas.text(right - 0.05, y + ROW / 2, name, ha="right", weight=_weight(group))
+                canvas.text(right - 0.05, y + ROW_HEIGHT / 2, name, ha="right", weight=_weight(group))
             else:
                 x = right - 0.05 - self.values_width - 0.06
                 canvas.line([(x, y + 0.03), (x, y + height - 0.03)], line=0.8)
                 canvas.text(x - 0.05, y + height / 2, name, ha="right", weight=_weight(group))
                 for place, row in enumerate(group.rows):
                     color = GREY if row.dimension is None else INK
-                    canvas.text(right - 0.05, y + (place + 0.5) * ROW, _value(row), ha="right", color=color)
+                    canvas.text(right - 0.05, y + (place + 0.5) * ROW_HEIGHT, _value(row), ha="right", color=color)
             y += height
 
     def _panel(self, canvas: Canvas, step: Step, x: float, y: float) -> float:
@@ -171,18 +184,18 @@ class _Strip:
             if row.dimension is not None:
                 values[place] = np.round(step.stream[:, row.dimension], 3) / scale
                 marked[place] = step.changed[:, row.dimension] & (step.name != "embed")
-        xs, ys = x + self.cell * np.arange(len(self.tokens) + 1), y + ROW * np.arange(len(rows) + 1)
+        xs, ys = x + self.cell * np.arange(len(self.tokens) + 1), y + ROW_HEIGHT * np.arange(len(rows) + 1)
         absent = [place for place, (row, _) in enumerate(rows) if not row.there(step)]
         canvas.cells(xs, ys, values, marked=marked.astype(bool), absent=absent)
         for place, (row, _) in enumerate(rows):
             if row.dimension is None:
-                canvas.box(x, ys[place], self.panel, ROW, face=PALE)
+                canvas.box(x, ys[place], self.panel, ROW_HEIGHT, face=PALE)
             elif row.number and self.cell >= WIDE:
                 texts = [number_label(number) for number in step.stream[:, row.dimension]]
-                canvas.numbers(xs, ys[place] + ROW / 2, values[place], texts)
+                canvas.numbers(xs, ys[place] + ROW_HEIGHT / 2, values[place], texts)
         for group in self.groups:
-            canvas.box(x, y, self.panel, ROW * len(group.rows), edge=GREY, line=0.5)
-            y += ROW * len(group.rows)
+            canvas.box(x, y, self.panel, ROW_HEIGHT * len(group.rows), edge=GREY, line=0.5)
+            y += ROW_HEIGHT * len(group.rows)
         return y
 
 
@@ -202,13 +215,13 @@ class _Plan:
         groups = grouped(self.model, self.steps, rows)
         room = max(map(text_width, self.tokens)) + 0.05
         wide = max(WIDE, room) if room <= 2 * WIDE else WIDE
-        for cell in (wide, ROW):
+        for cell in (wide, ROW_HEIGHT):
             strip = _Strip(groups, self.steps, self.tokens, cell)
             if strip.labels_width + strip.width <= width or len(self.steps) == 1:
                 return [strip], []
         working = [step for step in self.steps if not step.idle] or self.steps[:1]
         idle = [_title(step) for step in self.steps if step not in working]
-        fits = int((width - 2 * MARGIN - strip.labels_width + GAP) // strip.pitch)
+        fits = int((width - 2 * PAGE_MARGIN - strip.labels_width + PANEL_GAP) // strip.pitch)
         count = -(-len(working) // max(1, fits))
         parts = [list(part) for part in np.array_split(np.array(working, dtype=object), count)]
         notes = [f"No-ops are not shown: {', '.join(idle)}."] if idle else []
@@ -219,7 +232,7 @@ class _Plan:
     def _strip(self, part: list[Step], rows: Rows, width: float, wide: float) -> _Strip:
         groups = grouped(self.model, part, rows, self._concerned(part))
         roomy = _Strip(groups, part, self.tokens, wide)
-        return roomy if roomy.labels_width + roomy.width <= width else _Strip(groups, part, self.tokens, ROW)
+        return roomy if roomy.labels_width + roomy.width <= width else _Strip(groups, part, self.tokens, ROW_HEIGHT)
 
     def _concerned(self, part: Sequence[Step]) -> set[str]:
         """The variables that some sub-layers read or write."""
@@ -243,12 +256,12 @@ def _title(step: Step) -> str:
 
 
 def _name(group: Group) -> str:
-    name = shortened(group.variable, NAME)
+    name = shortened(group.variable, NAME_LENGTH)
     return f"{name} (up to {number_label(group.scale)})" if group.scale > 1.001 else name
 
 
 def _value(row: Row) -> str:
-    return shortened(row.label, NAME)
+    return shortened(row.label, NAME_LENGTH)
 
 
 def _weight(group: Group) -> str:
@@ -257,23 +270,23 @@ def _weight(group: Group) -> str:
 
 def _legend(canvas: Canvas, y: float, turns: bool) -> None:
     """Draw the legend of the colours, in one line."""
-    x = MARGIN + 0.14
-    canvas.text(x - 0.04, y + 0.06, "−1", size=SMALL, ha="right")
+    x = PAGE_MARGIN + 0.14
+    canvas.text(x - 0.04, y + 0.06, "−1", size=SMALL_FONT, ha="right")
     for number in (-1.0, -0.5, 0.0, 0.5, 1.0):
         canvas.box(x, y, 0.2, 0.12, face=tuple(shades(np.array(number))), edge=GREY, line=0.4)
         x += 0.2
-    canvas.text(x + 0.04, y + 0.06, "1", size=SMALL)
+    canvas.text(x + 0.04, y + 0.06, "1", size=SMALL_FONT)
     x += 0.3
     canvas.box(x, y, 0.2, 0.12, edge=RED, line=1.0)
-    canvas.text(x + 0.26, y + 0.06, "changed by the sub-layer", size=SMALL)
+    canvas.text(x + 0.26, y + 0.06, "changed by the sub-layer", size=SMALL_FONT)
     if turns:
         x += 1.7
         canvas.box(x, y, 0.2, 0.12, face=ABSENT, edge=GREY, line=0.4)
-        canvas.text(x + 0.26, y + 0.06, "not stored: not written yet, or cleared", size=SMALL)
+        canvas.text(x + 0.26, y + 0.06, "not stored: not written yet, or cleared", size=SMALL_FONT)
 
 
 def _footer(width: float, notes: Sequence[str], groups: Sequence[Group]) -> list[str]:
     said = list(notes)
     if any(group.scale > 1.001 for group in groups):
         said.append("Variables with numbers above 1 are shaded from 0 to the largest.")
-    return [line for note in said for line in wrapped(note.split(), width, SMALL)]
+    return [line for note in said for line in wrapped(note.split(), width, SMALL_FONT)]

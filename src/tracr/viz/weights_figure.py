@@ -15,8 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tracr.viz.blocks import CELL, NUMBERS, Block, beside, evenly, figure_of, labels, matrix, note, stacked, titled
-from tracr.viz.canvas import SMALL, text_width
+from tracr.viz.blocks import (
+    MATRIX_CELL,
+    NUMBER_WIDTH,
+    Block,
+    beside,
+    evenly,
+    figure_of,
+    labels,
+    matrix,
+    note,
+    stacked,
+    titled,
+)
+from tracr.viz.canvas import SMALL_FONT, text_width
 from tracr.viz.choosing import chosen
 from tracr.viz.labels import number_label, visible
 from tracr.viz.rows import row_label
@@ -99,7 +111,7 @@ class _DimensionNames:
         read = np.concatenate([weights.W_in[:, part], weights.b_in[None, part]])
         written = weights.W_out[part].T
         count = read.shape[1]
-        neurons = evenly(count, min(CELL, max(NEURON, NEURONS / count)))
+        neurons = evenly(count, min(MATRIX_CELL, max(NEURON, NEURONS / count)))
         names = self.names(2 * layer), self.names(2 * layer + (not group.clears))
         kept = [_kept(side, weight) for side, weight in zip(names, (read, written), strict=True)]
         rows = [labels([side[row] for row in some]) for side, some in zip(names, kept, strict=True)]
@@ -116,9 +128,9 @@ class _DimensionNames:
         kept = _kept(across, values), _kept(down, values.T)
         values = values[np.ix_(*kept)]
         rows, columns = ([side[place] for place in some] for side, some in zip((across, down), kept, strict=True))
-        widest = max((text_width(number_label(number), SMALL) for number in values.flat), default=0.0)
-        numbers = len(columns) <= NUMBERED and widest < NUMBERS - 0.02
-        return matrix(title, values, labels(rows), labels(columns, NUMBERS if numbers else CELL))
+        widest = max((text_width(number_label(number), SMALL_FONT) for number in values.flat), default=0.0)
+        numbers = len(columns) <= NUMBERED and widest < NUMBER_WIDTH - 0.02
+        return matrix(title, values, labels(rows), labels(columns, NUMBER_WIDTH if numbers else MATRIX_CELL))
 
 
 def _kept(names: Names, weights: Array) -> list[int]:

@@ -73,7 +73,7 @@ def test_whatever_reads_a_count(reader: str, comparison: Comparison, vocab: int,
 # What is split
 
 
-@pytest.mark.parametrize(("vocab", "longest"), [(300, 10), (1000, 6)])
+@pytest.mark.parametrize(("vocab", "longest"), [(300, 10), pytest.param(1000, 6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("program", [order(), SORT_UNIQUE, programs.make_sort_composite(tokens, tokens)])
 def test_an_order_of_very_many_values_is_split(program: SOp, vocab: int, longest: int) -> None:
     """Into heads of small rank, which take far fewer parameters and no layer more."""

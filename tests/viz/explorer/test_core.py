@@ -15,6 +15,7 @@ import pytest
 from tests.agreement import compile_quietly
 from tests.strategies import VOCABULARIES, Case
 from tests.tally import Tally, compile_case
+from tests.tiers import slow
 from tracr import InputError
 from tracr.compiler.lower import bits
 from tracr.ir.domains import Domain, Finite
@@ -123,9 +124,9 @@ def models(count: int, *, start: int = 0) -> list[Job]:
 
 def test_random_programs() -> None:
     """Interpreter, forward pass, decoding: the page's are Python's."""
-    jobs = models(60)
+    jobs = [*models(36), *models(6, start=60)]
     compared = sum(assert_same(model, inputs, got) for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True))
-    assert compared > 400
+    assert compared > 240
     combined = [s for model, _, _ in jobs for s in model.program.selectors.values() if isinstance(s, CompositeNode)]
     assert len(combined) > 3, len(combined)
 
@@ -158,7 +159,8 @@ def test_many_random_programs(start: int) -> None:
         assert_same(model, inputs, got)
 
 
-def test_the_library() -> None:
+@pytest.mark.parametrize("count", [5, *slow([20])])
+def test_the_library(count: int) -> None:
     """Every program of the library, at every level."""
     jobs: list[Job] = []
     for example in EXAMPLES.values():
@@ -167,7 +169,7 @@ def test_the_library() -> None:
             rng = np.random.default_rng(0)
             inputs = [
                 [example.vocab[i] for i in rng.integers(len(example.vocab), size=1 + n % example.max_seq_len)]
-                for n in range(20)
+                for n in range(count)
             ]
             jobs.append((model, [xs for xs in inputs if len(xs) >= model.program.lengths[0]], []))
     for (model, inputs, _), got in zip(jobs, in_node(jobs), strict=True):
@@ -254,6 +256,6 @@ def assert_patched(jobs: Sequence[Job]) -> int:
 
 def test_patches() -> None:
     """A variable set at one position, dimensions that are used again or not."""
-    jobs = with_patches(models(40, start=1000))
+    jobs = with_patches(models(24, start=1000))
     assert sum(len(model.residual.dimensions) > len(model.residual) for model, _, _ in jobs) > 3
-    assert assert_patched(jobs) > 100
+    assert assert_patched(jobs) > 60

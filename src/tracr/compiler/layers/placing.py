@@ -95,17 +95,25 @@ class Placing:
             if not self.first[component] <= time <= self.last[component]:
                 return None
             found[component] = time
-        others = [component for component in range(len(found)) if component not in fixed]
-        for component in others:
-            time = max((found[other] for other in self.before[component]), default=-1) + 1
-            if time > found[component]:
+        time_of = found.__getitem__
+        for component, before in self._reading:
+            if component not in fixed and (time := max(map(time_of, before)) + 1) > found[component]:
                 found[component] = time + (time - self.first[component]) % 2
-        for component in reversed(others):
-            time = min((found[other] for other in self.after[component]), default=2 * self.depth) - 1
-            if time < found[component]:
+        for component, after in self._read:
+            if component not in fixed and (time := min(map(time_of, after)) - 1) < found[component]:
                 found[component] = time - (time - self.first[component]) % 2
-        ordered = all(found[other] < time for time, before in zip(found, self.before, strict=True) for other in before)
+        ordered = all(max(map(time_of, before)) < found[component] for component, before in self._reading)
         return found if ordered else None
+
+    @cached_property
+    def _reading(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The components that read from others, and those others."""
+        return [(component, before) for component, before in enumerate(self.before) if before]
+
+    @cached_property
+    def _read(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The components that others read from, and those others; the last component first."""
+        return [(component, after) for component, after in enumerate(self.after) if after][::-1]
 
 
 def placing_of(circuit: Circuit) -> Placing:

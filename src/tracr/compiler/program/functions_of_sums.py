@@ -143,7 +143,7 @@ def _changes(totals: Array, codes: Codes) -> NDArray[np.integer]:
     """For each row of sums in ascending order, how often the code changes; the number of cells if a sum has two."""
     order = np.argsort(totals, axis=1, kind="stable")
     changing = np.diff(codes[order], axis=1) != 0
-    ascending_totals = np.take_along_axis(totals, order, axis=1)
+    ascending_totals = totals[np.arange(len(totals))[:, None], order]
     close = nearly_equal(ascending_totals[:, 1:], ascending_totals[:, :-1])
     return np.where((changing & close).any(axis=1), len(codes), changing.sum(axis=1))
 

@@ -26,13 +26,13 @@ def lay_out(schedule: Schedule, options: Options) -> Layout:
     places = _places(schedule, options)
     labels = unique_labels([_label(variable, place, options) for variable, place in places])
     slots = always(schedule, places)
-    directions = tuple(
+    directions = [
         Direction(label, variable, variable.held(place), place, slot, since, until)
         for label, (variable, place), slot, since, until in zip(
             labels, places, slots.slots, slots.since, slots.until, strict=True
         )
-    )
-    return Layout(schedule, directions)
+    ]
+    return Layout(schedule, tuple(directions))
 
 
 def with_reuse(layout: Layout) -> Layout:

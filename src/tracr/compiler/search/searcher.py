@@ -44,12 +44,14 @@ class Searcher:
     def run(self, name: PassName, value: Any) -> Any:
         """The result of a pass for a value, computed once."""
         key = name, id(value)
-        if key not in self._made:
-            result = self._passes[name].run(value, self)
-            self._made[key] = value, result
-            if isinstance(result, Circuit) and result is not value:
-                self._uncounted.append(result)
-        return self._made[key][1]
+        made = self._made.get(key)
+        if made is not None:
+            return made[1]
+        result = self._passes[name].run(value, self)
+        self._made[key] = value, result
+        if isinstance(result, Circuit) and result is not value:
+            self._uncounted.append(result)
+        return result
 
     def through(self, names: Iterable[PassName], value: Any, options: Options | None = None) -> Any:
         """The result of several passes for a value; passes that are off are skipped."""

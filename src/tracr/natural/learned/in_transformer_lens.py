@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tracr.adapters.lens_weights import lens_config, lens_weights
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
+from tracr.natural.formats import require_format
 from tracr.natural.learned.in_torch import OfLearned
 from tracr.natural.learned.model import ACTIVATION
-from tracr.natural.measured_format import require_measured
 from tracr.runtime.uniform import uniform
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def to_transformer_lens(
     if not bridge:
         return LensLearned(learned, cfg, uniform(learned.parameters), dtype, device, trainable, check)
     if check:
-        require_measured(as_dtype(dtype), "the learned model")
+        require_format(as_dtype(dtype), "the learned model")
     return to_bridge(cfg, lens_weights(learned), trainable)
 
 

@@ -20,8 +20,8 @@ from tracr.model.variants.basis import Axes, Basis, Directions
 from tracr.model.variants.variant import in_basis
 from tracr.model.verification import Verification
 from tracr.natural.architecture import in_numpy
+from tracr.natural.formats import require_format
 from tracr.natural.learned.truth import LearnedTruth
-from tracr.natural.measured_format import require_measured
 from tracr.runtime.forward import Hook, forward
 from tracr.runtime.outputs import Output
 from tracr.runtime.tensors import stream_of
@@ -132,7 +132,7 @@ class LearnedModel(DerivedModel):
     def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
         """The weights in another float type; shorter ones than float32 are refused, unless `check` is off."""
         if flag("check", check):
-            require_measured(dtype, "the learned model")
+            require_format(dtype, "the learned model")
         return super().cast(dtype, check=False)
 
     def check_format(self, dtype: Any, budget: int = 0) -> Any:

@@ -22,7 +22,7 @@ from tracr.model.verification import Verification
 from tracr.natural.learned.assembly import check_wiring
 from tracr.natural.learned.codes import places_of
 from tracr.natural.learned.model import LearnedModel, LearnedPart
-from tracr.natural.saving import LARGE, packed_weights, read_weights
+from tracr.natural.saving import LARGEST_JSON, packed_weights, read_weights
 from tracr.runtime.uniform import Sizes, layer_shapes
 from tracr.saving import models
 from tracr.saving.folders import read_file, write_folder
@@ -74,7 +74,7 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Lear
     compiled = models.load(path / COMPILED, max_parameters=max_parameters)
     keys = ("format", "version", "seed", "noise", "width", "d_head", "neurons", "parts", "verified", "sha256")
     try:
-        given = parse(read_file(path / INFO, LARGE), INFO).object(keys)
+        given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)
         given["format"].choice((FORMAT,))
         if given["version"].integer() != VERSION:
             given["version"].fail(f"is not {VERSION}, which this tracr reads")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["page_data"]
 
 FORMAT, VERSION = "tracr explorer", 1
-CELLS = {0: "0", 1: "1", -1: "e", -2: "u"}  # the cells of a selector's table
-SPECIAL = (BOS, PAD)
+CELL_LETTERS = {0: "0", 1: "1", -1: "e", -2: "u"}  # the cells of a selector's table
+SPECIAL_TOKENS = (BOS, PAD)
 KNOWN = frozenset(  # the operations that the page computes: `web/src/core/program.js`
     ["tokens", "indices", "length", "constant", "positions", "lookup", "pair_lookup", "linear", "aggregation", "width"]
 )
@@ -176,7 +176,7 @@ def _selector_json(selector: Selector) -> dict[str, Any]:
     common = {"id": selector.id, "label": selector.label, "counts": [int(count) for count in selector.counts]}
     if isinstance(selector, CompositeNode):
         return {**common, "kind": selector.kind, "parts": list(selector.parts)}
-    rows = ["".join(CELLS[cell] for cell in row) for row in selector.table.tolist()]
+    rows = ["".join(CELL_LETTERS[cell] for cell in row) for row in selector.table.tolist()]
     return {**common, "kind": "table", "keys": selector.keys, "queries": selector.queries, "table": rows}
 
 
@@ -214,9 +214,9 @@ def _short(number: float) -> float:
 def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
     """The variables in the order of the residual stream; BOS and PAD with the tokens."""
     found: dict[Variable | None, list[Variable]] = {}
-    tokens = next((v for v in model.layout.slots if v.label == "tokens" and v not in SPECIAL), None)
+    tokens = next((v for v in model.layout.slots if v.label == "tokens" and v not in SPECIAL_TOKENS), None)
     for variable in model.layout.slots:
-        found.setdefault(tokens if variable in SPECIAL else variable, []).append(variable)
+        found.setdefault(tokens if variable in SPECIAL_TOKENS else variable, []).append(variable)
     return [tuple(group) for group in found.values()]
 
 
@@ -230,7 +230,7 @@ def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any
         "slot": dimension.index,
         "from": dimension.since + 1,
         "until": dimension.until + 1 if dimension.until < ALWAYS else None,
-        "special": model.layout.directions[dimension.number].variable in SPECIAL,
+        "special": model.layout.directions[dimension.number].variable in SPECIAL_TOKENS,
         "writer": dimension.writer,
         "readers": list(dimension.readers),
     }
@@ -242,7 +242,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
     `dropped`: the values without a direction. `codes`: the coordinates of each value, if values are stored in bits.
     """
     first = group[0]
-    name = "tokens" if first in SPECIAL else first.label
+    name = "tokens" if first in SPECIAL_TOKENS else first.label
     known = {location.variable for location in locations(model.program, model.layout).values()}
     special = {BOS: model.options.bos, PAD: model.options.pad}
     rows: list[list[Any]] = []
@@ -263,7 +263,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
         "label": name,
         "sop": first.node,
         "scratch": first not in known and first.node is not None,
-        "numerical": first.numerical and first not in SPECIAL,
+        "numerical": first.numerical and first not in SPECIAL_TOKENS,
         "constant": first is ONE,
         "rows": rows,
         "codes": codes,
@@ -339,7 +339,7 @@ class _Circuit:
             variables = self._variables(self.nodes[edge.source], edge.slots)
             key = (self.number[edge.source], self.number[edge.target], edge.input, self.group[variables[0]])
             both = merged.setdefault(key, [True, True])
-            both[0] &= all(variable in (*SPECIAL, ONE) for variable in variables)
+            both[0] &= all(variable in (*SPECIAL_TOKENS, ONE) for variable in variables)
             both[1] &= edge.cancelled
         names = ("source", "target", "input", "group", "plumbing", "cancelled")
         return [dict(zip(names, (*key, *both), strict=True)) for key, both in merged.items()]

@@ -11,7 +11,7 @@ from tracr.rasp.functions import Composition, function_name
 
 __all__ = ["written"]
 
-MOST = 90  # most characters of a text
+MOST_CHARACTERS = 90  # most characters of a text
 
 
 def written(function: Any) -> str:
@@ -26,7 +26,7 @@ def written(function: Any) -> str:
         return function_name(function)
     lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
     text = _segment("".join(lines), function.__code__) or "<lambda>"
-    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
 def _segment(source: str, code: CodeType) -> str | None:

@@ -14,8 +14,8 @@ from tracr.viz.explorer.lambdas import written
 
 __all__ = ["Line", "listing"]
 
-NAMED = re.compile(r"\.named\(.*\)$", re.DOTALL)
-SIGNS = {"and": "&", "or": "|"}
+NAMED_SUFFIX = re.compile(r"\.named\(.*\)$", re.DOTALL)
+SELECTOR_SIGNS = {"and": "&", "or": "|"}
 SELECT = re.compile(r"Select\((.*), [^,]+, [^,]+\)", re.DOTALL)
 
 
@@ -93,8 +93,8 @@ def _function(text: str, expressions: Sequence[RASPExpr], number: int) -> str:
 def _selector_text(program: Program, selector: Selector, expressions: Sequence[RASPExpr]) -> str:
     if isinstance(selector, CompositeNode):
         parts = [program.selectors[part].label for part in selector.parts]
-        return f"~{parts[0]}" if selector.kind == "not" else f" {SIGNS[selector.kind]} ".join(parts)
-    source = NAMED.sub("", selector.source)
+        return f"~{parts[0]}" if selector.kind == "not" else f" {SELECTOR_SIGNS[selector.kind]} ".join(parts)
+    source = NAMED_SUFFIX.sub("", selector.source)
     plain = SELECT.fullmatch(source)
     if plain is None:
         return source

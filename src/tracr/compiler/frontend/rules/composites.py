@@ -116,6 +116,8 @@ def orders_positions(inference: Inference, number: int) -> bool:
     literals = [part for part in parts if isinstance(part, SelectorNode)]
     if inference.options.causal or not _compares_with_itself(inference, literals):
         return False
+    if all((part.table == part.table.T).all() for part in literals):  # as with ==: it holds both ways, or neither
+        return False
     axes = axes_of(parts)
     by_sign = [_classes_by_sign(axis, literals) for axis in axes] if len(axes) <= MOST_COMPARED else [None]
     if None in by_sign:

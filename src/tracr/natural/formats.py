@@ -1,4 +1,4 @@
-"""Refuses the number formats in which a trained model was not measured."""
+"""The number formats of a trained model: it is measured in float32; wider ones change its answers by rounding only."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from tracr.errors import PrecisionError
 from tracr.model.number_formats import LONG, format_of
 
-__all__ = ["require_measured"]
+__all__ = ["require_format"]
 
 
-def require_measured(dtype: Any, what: str) -> None:
-    """Refuse formats shorter than float32; `what` is the model, in words."""
+def require_format(dtype: Any, what: str = "the twin") -> None:
+    """Refuse a number format in which the model (`what`, in words) was not measured."""
     name = dtype if isinstance(dtype, str) else format_of(dtype)
     if name not in LONG:
         raise PrecisionError(
