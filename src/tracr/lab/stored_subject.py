@@ -103,7 +103,10 @@ def read_subject(folder: str | Path) -> StoredSubject:
     try:
         name, pairs = _read_pairs(path)
         if not is_unchanged(path):
-            raise FormatError("its weights were changed, and its truth is that of the weights that were written")
+            raise FormatError(
+                "its weights were changed, and its truth is that of the weights that were written",
+                hint="write it with lab.write_subject",
+            )
         model: Any = load_twin(path) if (path / TWIN / "twin.json").is_file() else models.load(path / FOLDER)
     except FormatError as error:
         raise FormatError(
