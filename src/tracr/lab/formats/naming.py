@@ -199,7 +199,10 @@ def _part(name: str, role: str, naming: Naming, sizes: CircuitSizes) -> Part:
 def _check_numbers(name: str, fields: Mapping[str, str], sizes: CircuitSizes) -> None:
     for field, limit in (("layer", sizes.layers), ("head", sizes.heads)):
         if field in fields and int(fields[field]) >= limit:
-            raise FormatError(f"{name} has the {field} {fields[field]}, counted from 0, of {limit}")
+            raise FormatError(
+                f"{name} has the {field} {fields[field]}, counted from 0, of {limit}",
+                hint="count from 0" if limit else f"the model has no {field}",
+            )
     if "last" in fields and int(fields["last"]) != sizes.layers - 1:
         raise FormatError(
             f"{name} is the stream after layer {fields['last']}, and only the unembedding reads the stream itself",
