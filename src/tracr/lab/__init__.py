@@ -7,6 +7,13 @@ roles.py      what each component of a compiled model does: a few roles, and a s
 catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
 methods/      methods: functions from a subject and data to a number for each edge
+realising.py  the realisations of a case: compiled, rotated, ..., twin
+subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
+selecting.py  chooses cases by words: names, tags, core, all
+choices.py    names with settings; finding.py finds methods by name and runs them
+rows.py       one subject, several methods: the rows of the table of results
+running.py    `run`: methods on subjects, resumable
+bootstrap.py  intervals of mean scores; standings.py the standing of each method, from the table
 """
 
 from __future__ import annotations
@@ -14,24 +21,66 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ROLES", "Case", "ComponentRole", "InputPair", "case", "cases", "private", "roles_of"]
+__all__ = [
+    "REALISATIONS",
+    "ROLES",
+    "Case",
+    "ComponentRole",
+    "Conditions",
+    "Estimate",
+    "InputPair",
+    "LabRun",
+    "Standing",
+    "Subject",
+    "bootstrap",
+    "case",
+    "cases",
+    "keep_twin",
+    "private",
+    "read_results",
+    "roles_of",
+    "run",
+    "select_cases",
+    "standings",
+    "subject",
+]
 
 if TYPE_CHECKING:
+    from tracr.lab.bootstrap import Estimate, bootstrap
     from tracr.lab.catalogue import case, cases
     from tracr.lab.fresh import private
     from tracr.lab.one_case import Case
+    from tracr.lab.realising import REALISATIONS
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
+    from tracr.lab.rows import Conditions
+    from tracr.lab.running import LabRun, run
     from tracr.lab.sampling import InputPair
+    from tracr.lab.selecting import select_cases
+    from tracr.lab.standings import Standing, read_results, standings
+    from tracr.lab.subjects import Subject, keep_twin, subject
 else:
     LAZY = {
-        "ROLES": "tracr.lab.roles",
         "Case": "tracr.lab.one_case",
         "ComponentRole": "tracr.lab.roles",
+        "Conditions": "tracr.lab.rows",
+        "Estimate": "tracr.lab.bootstrap",
         "InputPair": "tracr.lab.sampling",
+        "LabRun": "tracr.lab.running",
+        "REALISATIONS": "tracr.lab.realising",
+        "ROLES": "tracr.lab.roles",
+        "Standing": "tracr.lab.standings",
+        "Subject": "tracr.lab.subjects",
+        "bootstrap": "tracr.lab.bootstrap",
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",
+        "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
+        "read_results": "tracr.lab.standings",
         "roles_of": "tracr.lab.roles",
+        "run": "tracr.lab.running",
+        "select_cases": "tracr.lab.selecting",
+        "standings": "tracr.lab.standings",
+        "subject": "tracr.lab.subjects",
     }
 
     def __getattr__(name: str) -> Any:
