@@ -52,9 +52,9 @@ def _defaults(settings: Mapping[str, Any]) -> str:
 
 def _named(name: str, settings: str) -> str:
     """A name with the settings that JSON has, as they are typed."""
-    from tracr.lab.choices import Choice
+    from tracr.lab.choices import Configured
 
-    return str(Choice(name, json.loads(settings)))
+    return str(Configured(name, json.loads(settings)))
 
 
 def show_standings(standings: Sequence[Standing]) -> None:

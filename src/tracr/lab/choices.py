@@ -9,11 +9,11 @@ from typing import Any
 
 from tracr.errors import InputError
 
-__all__ = ["Choice", "read_choice"]
+__all__ = ["Configured", "read_configured"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Configured:
     """A name with settings."""
 
     name: str
@@ -32,15 +32,15 @@ def _word(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def read_choice(words: str | Choice) -> Choice:
+def read_configured(words: str | Configured) -> Configured:
     """Read a name, and after colons settings; values are JSON, and otherwise text.
 
-    >>> print(read_choice("compiled:level=0:gap=64").settings)
+    >>> print(read_configured("compiled:level=0:gap=64").settings)
     {'level': 0, 'gap': 64}
-    >>> read_choice("my_method.py:find").name
+    >>> read_configured("my_method.py:find").name
     'my_method.py:find'
     """
-    if isinstance(words, Choice):
+    if isinstance(words, Configured):
         return words
     parts = words.strip().split(":")
     named = [part for part in parts if "=" not in part]
@@ -56,4 +56,4 @@ def read_choice(words: str | Choice) -> Choice:
             settings[setting.strip()] = json.loads(value)
         except ValueError:
             settings[setting.strip()] = value
-    return Choice(name, settings)
+    return Configured(name, settings)

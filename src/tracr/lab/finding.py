@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.lab import methods
-from tracr.lab.choices import Choice
+from tracr.lab.choices import Configured
 from tracr.spelling import did_you_mean
 
 __all__ = ["FunctionMethod", "MethodRun", "RunnableMethod", "find_method", "known_methods", "run_timed"]
@@ -66,7 +66,7 @@ def known_methods() -> Mapping[str, RunnableMethod]:
     return found
 
 
-def find_method(choice: Choice) -> RunnableMethod:
+def find_method(choice: Configured) -> RunnableMethod:
     """The method that a choice names: one of the registry, or `FILE.py:FUNCTION`; settings are checked."""
     file, colon, name = choice.name.rpartition(":")
     if colon and file.endswith(".py"):

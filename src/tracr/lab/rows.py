@@ -14,7 +14,7 @@ from tracr.ground_truth.ablations import Ablation
 from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.pair_truth import PairTruth
-from tracr.lab.choices import Choice
+from tracr.lab.choices import Configured
 from tracr.lab.finding import RunnableMethod, find_method, run_timed
 from tracr.lab.methods import MethodData
 from tracr.lab.one_case import Case
@@ -90,9 +90,9 @@ class SubjectRuns:
     """Several methods on one subject, as data for a worker; a case of the zoo is a name."""
 
     case: str | Case
-    realisation: Choice
+    realisation: Configured
     seed: int
-    methods: tuple[Choice, ...]
+    methods: tuple[Configured, ...]
     conditions: Conditions
     cache: Path
 
@@ -149,7 +149,7 @@ def run_subject(task: SubjectRuns) -> list[Row]:
     return [_row(task, choice, prepared) for choice in task.methods]
 
 
-def _row(task: SubjectRuns, choice: Choice, prepared: _Prepared | Exception) -> Row:
+def _row(task: SubjectRuns, choice: Configured, prepared: _Prepared | Exception) -> Row:
     method = find_method(choice)
     row = key_columns(task, choice, method)
     try:
@@ -160,7 +160,7 @@ def _row(task: SubjectRuns, choice: Choice, prepared: _Prepared | Exception) -> 
         return {**row, "status": "failed", "error": f"{type(error).__name__}: {error}".strip()}
 
 
-def key_columns(task: SubjectRuns, choice: Choice, method: RunnableMethod) -> Row:
+def key_columns(task: SubjectRuns, choice: Configured, method: RunnableMethod) -> Row:
     """The columns that are known before the run."""
     given = asdict(task.conditions)
     given["pairs_seed"] = task.seed if given["pairs_seed"] is None else given["pairs_seed"]
@@ -177,7 +177,7 @@ def key_columns(task: SubjectRuns, choice: Choice, method: RunnableMethod) -> Ro
     }
 
 
-def _scored(prepared: _Prepared, method: RunnableMethod, choice: Choice, task: SubjectRuns) -> Row:
+def _scored(prepared: _Prepared, method: RunnableMethod, choice: Configured, task: SubjectRuns) -> Row:
     truth, granularity = prepared.truth, task.conditions.granularity
     seeded = {"seed": task.seed} if "seed" in method.settings else {}
     made = run_timed(method, prepared.subject, prepared.data[0], {**seeded, **choice.settings})

@@ -13,7 +13,7 @@ from tracr.arguments import one_of, whole
 from tracr.compress.store import Store
 from tracr.errors import TracrError
 from tracr.ground_truth.ablations import Ablation
-from tracr.lab.choices import Choice, read_choice
+from tracr.lab.choices import Configured, read_configured
 from tracr.lab.finding import find_method
 from tracr.lab.one_case import Case
 from tracr.lab.realising import realisation_of
@@ -40,9 +40,9 @@ class LabRun:
 
 
 def run(
-    methods: Iterable[str | Choice],
+    methods: Iterable[str | Configured],
     cases: Iterable[str | Case],
-    realisations: Iterable[str | Choice] = ("compiled",),
+    realisations: Iterable[str | Configured] = ("compiled",),
     seeds: Iterable[int] = (0,),
     *,
     folder: str | Path,
@@ -69,8 +69,8 @@ def run(
         progress: called with rows done, rows in all and rows failed now, at the start and after every subject.
     """
     _check(conditions)
-    chosen = [_found_anywhere(read_choice(one)) for one in methods]
-    ways = [read_choice(one) for one in realisations]
+    chosen = [_found_anywhere(read_configured(one)) for one in methods]
+    ways = [read_configured(one) for one in realisations]
     found_cases = _cases(cases, workers)
     for way in ways:
         realisation_of(way.name).check_dials(way.settings)
@@ -84,11 +84,11 @@ def run(
     return _run(store, tasks, workers, retry, progress)
 
 
-def _found_anywhere(choice: Choice) -> Choice:
+def _found_anywhere(choice: Configured) -> Configured:
     """A method that exists; a file with its whole path, because workers may have another folder."""
     find_method(choice)
     file, colon, name = choice.name.rpartition(":")
-    return Choice(f"{Path(file).absolute()}:{name}", choice.settings) if colon else choice
+    return Configured(f"{Path(file).absolute()}:{name}", choice.settings) if colon else choice
 
 
 def _check(conditions: Conditions) -> None:
