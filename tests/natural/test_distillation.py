@@ -28,8 +28,8 @@ from tracr.natural.architecture import architecture_of
 from tracr.natural.lessons import Bank, draw_bank
 from tracr.natural.network import Patch, TwinNetwork
 from tracr.natural.sites import Sites
+from tracr.natural.starts import random_start
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
-from tracr.natural.training import start
 
 pytestmark = pytest.mark.slow
 
@@ -239,7 +239,7 @@ def test_starts_have_the_right_shapes() -> None:
     jax = pytest.importorskip("jax")
     architecture = architecture_of(HIST, 32, 8, 64, layer_norm=True, activation="gelu_new")
     shapes = architecture.shapes(HIST)
-    weights = start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
+    weights = random_start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
     assert {name: array.shape for name, array in weights.items()} == shapes
     points = np.linspace(-4, 4, 50, dtype=np.float32)
     for activation in ("gelu", "gelu_new", "relu"):
