@@ -13,7 +13,7 @@ selecting.py  chooses cases by words: names, tags, core, all
 choices.py    names with settings; finding.py finds methods by name and runs them
 rows.py       one subject, several methods: the rows of the table of results
 running.py    `run`: methods on subjects, resumable
-bootstrap.py  intervals of mean scores; standings.py the standing of each method, from the table
+bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
     "LabRun",
     "Standing",
     "Subject",
-    "bootstrap",
     "case",
     "cases",
+    "hierarchical_bootstrap",
     "keep_twin",
     "private",
     "read_results",
@@ -46,9 +46,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from tracr.lab.bootstrap import Estimate, bootstrap
+    from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
     from tracr.lab.catalogue import case, cases
     from tracr.lab.fresh import private
+    from tracr.lab.leaderboard import Standing, read_results, standings
     from tracr.lab.one_case import Case
     from tracr.lab.realising import REALISATIONS
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from tracr.lab.running import LabRun, run
     from tracr.lab.sampling import InputPair
     from tracr.lab.selecting import select_cases
-    from tracr.lab.standings import Standing, read_results, standings
     from tracr.lab.subjects import Subject, keep_twin, subject
 else:
     LAZY = {
@@ -68,18 +68,18 @@ else:
         "LabRun": "tracr.lab.running",
         "REALISATIONS": "tracr.lab.realising",
         "ROLES": "tracr.lab.roles",
-        "Standing": "tracr.lab.standings",
+        "Standing": "tracr.lab.leaderboard",
         "Subject": "tracr.lab.subjects",
-        "bootstrap": "tracr.lab.bootstrap",
+        "hierarchical_bootstrap": "tracr.lab.bootstrap",
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",
         "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
-        "read_results": "tracr.lab.standings",
+        "read_results": "tracr.lab.leaderboard",
         "roles_of": "tracr.lab.roles",
         "run": "tracr.lab.running",
         "select_cases": "tracr.lab.selecting",
-        "standings": "tracr.lab.standings",
+        "standings": "tracr.lab.leaderboard",
         "subject": "tracr.lab.subjects",
     }
 

@@ -17,7 +17,7 @@ import numpy as np
 from tracr.arguments import whole
 from tracr.errors import TracrError
 
-__all__ = ["Estimate", "bootstrap"]
+__all__ = ["Estimate", "hierarchical_bootstrap"]
 
 CONFIDENCE = 0.95
 
@@ -38,10 +38,10 @@ class Estimate:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def bootstrap(values: Mapping[str, Sequence[float]], *, draws: int = 2_000, seed: int = 0) -> Estimate:
+def hierarchical_bootstrap(values: Mapping[str, Sequence[float]], *, draws: int = 2_000, seed: int = 0) -> Estimate:
     """The mean of the means of the cases, with its 95 % interval; `values` has those of each case.
 
-    >>> print(bootstrap({"a": [1.0, 1.0], "b": [0.5, 0.5], "c": [0.75]}))
+    >>> print(hierarchical_bootstrap({"a": [1.0, 1.0], "b": [0.5, 0.5], "c": [0.75]}))
     0.750 [0.500, 1.000]
     """
     groups = [np.asarray(group, dtype=np.float64) for group in values.values() if len(group)]

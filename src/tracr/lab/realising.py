@@ -36,6 +36,7 @@ class Realisation:
         make: makes it from the compiled model, the case, a seed and its own dials.
         dials: its own dials, with their defaults.
         seeded: whether it depends on the seed.
+        trained: whether it is trained; then `make` also takes `checkpoint`, a folder to continue from, among the dials.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Realisation:
     make: Make
     dials: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = True
+    trained: bool = False
 
     def own(self, dials: Mapping[str, Any]) -> dict[str, Any]:
         """Its own dials: those given, and the defaults of the others."""
@@ -82,11 +84,8 @@ def _superposed(model: CompiledModel, case: Case, seed: int, dials: Mapping[str,
 
 
 def _softened(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
-    from tracr import natural
+    from tracr.natural import soften
 
-    soften = getattr(natural, "soften", None)
-    if soften is None:
-        raise TracrError("this version of tracr cannot soften models", hint="use another realisation")
     return soften(model, **dials)
 
 
@@ -97,8 +96,7 @@ def _with_decoys(model: CompiledModel, case: Case, seed: int, dials: Mapping[str
     count = whole("count", dials["count"], 1)
     others = [entry for entry in zoo.entries() if entry.name != case.name and entry.causal == case.entry.causal]
     added: list[Any] = []
-    made = model
-    for place in np.random.default_rng(seed).permutation(len(others)).tolist():
+    for place in np.random.default_rng(seed).permutation(len(others)).tolist() if count <= len(others) else ():
         try:
             tried = [*added, others[place].made_for(case.vocab, case.length).program]
             made, added = decoys(model, tried), tried
@@ -109,7 +107,7 @@ def _with_decoys(model: CompiledModel, case: Case, seed: int, dials: Mapping[str
         if len(added) == count:
             return made
     raise TracrError(
-        f"only {len(added)} programs of the zoo can be decoys in {case.name}, not {count}",
+        f"the zoo does not have {count} programs that can be decoys in {case.name}",
         hint="use a smaller count or another case",
     )
 
@@ -156,7 +154,8 @@ REALISATIONS: Mapping[str, Realisation] = MappingProxyType(
                 "twin",
                 "a standard transformer, trained to have the mechanism (minutes; needs JAX)",
                 _twin,
-                {**TWIN_SHAPE, "steps": 20_000, "batch": 512},
+                {**TWIN_SHAPE, "steps": 20_000, "batch": 512, "start": "random"},
+                trained=True,
             ),
         )
     }

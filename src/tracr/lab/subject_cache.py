@@ -2,6 +2,7 @@
 
 KEY/subject.json    case, realisation, seed and dials, and the digest of the model's weights
 KEY/model/          the model, as its `save` writes it (safetensors and JSON)
+KEY.training/       the state of training of a twin, until it is finished
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ class SubjectCache:
             raise FormatError(f"the subject in {place} is damaged", hint="delete this folder: it is made again")
         return model
 
+    def training(self, key: str) -> Path:
+        """The folder for the state of training of the model with this key."""
+        return self.folder / f"{key}.training"
+
     def write(self, key: str, model: Any, about: Mapping[str, Any]) -> None:
         """Keep a model, completely or not at all. If another process has just kept it, that one stays."""
         place = self.folder / key
@@ -94,3 +99,4 @@ class SubjectCache:
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
             sync(self.folder)
+        shutil.rmtree(self.training(key), ignore_errors=True)

@@ -17,6 +17,7 @@ from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.input_pairs import TokenPair
 from tracr.ground_truth.pair_truth import PairTruth
+from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.one_case import Case
 from tracr.lab.realising import TWIN_SHAPE, Realisation, compiled_base, realisation_of
@@ -72,28 +73,35 @@ class Subject:
         """The edges needed alone, needed jointly and inert on given pairs, as `ground_truth.minimal` gives them.
 
         For a compiled model, a variant or a softened model, this is measured on the model itself. For a twin it is its
-        teacher's; see `admitted`. For a superposed model it is that of the compiled model. Noise and superposition may
-        make edges matter that the program does not have; then this raises a `TracrError`.
+        teacher's; see `admitted`. For a superposed model it is that of the compiled model. Superposition and noise may
+        change which edges matter. They are patched one by one, and a `TracrError` is raised if the result differs.
         """
         pairs = list(pairs)
         model = self.model.compiled if isinstance(self.model, CompressedModel) else self.model
         truth: PairTruth = model.ground_truth.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
-        if self.realisation in ("noise", "superposed"):
-            self._check(truth)
-        return truth
-
-    def _check(self, truth: PairTruth) -> None:
-        """Refuse a model in which patching other edges changes an answer than in the compiled model."""
-        data, fine = MethodData.of(truth.pairs), truth.at("qkv")
-        here = exact_patching(self.model, data)
-        base = exact_patching(compiled_base(self.case, self.dials), data)
-        wrong = [key for key in (*fine.alone, *fine.inert) if (here[key] > 0) != (base[key] > 0)]
+        wrong = self._unexpected(truth.at("qkv"))
         if wrong:
             raise TracrError(
-                f"patching {len(wrong)} edges ({as_text(wrong[0])}, ...) has another effect on the {self.realisation} "
-                f"model of {self.case.name} than on the compiled one, so that its truth is not known",
+                f"patching {as_text(wrong[0])} has another effect on the {self.realisation} model of {self.case.name} "
+                f"than the truth says (one of {len(wrong)} such edges), so that its truth is not known",
                 hint="use another seed or other dials",
             )
+        return truth
+
+    def _unexpected(self, truth: PairTruth) -> list[EdgeKey]:
+        """The edges whose patching changes an answer, or does not, against the truth.
+
+        With noise every reader reads every writer a little. In a superposed model features share dimensions, and the
+        truth is measured on the compiled model.
+        """
+        if self.realisation not in ("noise", "superposed"):
+            return []
+        data = MethodData.of(truth.pairs)
+        here = exact_patching(self.model, data)
+        if self.realisation == "noise":
+            return [key for key in truth.inert if here[key] > 0]
+        base = exact_patching(self.model.compiled, data)
+        return [key for key, share in here.items() if (share > 0) != (base[key] > 0)]
 
 
 def subject(
@@ -123,7 +131,7 @@ def subject(
         return made.subject(made.model())
     model = kept.read(made.key)
     if model is None:
-        model = made.model()
+        model = made.model(kept.training(made.key))
         kept.write(made.key, model, made.about)
     return made.subject(model)
 
@@ -135,7 +143,8 @@ def keep_twin(case: Case | str, twin: TwinModel, *, cache: str | Path | None = N
         case: the case; the twin's teacher is its compiled model.
         twin: the twin.
         cache: the folder; see `subject`.
-        dials: `level`, `gap`, `steps` and `batch`, if they are not the defaults. Other dials are those of the twin.
+        dials: `level`, `gap`, `steps`, `batch` and `start`, if they are not the defaults; the others are the
+            twin's.
     """
     shape = {name: getattr(twin.architecture, name) for name in TWIN_SHAPE}
     differing = {name: value for name, value in shape.items() if value != TWIN_SHAPE[name]}
@@ -183,8 +192,11 @@ class _Recipe:
             "dials": dict(self.dials),
         }
 
-    def model(self) -> Any:
-        return self.realisation.make(self.base, self.case, self.seed, self.realisation.own(self.dials))
+    def model(self, training: Path | None = None) -> Any:
+        """The model; one that is trained continues from the folder `training`."""
+        way = self.realisation
+        state = {"checkpoint": training} if way.trained else {}
+        return way.make(self.base, self.case, self.seed, {**way.own(self.dials), **state})
 
     def subject(self, model: Any) -> Subject:
         dials = MappingProxyType(dict(sorted(self.dials.items())))

@@ -11,7 +11,7 @@ from typing import Any
 from tracr.compress.store import RESULTS
 from tracr.errors import InputError
 from tracr.extras import need
-from tracr.lab.bootstrap import Estimate, bootstrap
+from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
 from tracr.lab.realising import REALISATIONS
 from tracr.lab.rows import SCORES
 
@@ -82,7 +82,7 @@ def _standing(key: tuple[str, ...], rows: list[Mapping[str, Any]], draws: int, s
         for row in scored:
             if row[name] is not None:
                 by_case[row["case"]].append(float(row[name]))
-        scores[name] = bootstrap(by_case, draws=draws, seed=seed) if by_case else None
+        scores[name] = hierarchical_bootstrap(by_case, draws=draws, seed=seed) if by_case else None
         undefined[name] = len(scored) - sum(map(len, by_case.values()))
     return Standing(
         method,
