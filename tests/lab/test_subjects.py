@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from pathlib import Path
 
@@ -94,8 +95,33 @@ def test_what_is_refused() -> None:
         with pytest.raises(tracr.TracrError, match=message):
             lab.subject(name, realisation, **dials)  # type: ignore[arg-type]
     loud = lab.subject("hist", "noise", scale=3.0)
-    with pytest.raises(tracr.TracrError, match=r"another effect on the noise model of hist .*truth is not known"):
+    with pytest.raises(tracr.TracrError, match=r"the noise model of hist does not compute its program\n  hint:"):
         _ = loud.truth
+
+
+@pytest.mark.parametrize("realisation", ["noise", "superposed"])
+def test_a_model_in_which_other_edges_matter_is_refused(realisation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its answers are right."""
+    subjects = importlib.import_module("tracr.lab.subjects")
+    made = lab.subject("hist", realisation)
+    edge = ("embed", "unembed")
+    measure = subjects.exact_patching
+
+    def patched(model: object, data: object) -> object:
+        return measure(model, data) | ({edge: 0.5} if model is made.model else {})
+
+    assert edge in made.truth.inert
+    monkeypatch.setattr(subjects, "exact_patching", patched)
+    with pytest.raises(tracr.TracrError, match=r"patching embed->unembed has another effect .* truth is not known"):
+        made.minimal(made.case.pairs(8))
+
+
+def test_superposition_is_known_under_resampling_only() -> None:
+    """Zeros and means are not what the check of a superposed model patches."""
+    pairs = lab.case("hist").pairs(8)
+    assert lab.subject("hist", "rotated").minimal(pairs, "zero").alone
+    with pytest.raises(tracr.TracrError, match="not known under the ablation 'zero'"):
+        lab.subject("hist", "superposed").minimal(pairs, "zero")
 
 
 def test_decoys_are_inert() -> None:

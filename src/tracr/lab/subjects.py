@@ -17,8 +17,8 @@ from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.input_pairs import TokenPair
 from tracr.ground_truth.pair_truth import PairTruth
-from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods import MethodData, exact_patching
+from tracr.lab.methods.data import answers_differ
 from tracr.lab.one_case import Case
 from tracr.lab.realising import TWIN_SHAPE, Realisation, compiled_base, realisation_of
 from tracr.lab.selecting import named_case
@@ -74,34 +74,46 @@ class Subject:
 
         For a compiled model, a variant or a softened model, this is measured on the model itself. For a twin it is its
         teacher's; see `admitted`. For a superposed model it is that of the compiled model. Superposition and noise may
-        change which edges matter. They are patched one by one, and a `TracrError` is raised if the result differs.
+        change answers, or which edges matter; both are measured on the pairs, and a `TracrError` refuses such a model.
         """
         pairs = list(pairs)
-        model = self.model.compiled if isinstance(self.model, CompressedModel) else self.model
+        superposed = isinstance(self.model, CompressedModel)
+        if superposed and ablation != "resample":
+            raise TracrError(
+                f"the truth of a superposed model is not known under the ablation {ablation!r}",
+                hint='use "resample", or another realisation',
+            )
+        model = self.model.compiled if superposed else self.model
         truth: PairTruth = model.ground_truth.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
-        wrong = self._unexpected(truth.at("qkv"))
+        if self.realisation in ("noise", "superposed"):
+            self._check(truth.pairs)
+        return truth
+
+    def _check(self, pairs: Iterable[TokenPair]) -> None:
+        """Refuse a model with wrong answers on the pairs, or in which patching an edge has another effect.
+
+        With noise every reader reads every writer a little: edges that the program does not have must not matter. In a
+        superposed model features share dimensions: the edges that matter must be those of the compiled model.
+        """
+        data, base = MethodData.of(pairs), compiled_base(self.case, self.dials)
+        clean, _, token = data.ids(base.vocabulary)
+        if (answers_differ(base.outputs, base.logits(clean), self.model.logits(clean)) & token).any():
+            raise TracrError(
+                f"the {self.realisation} model of {self.case.name} does not compute its program",
+                hint="use another seed or other dials, such as less noise",
+            )
+        here = exact_patching(self.model, data)
+        if self.realisation == "noise":
+            wrong = [key for key in self.model.ground_truth.split("qkv")[1] if here[key] > 0]
+        else:
+            there = exact_patching(base, data)
+            wrong = [key for key, share in here.items() if (share > 0) != (there[key] > 0)]
         if wrong:
             raise TracrError(
                 f"patching {as_text(wrong[0])} has another effect on the {self.realisation} model of {self.case.name} "
-                f"than the truth says (one of {len(wrong)} such edges), so that its truth is not known",
+                f"than on the compiled one (one of {len(wrong)} such edges), so that its truth is not known",
                 hint="use another seed or other dials",
             )
-        return truth
-
-    def _unexpected(self, truth: PairTruth) -> list[EdgeKey]:
-        """The edges whose patching changes an answer, or does not, against the truth.
-
-        With noise every reader reads every writer a little. In a superposed model features share dimensions, and the
-        truth is measured on the compiled model.
-        """
-        if self.realisation not in ("noise", "superposed"):
-            return []
-        data = MethodData.of(truth.pairs)
-        here = exact_patching(self.model, data)
-        if self.realisation == "noise":
-            return [key for key in truth.inert if here[key] > 0]
-        base = exact_patching(self.model.compiled, data)
-        return [key for key, share in here.items() if (share > 0) != (base[key] > 0)]
 
 
 def subject(
