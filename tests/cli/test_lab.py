@@ -9,6 +9,7 @@ import pytest
 from tests.cli.calling import invoke, invoke_json, run
 from tracr.lab import REALISATIONS
 from tracr.lab.choices import Configured, read_configured
+from tracr.lab.methods import METHODS
 
 
 def test_lists() -> None:
@@ -18,23 +19,23 @@ def test_lists() -> None:
     assert first["edges"] == 23
     assert "core" in first["tags"]
     assert "rule_110" in invoke("lab", "cases", "automata")
-    assert "exact_patching" in invoke("lab", "methods")
+    assert [one["name"] for one in invoke_json("lab", "methods")] == list(METHODS)
     assert [one["name"] for one in invoke_json("lab", "realisations")] == list(REALISATIONS)
 
 
 def test_help_names_every_command_and_a_first_run() -> None:
     """`tracr lab --help` is enough to start."""
     printed = " ".join(invoke("lab", "--help").split())
-    for word in ("cases", "methods", "realisations", "run", "report", "tracr lab run --methods exact_patching"):
+    for word in ("cases", "methods", "realisations", "run", "report", "tracr lab run --methods exact"):
         assert word in printed
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"--methods": "exact_pathcing"}, "there is no method 'exact_pathcing'\n  hint: did you mean exact_patching"),
+        ({"--methods": "exact_pathcing"}, "there is no method exact_pathcing\n  hint: did you mean exact_patching"),
         ({"--methods": "nowhere.py:find"}, "there is no file nowhere.py\n  hint: write FILE.py:FUNCTION"),
-        ({"--methods": "exact_patching:stepz=3"}, "the method exact_patching has no setting stepz"),
+        ({"--methods": "exact_patching:stepz=3"}, "exact has no setting stepz"),
         ({"--methods": ":steps=3"}, "is not a name with settings\n  hint: write NAME or NAME:setting=value"),
         ({"--cases": "histt"}, "'histt' is no case and no tag\n  hint: did you mean hist"),
         ({"--cases": "length"}, "length is no case"),

@@ -106,8 +106,10 @@ def test_a_table_of_scores(tmp_path: Path, own: Path) -> None:
             == lab.subject(row["case"], row["realisation"], seed=row["seed"], **json.loads(row["dials"])).digest
         )
         assert row["alone"] == row["truth"].count("alone")
-        if row["method"] == "exact_patching":
+        if row["method"] == "exact":
             assert row["exact"] is True
+            assert row["forward_passes"] == 2 * 16 + 16 * len(row["edges"])
+        assert row["cmd"] >= 0
     again = lab.run(methods, ["hist", "count"], ["rotated"], [0, 2, 3], folder=tmp_path / "out",
                     conditions=lab.Conditions(pairs=16))  # fmt: skip
     assert (again.made, again.found) == (6, 12)

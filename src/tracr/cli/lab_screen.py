@@ -31,10 +31,11 @@ def show_cases(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print methods: name, version and settings with their defaults."""
-    table = plain_table("method", "version", "settings")
+    """Print methods: name, version, settings with their defaults, and the libraries that they need."""
+    table = plain_table("method", "version", "settings", "needs")
     for row in rows:
-        table.add_row(Text(row["name"], "cyan"), row["version"], Text(_defaults(row["settings"])))
+        needs = ", ".join(row["needs"])
+        table.add_row(Text(row["name"], "cyan"), row["version"], Text(_defaults(row["settings"])), needs)
     Screen().print(table)
 
 

@@ -19,7 +19,7 @@ __all__ = ["lab"]
 lab = typer.Typer(
     help="Score methods that look for circuits, on models whose circuit is known.",
     epilog=(
-        "Start with: tracr lab run --methods exact_patching --cases hist,ngrams --realisations compiled,rotated "
+        "Start with: tracr lab run --methods exact --cases hist,ngrams --realisations compiled,rotated "
         "-o results; then: tracr lab report results"
     ),
     no_args_is_help=True,
@@ -73,11 +73,11 @@ def list_methods(as_json: Json = False) -> None:
     A method of your own is FILE.py:FUNCTION, a function (subject, data) that returns a number for each edge.
     """
     from tracr.cli.lab_screen import show_methods
-    from tracr.lab.finding import known_methods
+    from tracr.lab.methods import METHODS
 
     found = [
-        {"name": name, "version": str(one.version), "settings": dict(one.settings)}
-        for name, one in known_methods().items()
+        {"name": name, "version": str(one.version), "settings": dict(one.settings), "needs": list(one.needs)}
+        for name, one in METHODS.items()
     ]
     print_json(found) if as_json else show_methods(found)
 
@@ -143,7 +143,7 @@ def run_methods(
     Every method runs on every realisation of every case with every seed; each is a row of FOLDER/results.parquet. The
     same command run again does only the missing rows. A failure is a row with its error.
 
-    Example: tracr lab run --methods exact_patching --cases core --realisations compiled,rotated --seeds 0-3 -o results
+    Example: tracr lab run --methods exact --cases core --realisations compiled,rotated --seeds 0-3 -o results
     """
     from tqdm import tqdm
 

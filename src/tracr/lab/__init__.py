@@ -10,7 +10,7 @@ methods/      methods: functions from a subject and data to a number for each ed
 realising.py  the realisations of a case: compiled, rotated, ..., twin
 subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
 selecting.py  chooses cases by words: names, tags, core, all
-choices.py    names with settings; finding.py finds methods by name and runs them
+choices.py    names with settings; finding.py finds methods by name, or in a user's file
 rows.py       one subject, several methods: the rows of the table of results
 running.py    `run`: methods on subjects, resumable
 bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table

@@ -15,8 +15,9 @@ from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.pair_truth import PairTruth
 from tracr.lab.choices import Configured
-from tracr.lab.finding import RunnableMethod, find_method, run_timed
-from tracr.lab.methods import MethodData
+from tracr.lab.faithfulness import faithfulness
+from tracr.lab.finding import find_method
+from tracr.lab.methods import Method, MethodData, run_method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
@@ -26,7 +27,7 @@ __all__ = ["COLUMNS", "KEY", "SCORES", "Conditions", "SubjectRuns", "run_subject
 Row = dict[str, Any]
 KEY = ("method", "version", "settings", "case", "realisation", "dials", "seed")
 """The columns that tell rows apart."""
-SCORES = ("auroc", "average_precision", "precision_at_size", "exact")
+SCORES = ("auroc", "average_precision", "precision_at_size", "exact", "cpr", "cmd")
 COLUMNS: Mapping[str, str | list[str]] = {
     "track": "string",
     "method": "string",
@@ -49,6 +50,8 @@ COLUMNS: Mapping[str, str | list[str]] = {
     "average_precision": "float64",
     "precision_at_size": "float64",
     "exact": "bool",
+    "cpr": "float64",
+    "cmd": "float64",
     "missed": ["string"],
     "extra": ["string"],
     "alone": "int64",
@@ -150,25 +153,27 @@ def run_subject(task: SubjectRuns) -> list[Row]:
 
 
 def _row(task: SubjectRuns, choice: Configured, prepared: _Prepared | Exception) -> Row:
-    method = find_method(choice)
-    row = key_columns(task, choice, method)
+    row = key_columns(task, choice)
     try:
         if isinstance(prepared, Exception):
             raise prepared
-        return {**row, **prepared.known, **_scored(prepared, method, choice, task)}
+        return {**row, **prepared.known, **_scored(prepared, choice, task)}
     except Exception as error:
         return {**row, "status": "failed", "error": f"{type(error).__name__}: {error}".strip()}
 
 
-def key_columns(task: SubjectRuns, choice: Configured, method: RunnableMethod) -> Row:
+def key_columns(task: SubjectRuns, choice: Configured) -> Row:
     """The columns that are known before the run."""
+    method = find_method(choice)
+    seed = {"seed"} - {*choice.settings}
+    settings = {name: value for name, value in method.settings.items() if name not in seed}
     given = asdict(task.conditions)
     given["pairs_seed"] = task.seed if given["pairs_seed"] is None else given["pairs_seed"]
     return {
         **given,
         "method": method.name,
         "version": str(method.version),
-        "settings": choice.as_json,
+        "settings": Configured(method.name, settings).as_json,
         "case": task.case if isinstance(task.case, str) else task.case.name,
         "realisation": task.realisation.name,
         "dials": task.realisation.as_json,
@@ -177,24 +182,32 @@ def key_columns(task: SubjectRuns, choice: Configured, method: RunnableMethod) -
     }
 
 
-def _scored(prepared: _Prepared, method: RunnableMethod, choice: Configured, task: SubjectRuns) -> Row:
-    truth, granularity = prepared.truth, task.conditions.granularity
-    seeded = {"seed": task.seed} if "seed" in method.settings else {}
-    made = run_timed(method, prepared.subject, prepared.data[0], {**seeded, **choice.settings})
-    scores = truth.score(made.found, granularity)
-    numbers, as_set = truth.read(made.found, granularity)
+def _scored(prepared: _Prepared, choice: Configured, task: SubjectRuns) -> Row:
+    truth, granularity, (data, _) = prepared.truth, task.conditions.granularity, prepared.data
+    made = run_method(_seeded(choice, task.seed), prepared.subject, data)
+    scores = truth.score(made.scores, granularity)
+    numbers, as_set = truth.read(made.scores, granularity)
+    areas = faithfulness(prepared.subject, data, made.scores) if granularity == "qkv" else None
     return {
         "status": "done",
         "error": "",
-        **{name: getattr(scores, name) for name in SCORES},
+        **{name: getattr(scores, name, None) for name in SCORES},
+        "cpr": areas and areas.cpr,
+        "cmd": areas and areas.cmd,
         "missed": list(map(as_text, scores.missed)),
         "extra": list(map(as_text, scores.extra)),
-        "forward_passes": made.forward_passes,
-        "backward_passes": made.backward_passes,
+        "forward_passes": made.forwards,
+        "backward_passes": made.backwards,
         "seconds": made.seconds,
         "as_set": as_set,
         "numbers": [numbers.get(key) for key in truth.candidates()],
     }
+
+
+def _seeded(choice: Configured, seed: int) -> Method:
+    """The method; if it has a setting `seed` that was not chosen, it gets the row's."""
+    method = find_method(choice)
+    return method.with_settings(seed=seed) if "seed" in method.settings and "seed" not in choice.settings else method
 
 
 def _device() -> str:

@@ -149,7 +149,7 @@ def _without(task: SubjectRuns, there: set[tuple[Any, ...]]) -> SubjectRuns:
     """The task without methods whose row exists."""
     remaining = []
     for choice in task.methods:
-        row = key_columns(task, choice, find_method(choice))
+        row = key_columns(task, choice)
         if tuple(row[name] for name in KEY) not in there:
             remaining.append(choice)
     return SubjectRuns(task.case, task.realisation, task.seed, tuple(remaining), task.conditions, task.cache)
