@@ -13,7 +13,7 @@ checkpoints.py    huggingface: GPT-2 checkpoints
 exploring.py      explore: the HTML page
 drawing.py        figure and draw
 compressing.py    compress and sweep
-twinning.py       twin: natural models
+twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
 laboratory.py     lab: cases, methods, realisations, run, report; lab_screen.py prints them
 description.py    the sizes and components of a model, as data

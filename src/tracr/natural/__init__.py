@@ -12,13 +12,16 @@ examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
+many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads
 softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
 backing_up.py    `backup`: a second computation of a variable; `redundancies`: its acceptable circuits
 edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
+reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
-in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
+in_torch.py, in_transformer_lens.py, in_jax.py, in_onnx.py, pretrained.py
+                 twins in other frameworks; formats.py, in which number formats; refusals.py, what twins lack
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ __all__ = [
     "Admission",
     "Gradients",
     "Progress",
+    "ReadBack",
     "Redundancy",
     "SoftnessReport",
     "TwinModel",
@@ -40,6 +44,7 @@ __all__ = [
     "edge_auroc",
     "edge_aurocs",
     "gradients",
+    "read_back",
     "redundancies",
     "soften",
     "softness",
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
+    from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.softening import SoftnessReport, soften, softness
     from tracr.natural.twin_model import TwinModel
@@ -63,6 +69,7 @@ else:
         "Progress": "tracr.natural.distilling",
         "Redundancy": "tracr.natural.backing_up",
         "SoftnessReport": "tracr.natural.softening",
+        "ReadBack": "tracr.natural.reading_back",
         "TwinModel": "tracr.natural.twin_model",
         "backup": "tracr.natural.backing_up",
         "decoys": "tracr.natural.unread",
@@ -72,6 +79,7 @@ else:
         "redundancies": "tracr.natural.backing_up",
         "soften": "tracr.natural.softening",
         "softness": "tracr.natural.softening",
+        "read_back": "tracr.natural.reading_back",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }

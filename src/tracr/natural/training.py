@@ -25,6 +25,7 @@ from tracr.natural.teacher import Lesson
 __all__ = ["State", "Trainer", "TwinRecipe"]
 
 Array = NDArray[Any]
+RATE, COMPILED_RATE = 2e-3, 1e-5
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,6 @@ class TwinRecipe:
     batch: int = 512
     start: str = "random"
     """The weights to begin with; see starts.py."""
-    learning_rate: float = 2e-3
     warm_up: int = 200
     weight_decay: float = 1e-3
     clip: float = 1.0
@@ -48,6 +48,11 @@ class TwinRecipe:
     """The share of the sites that the teacher has; the others must not matter."""
     missed: float = 0.5
     """The share that is given to sites in proportion to the twin's error rate there."""
+
+    @property
+    def learning_rate(self) -> float:
+        """The highest learning rate; compiled weights are large, and higher rates destroy them."""
+        return COMPILED_RATE if self.start == "compiled" else RATE
 
 
 @dataclass(frozen=True, eq=False)
