@@ -17,6 +17,7 @@ from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.input_pairs import TokenPair
 from tracr.ground_truth.pair_truth import PairTruth
+from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.data import answers_differ
 from tracr.lab.one_case import Case
@@ -62,6 +63,17 @@ class Subject:
         """Whether the mechanism is known: for a twin, whether it was admitted; true for all others."""
         return self.model.admitted if isinstance(self.model, TwinModel) else True
 
+    @property
+    def candidates(self) -> tuple[EdgeKey, ...]:
+        """All edges (writer, reader input) that the model allows: those that a method gives numbers to."""
+        found: tuple[EdgeKey, ...] = self._known.ground_truth.candidates()
+        return found
+
+    @property
+    def _known(self) -> Any:
+        """The model whose mechanism is known: that of a superposed model is the compiled one."""
+        return self.model.compiled if isinstance(self.model, CompressedModel) else self.model
+
     @cached_property
     def truth(self) -> PairTruth:
         """The truth for 64 pairs of the case, drawn with the subject's seed."""
@@ -77,14 +89,13 @@ class Subject:
         change answers, or which edges matter; both are measured on the pairs, and a `TracrError` refuses such a model.
         """
         pairs = list(pairs)
-        superposed = isinstance(self.model, CompressedModel)
-        if superposed and ablation != "resample":
+        if isinstance(self.model, CompressedModel) and ablation != "resample":
             raise TracrError(
                 f"the truth of a superposed model is not known under the ablation {ablation!r}",
                 hint='use "resample", or another realisation',
             )
-        model = self.model.compiled if superposed else self.model
-        truth: PairTruth = model.ground_truth.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
+        known = self._known.ground_truth
+        truth: PairTruth = known.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
         if self.realisation in ("noise", "superposed"):
             self._check(truth.pairs)
         return truth
