@@ -23,11 +23,11 @@ def test_it_is_the_bootstrap_that_is_described() -> None:
     """Its interval is that of draws made one by one, for cases of different sizes."""
     rng = np.random.default_rng(1)
     values = {str(case): rng.normal(rng.normal(), 2.0, 2 + case % 4).tolist() for case in range(12)}
-    found = hierarchical_bootstrap(values, draws=40_000)
-    low, high = np.quantile(drawn_one_by_one(values, 8_000, rng), [0.025, 0.975])
+    found = hierarchical_bootstrap(values, draws=20_000)
+    low, high = np.quantile(drawn_one_by_one(values, 3_000, rng), [0.025, 0.975])
     assert found.mean == pytest.approx(np.mean([np.mean(group) for group in values.values()]))
-    assert found.low == pytest.approx(low, abs=0.06)
-    assert found.high == pytest.approx(high, abs=0.06)
+    assert found.low == pytest.approx(low, abs=0.08)
+    assert found.high == pytest.approx(high, abs=0.08)
     assert (found.cases, found.values) == (12, sum(map(len, values.values())))
 
 
@@ -39,16 +39,16 @@ def test_seeds_of_one_case_are_not_many_cases() -> None:
 
 
 def test_intervals_cover() -> None:
-    """Of 400 samples of 30 cases with 3 seeds each, the interval holds the true mean in about 95 %."""
+    """Of 200 samples of 30 cases with 3 seeds each, the interval holds the true mean in about 95 %."""
     rng = np.random.default_rng(2)
     hits = 0
-    for _ in range(400):
+    for _ in range(200):
         sample = {str(case): rng.normal(rng.normal(0.3, 1.0), 0.7, 3).tolist() for case in range(30)}
-        found = hierarchical_bootstrap(sample, draws=500)
+        found = hierarchical_bootstrap(sample, draws=300)
         assert found.low is not None
         assert found.high is not None
         hits += found.low <= 0.3 <= found.high
-    assert 0.91 <= hits / 400 <= 0.99
+    assert 0.9 <= hits / 200 <= 0.99
 
 
 def test_few_values() -> None:

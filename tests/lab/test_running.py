@@ -24,6 +24,7 @@ from tracr.workers import over_processes
 pytest.importorskip("pyarrow.parquet")
 
 OWN = """
+import os
 import time
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def breaks(subject, data):
     if subject.case.name == "count" and not Path(__file__).with_name("mended").exists():
         raise MemoryError("no room")
     return {}
+
+def dies(subject, data):
+    os._exit(9)
 
 def slow(subject, data):
     time.sleep(0.2)
@@ -157,6 +161,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, own: Path) -> None:
     process.communicate()
     finished = len(list(out.glob("parts/*.parquet")))
     assert 3 <= finished < 12
+    assert len(lab.read_results(out)) == 2 * finished
     printed = invoke(*words)
     assert f"{24 - 2 * finished} new rows, {2 * finished} found, 0 of all failed" in printed
     rows = lab.read_results(out)
@@ -197,5 +202,7 @@ def test_processes_and_ray_make_the_same_rows(tmp_path: Path, own: Path) -> None
         assert done.returncode == 0, done.stderr
         rows = lab.read_results(tmp_path / "ray")
         assert results[0] == sorted((row["case"], row["seed"], row["model_digest"], row["auroc"]) for row in rows)
+    with over_processes(2) as workers, pytest.raises(tracr.TracrError, match=r"was killed.*\n  hint: .*fewer --jobs"):
+        lab.run([f"{own}:dies"], ["hist"], folder=tmp_path / "dies", workers=workers)
     with over_processes(2) as workers, pytest.raises(tracr.TracrError, match="cannot be sent to another process"):
         lab.run(["exact_patching"], [lab.case("hist", vocab="ab")], folder=tmp_path / "own", workers=workers)

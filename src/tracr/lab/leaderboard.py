@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracr.compress.store import RESULTS
+from tracr.compress.store import PARTS
 from tracr.errors import InputError
 from tracr.extras import need
 from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
@@ -45,14 +45,15 @@ class Standing:
 
 
 def read_results(folder: str | Path) -> list[dict[str, Any]]:
-    """The rows that a run wrote."""
+    """The rows that a run wrote into a folder, also if it has not finished; or those of a Parquet file."""
     path = Path(folder)
-    path = path / RESULTS if path.is_dir() else path
-    if not path.is_file():
+    files = [path] if path.is_file() else sorted((path / PARTS).glob("*.parquet"))
+    if not files:
         raise InputError(f"there are no results in {folder}", hint="name the folder that `tracr lab run -o` wrote")
-    found: list[dict[str, Any]] = need("pyarrow.parquet", "sweep").read_table(path).to_pylist()
+    parquet = need("pyarrow.parquet", "sweep")
+    found: list[dict[str, Any]] = [row for file in files for row in parquet.read_table(file).to_pylist()]
     if found and not {"method", "realisation", "auroc"} <= found[0].keys():
-        raise InputError(f"{path} is not a table of `tracr lab run`", hint="name the folder that it wrote")
+        raise InputError(f"{folder} is not a table of `tracr lab run`", hint="name the folder that it wrote")
     return found
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -135,7 +136,7 @@ def _run(
     made = failed = 0
     if progress is not None:
         progress(found, total, failed)
-    for rows in workers.map(run_subject, [task for task in missing if task.methods]):
+    for rows in _results(workers, [task for task in missing if task.methods]):
         store.add(rows)
         made += len(rows)
         failed += sum(row["status"] != "done" for row in rows)
@@ -143,6 +144,16 @@ def _run(
             progress(found + made, total, failed)
     failed = sum(row["status"] != "done" for row in store.rows())
     return LabRun(made, found, failed, store.finish())
+
+
+def _results(workers: Workers, tasks: Sequence[SubjectRuns]) -> Iterator[list[dict[str, Any]]]:
+    try:
+        yield from workers.map(run_subject, tasks)
+    except BrokenExecutor:
+        raise TracrError(
+            "a worker process was killed, perhaps because the memory was full",
+            hint="run it again with fewer --jobs: finished rows are kept",
+        ) from None
 
 
 def _without(task: SubjectRuns, there: set[tuple[Any, ...]]) -> SubjectRuns:
