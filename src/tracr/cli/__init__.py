@@ -15,7 +15,7 @@ drawing.py        figure and draw
 compressing.py    compress and sweep
 twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
-laboratory.py     lab: cases, methods, realisations, run, report; lab_screen.py prints them
+lab.py            lab: the laboratory; lab_running.py runs methods and reports scores, lab_screen.py prints them
 description.py    the sizes and components of a model, as data
 screen.py         the same data and the residual stream, as text and tables
 """
@@ -49,7 +49,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.compressing import compress_program, sweep_programs
     from tracr.cli.drawing import draw, figure
     from tracr.cli.exploring import explore
-    from tracr.cli.laboratory import lab
+    from tracr.cli.lab import lab
     from tracr.cli.options import TOKENS
     from tracr.cli.sampling import sample
     from tracr.cli.text import fmt, repl

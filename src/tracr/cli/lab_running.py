@@ -1,4 +1,4 @@
-"""`tracr lab`: runs methods that look for circuits on models whose circuit is known, and reports their scores."""
+"""`tracr lab cases`, `methods`, `realisations`, `run` and `report`: methods on models whose circuit is known."""
 
 from __future__ import annotations
 
@@ -14,22 +14,11 @@ from tracr.errors import TracrError
 if TYPE_CHECKING:
     from tracr.workers import Workers
 
-__all__ = ["lab"]
-
-lab = typer.Typer(
-    help="Score methods that look for circuits, on models whose circuit is known.",
-    epilog=(
-        "Start with: tracr lab run --methods exact --cases hist,ngrams --realisations compiled,rotated "
-        "-o results; then: tracr lab report results"
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+__all__ = ["list_cases", "list_methods", "list_realisations", "report_scores", "run_methods"]
 
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `tracr lab run` wrote.")]
 
 
-@lab.command("cases")
 def list_cases(
     words: Annotated[
         list[str] | None,
@@ -66,7 +55,6 @@ def _described(case: Any) -> dict[str, Any]:
     }
 
 
-@lab.command("methods")
 def list_methods(as_json: Json = False) -> None:
     """List the methods with their settings; --methods takes NAME or NAME:setting=value.
 
@@ -82,7 +70,6 @@ def list_methods(as_json: Json = False) -> None:
     print_json(found) if as_json else show_methods(found)
 
 
-@lab.command("realisations")
 def list_realisations(as_json: Json = False) -> None:
     """List the realisations with their dials; --realisations takes NAME or NAME:dial=value.
 
@@ -95,7 +82,6 @@ def list_realisations(as_json: Json = False) -> None:
     print_json(found) if as_json else show_realisations(found)
 
 
-@lab.command("run")
 def run_methods(
     methods: Annotated[
         str,
@@ -184,7 +170,6 @@ def _listed(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
-@lab.command("report")
 def report_scores(
     results: Results,
     csv: Annotated[

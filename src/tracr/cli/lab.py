@@ -1,0 +1,24 @@
+"""`tracr lab`: the commands of the laboratory."""
+
+from __future__ import annotations
+
+import typer
+
+from tracr.cli.lab_running import list_cases, list_methods, list_realisations, report_scores, run_methods
+
+__all__ = ["lab"]
+
+lab = typer.Typer(
+    help="Score methods that look for circuits, on models whose circuit is known.",
+    epilog=(
+        "Start with: tracr lab run --methods exact,random --cases hist,ngrams --realisations compiled,rotated "
+        "-o results; then: tracr lab report results"
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+lab.command("cases")(list_cases)
+lab.command("methods")(list_methods)
+lab.command("realisations")(list_realisations)
+lab.command("run")(run_methods)
+lab.command("report")(report_scores)
