@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from tracr.cli.lab_running import list_cases, list_methods, list_realisations, report_scores, run_methods
+from tracr.cli.lab_submissions import check_submission, score_submission
 
 __all__ = ["lab"]
 
@@ -22,3 +23,5 @@ lab.command("methods")(list_methods)
 lab.command("realisations")(list_realisations)
 lab.command("run")(run_methods)
 lab.command("report")(report_scores)
+lab.command("check")(check_submission)
+lab.command("score")(score_submission)

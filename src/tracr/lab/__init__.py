@@ -6,6 +6,8 @@ metric.py     the metric of a pair, as weights on the logits
 roles.py      what each component of a compiled model does: a few roles, and a sentence
 catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
+stored_subject.py  `write_subject` and `read_subject`: a model with its pairs, as a folder
+formats/      circuits in the formats of other tools, checked and scored
 methods/      methods: functions from a subject and data to a number for each edge
 realising.py  the realisations of a case: compiled, rotated, ..., twin
 subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
@@ -38,11 +40,13 @@ __all__ = [
     "keep_twin",
     "private",
     "read_results",
+    "read_subject",
     "roles_of",
     "run",
     "select_cases",
     "standings",
     "subject",
+    "write_subject",
 ]
 
 if TYPE_CHECKING:
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from tracr.lab.running import LabRun, run
     from tracr.lab.sampling import InputPair
     from tracr.lab.selecting import select_cases
+    from tracr.lab.stored_subject import read_subject, write_subject
     from tracr.lab.subjects import Subject, keep_twin, subject
 else:
     LAZY = {
@@ -76,11 +81,13 @@ else:
         "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
         "read_results": "tracr.lab.leaderboard",
+        "read_subject": "tracr.lab.stored_subject",
         "roles_of": "tracr.lab.roles",
         "run": "tracr.lab.running",
         "select_cases": "tracr.lab.selecting",
         "standings": "tracr.lab.leaderboard",
         "subject": "tracr.lab.subjects",
+        "write_subject": "tracr.lab.stored_subject",
     }
 
     def __getattr__(name: str) -> Any:
