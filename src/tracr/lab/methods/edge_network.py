@@ -124,8 +124,8 @@ def masked_metric(
 ) -> Array:
     """The metric of each pair if readers see a mixture of what was written and of other outputs of the writers.
 
-    `instead` is [writer, pair, position, d_model]; `ablated` [writer, reader] has the share of the other output, from
-    0 to 1.
+    `instead` is [writer, pair, position, d_model]; `ablated` [pair, writer, reader] has the share of the other output,
+    from 0 to 1.
     """
     written: list[Array] = []
     readers = 0
@@ -137,9 +137,9 @@ def masked_metric(
     def read(name: str, stream: Array) -> Array:
         nonlocal readers
         many = stream.shape[2] if stream.ndim == 4 else 1
-        share = ablated[: len(written), readers : readers + many]
+        share = ablated[:, : len(written), readers : readers + many]
         readers += many
-        moved = jnp.einsum("wh,wbpd->bphd", share, instead[: len(written)] - jnp.stack(written))
+        moved = jnp.einsum("bwh,wbpd->bphd", share, instead[: len(written)] - jnp.stack(written))
         return stream + (moved if stream.ndim == 4 else moved[:, :, 0])
 
     return _metric(network(weights, embedded, read, write), metric)
