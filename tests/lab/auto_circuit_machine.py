@@ -22,7 +22,13 @@ with contextlib.redirect_stdout(sys.stderr):
     import torch
     import transformer_lens
 
-    for unused in ("blobfile", "plotly", "plotly.graph_objects"):  # imported by auto-circuit, for other tasks
+    for unused in (
+        "blobfile",
+        "plotly",
+        "plotly.express",
+        "plotly.graph_objects",
+        "plotly.io",
+    ):  # imported by auto-circuit, for other tasks
         sys.modules[unused] = MagicMock()
     # TransformerLens 3 renamed this class and its module; auto-circuit imports them by their old names.
     transformer_lens.HookedTransformerKeyValueCache = transformer_lens.TransformerLensKeyValueCache
@@ -45,9 +51,7 @@ def ours(name: str) -> str:
 
 
 def named(model: Any, scores: Any) -> dict[str, float]:
-    return {
-        f"{ours(edge.src.name)}->{ours(edge.dest.name)}": float(edge.prune_score(scores)) for edge in model.edges
-    }
+    return {f"{ours(edge.src.name)}->{ours(edge.dest.name)}": float(edge.prune_score(scores)) for edge in model.edges}
 
 
 def main(folder: Path) -> dict[str, Any]:

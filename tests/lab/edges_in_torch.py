@@ -67,7 +67,8 @@ class EdgesInTorch:
             for head in range(len(layer.W_Q)):
                 name = f"blocks.{number}.attn.{head}"
                 q, k, v = (
-                    seen(f"{name}.{side.lower()}") @ getattr(layer, f"W_{side}")[head] + getattr(layer, f"b_{side}")[head]
+                    seen(f"{name}.{side.lower()}") @ getattr(layer, f"W_{side}")[head]
+                    + getattr(layer, f"b_{side}")[head]
                     for side in "QKV"
                 )
                 scores = q @ k.T
@@ -88,6 +89,4 @@ class EdgesInTorch:
         _, pushes, logits = self.run(ids, given)
         weights = torch.tensor(metric, dtype=torch.float64)
         (logits[: weights.shape[0], : weights.shape[1]] * weights).sum().backward()
-        return {
-            reader: torch.zeros_like(push) if push.grad is None else push.grad for reader, push in pushes.items()
-        }
+        return {reader: torch.zeros_like(push) if push.grad is None else push.grad for reader, push in pushes.items()}

@@ -100,7 +100,7 @@ def test_masked_passes(kind: str) -> None:
     """With random shares they are PyTorch's, with shares 0 and 1 exact patches."""
     torch = pytest.importorskip("torch", exc_type=ImportError)
     from tests.lab.edges_in_torch import EdgesInTorch
-    from tracr.lab.methods.edge_network import in_jax, masked_metric
+    from tracr.lab.methods.edge_network import in_jax, masked_logits, metric_of
 
     model = SUBJECTS[kind]()
     data = given_data(model)
@@ -110,7 +110,8 @@ def test_masked_passes(kind: str) -> None:
     clean_ids, corrupted_ids, _ = data.ids(model.vocabulary)
     assert data.weights is not None
     for shares in (rng.random(shape), rng.integers(2, size=shape).astype(float)):
-        found = masked_metric(own.network, own.weights, own.written[0], own.metric, own.instead, np.tile(shares, (len(clean_ids), 1, 1)))
+        many = np.tile(shares, (len(clean_ids), 1, 1))
+        found = metric_of(masked_logits(own.network, own.weights, own.written[0], own.instead, many), own.metric)
         by_edge = own.by_edge(shares)
         patched = [key for key, share in by_edge.items() if share == 1]
         for row, (clean, corrupted) in enumerate(zip(clean_ids, corrupted_ids, strict=True)):

@@ -7,6 +7,7 @@ roles.py      what each component of a compiled model does: a few roles, and a s
 catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
 methods/      methods: functions from a subject and data to a number for each edge
+faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 """
 
 from __future__ import annotations

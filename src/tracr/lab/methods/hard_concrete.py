@@ -23,7 +23,7 @@ import optax
 from numpy.typing import NDArray
 
 from tracr.arguments import number, whole
-from tracr.lab.methods.edge_network import EdgeNetwork, JaxSubject, Tree, masked_metric
+from tracr.lab.methods.edge_network import EdgeNetwork, JaxSubject, Tree, masked_logits, metric_of
 from tracr.lab.methods.passes import count_passes
 
 __all__ = ["BETA", "GAMMA", "START", "ZETA", "train_gates"]
@@ -70,10 +70,12 @@ def _train(
     rate, weight = numbers
     shift = BETA * math.log(-GAMMA / ZETA)
 
-    def metric(ablated: Array) -> Array:
-        return masked_metric(network, weights, *tensors, ablated)
+    embedded, weighted, instead = tensors
+    pairs = len(embedded)
 
-    pairs = len(tensors[0])
+    def metric(ablated: Array) -> Array:
+        return metric_of(masked_logits(network, weights, embedded, instead, ablated), weighted)
+
     clean = metric(jnp.zeros((pairs, *gate_of.shape)))
     whole_change = jnp.abs(metric(jnp.ones((pairs, *gate_of.shape))) - clean).mean()
     scale = jnp.where(whole_change > 0, whole_change, 1)

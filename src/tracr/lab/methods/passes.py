@@ -19,6 +19,7 @@ from tracr.errors import InputError, TracrError
 from tracr.ground_truth.patching import CleanPass, EdgePatching, parts_of
 from tracr.model.running import RunnableModel
 from tracr.natural.twin_model import TwinModel
+from tracr.nearness import nearly_equal
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -101,7 +102,7 @@ def _require_same(model: Any, ids: Array, logits: Array, token: NDArray[np.bool_
     It is not for models that cut PAD from their inputs, as compressed ones do, nor for kinds of models unknown here.
     """
     own = model.logits(ids)[token]
-    if not np.allclose(own, logits[token], rtol=0, atol=ACCURACY * max(1.0, float(np.abs(own).max(initial=0)))):
+    if not np.all(nearly_equal(own, logits[token], ACCURACY, scale=float(np.abs(own).max(initial=1)))):
         raise TracrError(
             f"the edges of this {type(model).__name__} cannot be patched on these inputs: its own logits are not those "
             "of a plain forward pass on the padded batch",
