@@ -28,13 +28,13 @@ from tracr.ground_truth.edge_keys import Found, read_found
 from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods.data import MethodData
 from tracr.lab.methods.passes import BothPasses, both_passes
+from tracr.nearness import LAST_SUM, nearly_equal
 
 __all__ = ["MIB_FRACTIONS", "MIB_LEAST", "Faithfulness", "circuit_metrics", "faithfulness"]
 
 Array = NDArray[np.float64]
 MIB_FRACTIONS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 MIB_LEAST = 1000  # edges: below, the smallest fraction is no edge
-ROUNDING = 1e-6  # of the metrics: a smaller difference of m(M) and m(∅) is none
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def faithfulness(subject: Any, data: MethodData, found: Found) -> Faithfulness:
     metrics = circuit_metrics(both, data, circuits)
     empty, full = metrics[0], metrics[-1]
     numbers: dict[str, Any] = {"sizes": tuple(sizes.tolist()), "metrics": tuple(metrics.tolist())}
-    if abs(full - empty) <= ROUNDING * max(1.0, abs(full), abs(empty)):
+    if nearly_equal(full, empty, LAST_SUM):
         return Faithfulness(None, None, None, None, **numbers, values=None)
     values = (metrics - empty) / (full - empty)
     mib: tuple[float | None, float | None] = (None, None)

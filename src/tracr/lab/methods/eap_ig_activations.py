@@ -10,7 +10,7 @@ o_i(x') + (k/n) (o_i(x) - o_i(x')), the score of an edge (w, r) is
 The given output does not depend on earlier layers: no gradient passes through sub-layer i. Two forward passes, and I n
 forward and backward passes, per pair.
 
-Checked against finite differences and against PyTorch's gradients; auto-circuit has no such method.
+Checked against PyTorch's gradients; auto-circuit has no such method.
 """
 
 from __future__ import annotations

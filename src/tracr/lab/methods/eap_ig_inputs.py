@@ -8,7 +8,7 @@ layer norm, and L(z) the logits of a pass that begins with the embedding z, the 
 
 Two forward passes, and n forward and backward passes, per pair.
 
-Checked against finite differences and against PyTorch's gradients. auto-circuit has another method of this name: it
+Checked against PyTorch's gradients. auto-circuit has another method of this name: it
 interpolates the masks of all edges together. Therefore it is not compared.
 """
 

@@ -29,7 +29,7 @@ from tracr.natural.architecture import Architecture
 from tracr.natural.twin_model import TwinModel
 from tracr.runtime.forward import forward
 
-__all__ = ["EdgeNetwork", "JaxSubject", "attributions", "in_jax", "masked_metric"]
+__all__ = ["EdgeNetwork", "JaxSubject", "attributions", "in_jax", "masked_logits", "metric_of"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
@@ -77,7 +77,7 @@ class EdgeNetwork:
             return (end if self.norm is None else self.norm(end, NAMESPACE)) @ parameters.W_U
 
 
-def _metric(logits: Array, metric: Array) -> Array:
+def metric_of(logits: Array, metric: Array) -> Array:
     """The metric of each pair."""
     length, width = metric.shape[1:]
     return (logits[:, :length, :width] * metric).sum(axis=(1, 2))
@@ -108,7 +108,7 @@ def _attributed(
 
     def total(added: Tree) -> Array:
         logits = network(weights, embedded, lambda name, stream: stream + added[name], write)
-        return _metric(logits, metric).sum()
+        return metric_of(logits, metric).sum()
 
     gradients = jax.grad(total)(zeros)
     with jax.default_matmul_precision("highest"):
@@ -119,13 +119,11 @@ def _attributed(
     return jnp.concatenate(found, axis=1)
 
 
-def masked_metric(
-    network: EdgeNetwork, weights: Tree, embedded: Array, metric: Array, instead: Array, ablated: Array
-) -> Array:
-    """The metric of each pair if readers see a mixture of what was written and of other outputs of the writers.
+def masked_logits(network: EdgeNetwork, weights: Tree, embedded: Array, instead: Array, ablated: Array) -> Array:
+    """The logits of each pair if readers see a mixture of what was written and of other outputs of the writers.
 
-    `instead` is [writer, pair, position, d_model]; `ablated` [writer, reader] has the share of the other output, from
-    0 to 1.
+    `instead` is [writer, pair, position, d_model]; `ablated` [pair, writer, reader] has the share of the other output,
+    from 0 to 1.
     """
     written: list[Array] = []
     readers = 0
@@ -137,12 +135,12 @@ def masked_metric(
     def read(name: str, stream: Array) -> Array:
         nonlocal readers
         many = stream.shape[2] if stream.ndim == 4 else 1
-        share = ablated[: len(written), readers : readers + many]
+        share = ablated[:, : len(written), readers : readers + many]
         readers += many
-        moved = jnp.einsum("wh,wbpd->bphd", share, instead[: len(written)] - jnp.stack(written))
+        moved = jnp.einsum("bwh,wbpd->bphd", share, instead[: len(written)] - jnp.stack(written))
         return stream + (moved if stream.ndim == 4 else moved[:, :, 0])
 
-    return _metric(network(weights, embedded, read, write), metric)
+    return network(weights, embedded, read, write)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ The score of an edge is the parameter θ of its trained gate: the larger it is, 
 `hard_concrete.py` has the gates, the loss and the training. `steps` forward and backward passes per pair.
 
 Not compared score by score: training draws random gates. auto-circuit's version (1.0.1) also patches means over the
-corrupted inputs, where this one patches the corrupted input of the pair. The masked passes, from which the gradients
-come, are compared with exact edge patching and with a transformer written by hand.
+corrupted inputs, where this one patches the corrupted input of the pair. Passes with masks are compared with PyTorch
+and, with masks 0 and 1, with a transformer written by hand; gradients of masks at 1/2 with auto-circuit's.
 """
 
 from __future__ import annotations

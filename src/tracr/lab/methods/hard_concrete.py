@@ -2,7 +2,7 @@
 
 A gate with the parameter θ is z = min(1, max(0, σ((ln u - ln(1 - u) + θ) / β) (ζ - γ) + γ)), with u uniform in (0, 1),
 β = 2/3, γ = -0.1 and ζ = 1.1. Readers see z times what was written plus 1 - z times the writer's output on the
-corrupted input. Adam minimises, with one draw of all gates in each step and for all pairs together,
+corrupted input. Adam minimises, with a new draw of all gates in each step and for each pair,
 
     mean |m(L_z) - m(L)| / mean |m(L') - m(L)| + weight · mean P(z > 0),     P(z > 0) = σ(θ - β ln(-γ / ζ))
 
@@ -23,7 +23,7 @@ import optax
 from numpy.typing import NDArray
 
 from tracr.arguments import number, whole
-from tracr.lab.methods.edge_network import EdgeNetwork, JaxSubject, Tree, masked_metric
+from tracr.lab.methods.edge_network import EdgeNetwork, JaxSubject, Tree, masked_logits, metric_of
 from tracr.lab.methods.passes import count_passes
 
 __all__ = ["BETA", "GAMMA", "START", "ZETA", "train_gates"]
@@ -49,9 +49,9 @@ def train_gates(
     return np.asarray(found, dtype=np.float64)
 
 
-def _gates(theta: Array, key: Array) -> Array:
-    """A draw of the gates."""
-    uniform = jax.random.uniform(key, theta.shape, minval=LEAST, maxval=1 - LEAST)
+def _gates(theta: Array, key: Array, draws: int) -> Array:
+    """Draws of the gates, [draw, gate]."""
+    uniform = jax.random.uniform(key, (draws, *theta.shape), minval=LEAST, maxval=1 - LEAST)
     spread = jax.nn.sigmoid((jnp.log(uniform) - jnp.log1p(-uniform) + theta) / BETA)
     return jnp.clip(spread * (ZETA - GAMMA) + GAMMA, 0, 1)
 
@@ -70,15 +70,18 @@ def _train(
     rate, weight = numbers
     shift = BETA * math.log(-GAMMA / ZETA)
 
-    def metric(ablated: Array) -> Array:
-        return masked_metric(network, weights, *tensors, ablated)
+    embedded, weighted, instead = tensors
+    pairs = len(embedded)
 
-    clean = metric(jnp.zeros(gate_of.shape))
-    whole_change = jnp.abs(metric(jnp.ones(gate_of.shape)) - clean).mean()
+    def metric(ablated: Array) -> Array:
+        return metric_of(masked_logits(network, weights, embedded, instead, ablated), weighted)
+
+    clean = metric(jnp.zeros((pairs, *gate_of.shape)))
+    whole_change = jnp.abs(metric(jnp.ones((pairs, *gate_of.shape))) - clean).mean()
     scale = jnp.where(whole_change > 0, whole_change, 1)
 
     def loss(theta: Array, key: Array) -> Array:
-        ablated = jnp.where(gate_of < 0, 0, 1 - _gates(theta, key)[gate_of])
+        ablated = jnp.where(gate_of < 0, 0, 1 - _gates(theta, key, pairs)[:, gate_of])
         return jnp.abs(metric(ablated) - clean).mean() / scale + weight * jax.nn.sigmoid(theta - shift).mean()
 
     optimiser = optax.adam(rate)

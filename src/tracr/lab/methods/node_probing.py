@@ -5,8 +5,8 @@ the open gates if the gates of writer and reader are open. Therefore its score i
 the only one; `embed->unembed`, which no gate closes, gets the largest θ. `hard_concrete.py` has the gates, the loss and
 the training. `steps` forward and backward passes per pair.
 
-Not compared score by score: training draws random gates, and auto-circuit has gates on edges only. The masked passes,
-from which the gradients come, are compared with exact edge patching and with a transformer written by hand.
+Not compared score by score: training draws random gates, and auto-circuit has gates on edges only. `edge_probing.py`
+says how passes with masks are checked.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from tracr.errors import InputError, TracrError
 from tracr.ground_truth.patching import CleanPass, EdgePatching, parts_of
 from tracr.model.running import RunnableModel
 from tracr.natural.twin_model import TwinModel
+from tracr.nearness import nearly_equal
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["BothPasses", "PassCounter", "both_passes", "count_passes", "counted", "model_of", "patching_of"]
 
 Array = NDArray[Any]
-CHECKED = 4  # inputs on which the patched network is compared with the model itself
 ACCURACY = 1e-3  # of the largest logit
 
 
@@ -92,18 +92,21 @@ def both_passes(subject: Any, data: MethodData) -> BothPasses:
     clean_ids, corrupted_ids, token = data.ids(model.vocabulary)
     clean, corrupted = patching.clean(clean_ids), patching.clean(corrupted_ids)
     count_passes(2 * len(token))
-    _require_same(model, clean_ids[:CHECKED], clean.logits[:CHECKED])
+    _require_same(model, clean_ids, clean.logits, token)
     return BothPasses(model, patching, clean, corrupted, token)
 
 
-def _require_same(model: Any, ids: Array, logits: Array) -> None:
-    """The network whose edges are patched must be the model: a kind of model that is not known here may be another."""
-    own = model.logits(ids)
-    if not np.allclose(own, logits, rtol=0, atol=ACCURACY * max(1.0, float(np.abs(own).max()))):
+def _require_same(model: Any, ids: Array, logits: Array, token: NDArray[np.bool_]) -> None:
+    """The network whose edges are patched must be the model.
+
+    It is not for models that cut PAD from their inputs, as compressed ones do, nor for kinds of models unknown here.
+    """
+    own = model.logits(ids)[token]
+    if not np.all(nearly_equal(own, logits[token], ACCURACY, scale=float(np.abs(own).max(initial=1)))):
         raise TracrError(
-            f"the edges of this {type(model).__name__} cannot be patched: its forward pass has parts that "
-            "`tracr.lab.methods` does not know",
-            hint="use a compiled model, a variant, a compressed model or a twin",
+            f"the edges of this {type(model).__name__} cannot be patched on these inputs: its own logits are not those "
+            "of a plain forward pass on the padded batch",
+            hint="use inputs of one length (compressed models cut padding), or a compiled model, a variant or a twin",
         )
 
 

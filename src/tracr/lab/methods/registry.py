@@ -88,7 +88,7 @@ def method_named(name: str) -> Method:
     >>> method_named("eap-ig")
     Traceback (most recent call last):
     tracr.errors.UnknownName: there is no method eap-ig
-      hint: did you mean eap-ig-inputs, eap-ig-activations or eap?
+      hint: did you mean eap or eap-ig-inputs?
     """
     if name not in METHODS:
         raise UnknownName(f"there is no method {name}", hint=did_you_mean(name, METHODS, f"use one of {[*METHODS]}"))
