@@ -22,13 +22,8 @@ with contextlib.redirect_stdout(sys.stderr):
     import torch
     import transformer_lens
 
-    for unused in (
-        "blobfile",
-        "plotly",
-        "plotly.express",
-        "plotly.graph_objects",
-        "plotly.io",
-    ):  # imported by auto-circuit, for other tasks
+    # Imported by auto-circuit for other tasks.
+    for unused in ("blobfile", "plotly", "plotly.express", "plotly.graph_objects", "plotly.io"):
         sys.modules[unused] = MagicMock()
     # TransformerLens 3 renamed this class and its module; auto-circuit imports them by their old names.
     transformer_lens.HookedTransformerKeyValueCache = transformer_lens.TransformerLensKeyValueCache

@@ -66,11 +66,9 @@ class EdgesInTorch:
             heads = {}
             for head in range(len(layer.W_Q)):
                 name = f"blocks.{number}.attn.{head}"
-                q, k, v = (
-                    seen(f"{name}.{side.lower()}") @ getattr(layer, f"W_{side}")[head]
-                    + getattr(layer, f"b_{side}")[head]
-                    for side in "QKV"
-                )
+                q = seen(f"{name}.q") @ layer.W_Q[head] + layer.b_Q[head]
+                k = seen(f"{name}.k") @ layer.W_K[head] + layer.b_K[head]
+                v = seen(f"{name}.v") @ layer.W_V[head] + layer.b_V[head]
                 scores = q @ k.T
                 if self.causal:
                     scores = scores.masked_fill(~torch.ones_like(scores).tril().bool(), -torch.inf)

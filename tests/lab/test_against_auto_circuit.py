@@ -49,7 +49,7 @@ def their_scores(model: Any, data: MethodData, answers: Any, folder: Path) -> di
     clean, corrupted, _ = data.ids(model.vocabulary)
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (folder / "thresholds.json").write_text(json.dumps({"exponents": EXPONENTS, "bases": BASES}), encoding="utf-8")
-    tensors = {f"weight:{name}": np.asarray(array) for name, array in weights.items()}
+    tensors: dict[str, Any] = {f"weight:{name}": np.asarray(array) for name, array in weights.items()}
     assert data.weights is not None
     np.savez(folder / "tensors.npz", clean=clean, corrupted=corrupted, metric=data.weights, answers=answers, **tensors)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -15,7 +15,6 @@ from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods import MethodData, eap, eap_ig_activations, eap_ig_inputs, edge_probing, node_probing
 
 pytest.importorskip("jax", exc_type=ImportError)
-CLOSE = {"rel": 2e-3, "abs": 2e-5}
 
 
 def given_data(model: Any, count: int = 3) -> MethodData:
@@ -50,7 +49,7 @@ def test_eap_is_the_derivative_of_a_patch() -> None:
     model = SUBJECTS["causal twin"]()
     data = given_data(model)
     found = eap(model, data)
-    assert found == pytest.approx(finite_differences(model, data), **CLOSE)
+    assert found == pytest.approx(finite_differences(model, data), rel=2e-3, abs=2e-5)
     assert min(found.values()) > 0
 
 
@@ -77,7 +76,10 @@ def test_gradients_are_those_of_pytorch(kind: str) -> None:
         def between(k: int, names: list[str], first: Any = first, second: Any = second) -> dict[str, Any]:
             return {name: second[name] + k / steps * (first[name] - second[name]) for name in names}
 
-        passes = {"eap": [{}], "in": [between(k, ["embed"]) for k in range(1, steps + 1)]}
+        passes: dict[str, list[dict[str, Any]]] = {
+            "eap": [{}],
+            "in": [between(k, ["embed"]) for k in range(1, steps + 1)],
+        }
         passes["act"] = [between(k, names) for k in range(1, steps + 1) for names in sublayers.values()]
         for name, many in passes.items():
             for given in many:
@@ -88,7 +90,7 @@ def test_gradients_are_those_of_pytorch(kind: str) -> None:
     wanted = {name: {key: abs(value) for key, value in scores.items()} for name, scores in expected.items()}
     scale = max(max(scores.values()) for scores in wanted.values())
     noise = 1e-5 if "twin" in kind else 1e-3  # keys that differ by 256 leave gradients that cancel in float32
-    close = {"rel": 2e-3, "abs": noise * max(1.0, scale)}
+    close: dict[str, Any] = {"rel": 2e-3, "abs": noise * max(1.0, scale)}
     assert eap(model, data) == pytest.approx(wanted["eap"], **close)
     assert eap_ig_inputs(model, data, steps=steps) == pytest.approx(wanted["in"], **close)
     assert eap_ig_activations(model, data, steps=steps) == pytest.approx(wanted["act"], **close)

@@ -10,7 +10,6 @@ from typing import Any
 
 from tracr.errors import InputError, UnknownName
 from tracr.extras import need
-from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods.acdc import acdc
 from tracr.lab.methods.data import MethodData
 from tracr.lab.methods.downstream import downstream
@@ -56,7 +55,8 @@ class Method:
 class MethodResult:
     """The scores of a method, and its cost in passes of one input and in seconds (compilation by JAX included)."""
 
-    scores: Mapping[EdgeKey, float] = field(repr=False)
+    scores: Mapping[Any, float] = field(repr=False)
+    """For each edge, as a pair or a string; the methods here give pairs."""
     forwards: int
     backwards: int
     seconds: float
