@@ -117,6 +117,8 @@ def test_a_table_of_scores(tmp_path: Path, own: Path) -> None:
     again = lab.run(methods, ["hist", "count"], ["rotated"], [0, 2, 3], folder=tmp_path / "out",
                     conditions=lab.Conditions(pairs=16))  # fmt: skip
     assert (again.made, again.found) == (6, 12)
+    assert lab.run(["exact", "exact_patching"], ["hist", "hist"], ["layer_norm"], [0, 0], folder=tmp_path / "out",
+                   conditions=lab.Conditions(pairs=16)).made == 1  # fmt: skip
     with pytest.raises(tracr.FormatError, match="another pairs"):
         lab.run(methods, ["hist"], folder=tmp_path / "out", conditions=lab.Conditions(pairs=17))
 
@@ -191,13 +193,13 @@ def test_processes_and_ray_make_the_same_rows(tmp_path: Path, own: Path) -> None
     results = []
     for jobs in (1, 2):
         with over_processes(jobs) as workers:
-            lab.run([f"{own}:find"], ["hist", "private:3:1"], ["rotated"], [0, 1], folder=tmp_path / str(jobs),
+            lab.run([f"{own}:find"], ["hist", "private:3:2"], ["rotated"], [0, 1], folder=tmp_path / str(jobs),
                     workers=workers)  # fmt: skip
         rows = lab.read_results(tmp_path / str(jobs))
         results.append(sorted((row["case"], row["seed"], row["model_digest"], row["auroc"]) for row in rows))
     assert results[0] == results[1]
     if pytest.importorskip("ray"):
-        done = run_apart("lab", "run", "--methods", f"{own}:find", "--cases", "hist,private:3:1", "--realisations",
+        done = run_apart("lab", "run", "--methods", f"{own}:find", "--cases", "hist,private:3:2", "--realisations",
                          "rotated", "--seeds", "0-1", "--ray", "-o", str(tmp_path / "ray"))  # fmt: skip
         assert done.returncode == 0, done.stderr
         rows = lab.read_results(tmp_path / "ray")

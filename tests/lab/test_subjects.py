@@ -174,5 +174,6 @@ def test_the_core_cases() -> None:
     assert len(lab.select_cases(["all", "hist", "core"])) == len(lab.cases())
     drawn = lab.select_cases(["private:7:2", "private-7-1"])
     assert [one.name for one in drawn] == ["private-7-0", "private-7-1"]
+    assert lab.select_cases(["private-7-0"])[0] is drawn[0] is lab.select_cases(["private:7:3"])[0]
     with pytest.raises(tracr.TracrError, match=r"'ngram' is no case and no tag\n  hint: .*ngrams"):
         lab.select_cases(["ngram"])

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import runpy
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,18 @@ def _from_file(path: Path, name: str) -> Method:
     """A function of a user's file. Its version is a number made from the file's content."""
     if not path.is_file():
         raise InputError(f"there is no file {path}", hint="write FILE.py:FUNCTION")
+    return _loaded(path, name, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+@cache
+def _loaded(path: Path, name: str, digest: str) -> Method:
     try:
         function = runpy.run_path(str(path)).get(name)
     except Exception as error:
         raise TracrError(f"{path} cannot be run: {type(error).__name__}: {error}", hint="run it with python") from error
     if not callable(function):
         raise InputError(f"{path} has no function {name}", hint="define `def find(subject, data): ...` there")
-    version = int(hashlib.sha256(path.read_bytes()).hexdigest()[:8], 16)
-    return Method(f"{path.name}:{name}", version, function, _settings(function))
+    return Method(f"{path.name}:{name}", int(digest[:8], 16), function, _settings(function))
 
 
 def _settings(function: Callable[..., Any]) -> dict[str, Any]:

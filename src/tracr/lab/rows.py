@@ -159,7 +159,8 @@ def _row(task: SubjectRuns, choice: Configured, prepared: _Prepared | Exception)
             raise prepared
         return {**row, **prepared.known, **_scored(prepared, choice, task)}
     except Exception as error:
-        return {**row, "status": "failed", "error": f"{type(error).__name__}: {error}".strip()}
+        failed = {"status": "failed", "error": f"{type(error).__name__}: {error}".strip()}
+        return {**row, **failed, "device": _device()}
 
 
 def key_columns(task: SubjectRuns, choice: Configured) -> Row:
@@ -178,7 +179,6 @@ def key_columns(task: SubjectRuns, choice: Configured) -> Row:
         "realisation": task.realisation.name,
         "dials": task.realisation.as_json,
         "seed": task.seed,
-        "device": _device(),
     }
 
 
@@ -199,6 +199,7 @@ def _scored(prepared: _Prepared, choice: Configured, task: SubjectRuns) -> Row:
         "forward_passes": made.forwards,
         "backward_passes": made.backwards,
         "seconds": made.seconds,
+        "device": _device(),
         "as_set": as_set,
         "numbers": [numbers.get(key) for key in truth.candidates()],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args
@@ -127,13 +127,13 @@ def _run(
     retry: bool,
     progress: Callable[[int, int, int], None] | None,
 ) -> LabRun:
-    there = store.done(retry=retry)
-    missing = [_without(task, there) for task in tasks]
-    total = sum(len(task.methods) for task in tasks)
-    if not total:
+    wanted = {_key(task, choice) for task in tasks for choice in task.methods}
+    if not wanted:
         raise TracrError("there is nothing to run", hint="give methods, cases, realisations and seeds")
-    found = total - sum(len(task.methods) for task in missing)
-    made = failed = 0
+    there = store.done(retry=retry) & wanted
+    taken = set(there)
+    missing = [_without(task, taken) for task in tasks]
+    total, found, made, failed = len(wanted), len(there), 0, 0
     if progress is not None:
         progress(found, total, failed)
     for rows in _results(workers, [task for task in missing if task.methods]):
@@ -156,11 +156,17 @@ def _results(workers: Workers, tasks: Sequence[SubjectRuns]) -> Iterator[list[di
         ) from None
 
 
-def _without(task: SubjectRuns, there: set[tuple[Any, ...]]) -> SubjectRuns:
-    """The task without methods whose row exists."""
+def _key(task: SubjectRuns, choice: Configured) -> tuple[Any, ...]:
+    row = key_columns(task, choice)
+    return tuple(row[name] for name in KEY)
+
+
+def _without(task: SubjectRuns, taken: set[tuple[Any, ...]]) -> SubjectRuns:
+    """The task without methods whose row is taken; the others are now."""
     remaining = []
     for choice in task.methods:
-        row = key_columns(task, choice)
-        if tuple(row[name] for name in KEY) not in there:
+        key = _key(task, choice)
+        if key not in taken:
+            taken.add(key)
             remaining.append(choice)
-    return SubjectRuns(task.case, task.realisation, task.seed, tuple(remaining), task.conditions, task.cache)
+    return replace(task, methods=tuple(remaining))

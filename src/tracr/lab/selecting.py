@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
 from tracr import zoo
 from tracr.errors import UnknownName
@@ -34,9 +33,15 @@ PRIVATE = re.compile(r"private-(\d+)-(\d+)")
 DRAW = re.compile(r"private:(\d+)(?::(\d+))?")
 
 
-@cache
+DRAWN: dict[int, list[Case]] = {}
+"""The private cases that were drawn, by their seed: a case has one object, however many are drawn with it."""
+
+
 def _drawn(seed: int, count: int) -> list[Case]:
-    return private(seed, count)
+    known = DRAWN.setdefault(seed, [])
+    if len(known) < count:
+        known += private(seed, count)[len(known) :]
+    return known[:count]
 
 
 def named_case(name: str) -> Case:
