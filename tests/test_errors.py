@@ -245,7 +245,7 @@ def test_errors_and_warnings_name_the_line_an_expression_was_written_on() -> Non
 
 
 SOURCES = Path(tracr.__file__).parent
-READING = ("saving", "compress/saving.py", "natural/saving.py")  # `load` adds the hint
+READING = ("saving", "compress/saving.py", "natural/saving.py", "natural/learned/saving.py")  # `load` adds the hint
 ERRORS = {kind.__name__ for kind in every_error()} - {"InternalError"}
 
 

@@ -14,14 +14,14 @@ from tracr.model.compiled import CompiledModel
 
 if TYPE_CHECKING:
     from tracr.compress import CompressedModel
-    from tracr.natural import TwinModel
+    from tracr.natural import LearnedModel, TwinModel
 
 __all__ = ["load"]
 
 
 def load(
     folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
-) -> CompiledModel | CompressedModel | TwinModel:
+) -> CompiledModel | CompressedModel | TwinModel | LearnedModel:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:
@@ -30,7 +30,7 @@ def load(
             another version of the compiler wrote.
         max_parameters: the largest model to load.
 
-    A compressed model is loaded as one, and so is a twin (`tracr.natural`).
+    A compressed model is loaded as one, and so are twins and learned models (`tracr.natural`).
 
     Raises a `FormatError` for files that are damaged, tampered with or of another format version; no code is run.
     """
@@ -46,6 +46,10 @@ def load(
         from tracr.natural import saving as twins
 
         return twins.load(folder, max_parameters=max_parameters)
+    if os.path.isfile(folder / "learned.json"):
+        from tracr.natural.learned import saving as learned
+
+        return learned.load(folder, max_parameters=max_parameters)
     if os.path.isfile(folder / "twin" / "twin.json"):
         from tracr.natural import pretrained
 

@@ -14,12 +14,12 @@ from tracr.model.variants.layer_norm import require_plain_norms
 from tracr.runtime.uniform import common_sizes, uniform
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
 
 __all__ = ["lens_config", "lens_weights"]
 
 
-def lens_config(model: CompiledModel) -> dict[str, Any]:
+def lens_config(model: RunnableModel) -> dict[str, Any]:
     """The arguments of its configuration; BOS is one of the ids, so nothing may be prepended."""
     require_plain_norms(model, "a model of TransformerLens")
     sizes = common_sizes(model.parameters)
@@ -40,7 +40,7 @@ def lens_config(model: CompiledModel) -> dict[str, Any]:
     }
 
 
-def lens_weights(model: CompiledModel) -> dict[str, NDArray[Any]]:
+def lens_weights(model: RunnableModel) -> dict[str, NDArray[Any]]:
     """The state dict, in float64."""
     require_plain_norms(model, "a model of TransformerLens")
     weights = dict(uniform(model.parameters, scaled=True).named())

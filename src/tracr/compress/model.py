@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,11 @@ from numpy.typing import DTypeLike, NDArray
 from tracr.compress.network import Network, network_of
 from tracr.compress.projection import Projection, fold
 from tracr.compress.refusals import refusal
-from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.errors import InputError, TracrError
-from tracr.ir.graph import Graph
-from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
-from tracr.ir.program import Program
 from tracr.model.compiled import CompiledModel
-from tracr.model.running import RunnableModel
-from tracr.rasp.expressions import RASPExpr
+from tracr.model.derived import DerivedModel
 from tracr.runtime.forward import Hook
-from tracr.runtime.outputs import Output
 from tracr.runtime.tensors import as_tensor, like, stream_of
 from tracr.values import Value
 
@@ -58,7 +52,7 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class CompressedModel(RunnableModel):
+class CompressedModel(DerivedModel):
     """A transformer with d dimensions: the weights of `compiled` with the projection folded in.
 
     It has a compiled model but is not one: its dimensions have no labels, and its outputs can be wrong (`verify`,
@@ -75,50 +69,6 @@ class CompressedModel(RunnableModel):
     def parameters(self) -> Parameters:
         """The weights that the model runs with."""
         return self.folded
-
-    @property
-    def options(self) -> Options:
-        """The options of the compilation."""
-        return self.compiled.options
-
-    @property
-    def graph(self) -> Graph:
-        """The traced program."""
-        return self.compiled.graph
-
-    @property
-    def expressions(self) -> tuple[RASPExpr, ...]:
-        """The expressions that the graph's nodes were traced from; a loaded model has none."""
-        return self.compiled.expressions
-
-    @property
-    def program(self) -> Program:
-        """The tabulated program of the compiled model; `verify` compares the compressed model with it."""
-        return self.compiled.program
-
-    @property
-    def source(self) -> str:
-        """The source text of the program, if known."""
-        return self.compiled.source
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """The assumptions of the compilation."""
-        return self.compiled.assumptions
-
-    @cached_property
-    def outputs(self) -> tuple[Output, ...]:
-        """The program's outputs and their logits."""
-        return tuple(replace(output, error=OUTPUT_TOLERANCE) for output in self.compiled.outputs)
-
-    @property
-    def norm(self) -> None:
-        """None: a compressed model has no layer norms."""
-
-    @property
-    def certified(self) -> bool:
-        """False: the weights are not the compiler's own."""
-        return False
 
     def __repr__(self) -> str:
         names = ", ".join(output.name for output in self.outputs)

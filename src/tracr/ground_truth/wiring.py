@@ -38,7 +38,7 @@ from tracr.ir.layout import Direction
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ground_truth_of"]
+__all__ = ["ground_truth_of", "read_slots", "written_slots"]
 
 SPECIAL = {
     BOS: "1 at the BOS position, 0 elsewhere",
@@ -101,20 +101,20 @@ class _Wiring:
     def _parts(self) -> Iterator[_Part]:
         weights, layers = self.model.parameters, self.model.layout.layers
         for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
-            slots = _written(matrix)
+            slots = written_slots(matrix)
             says = f"The {what} embedding writes {self._list(slots, -1)}."
             yield self._part(name, "embedding", -1, slots, {}, says, output=HookPlace(f"hook_{name}"))
         for number, (layer, w) in enumerate(zip(layers, weights.layers, strict=True)):
             for place, head in enumerate(layer.heads):
-                slots = _written(w.W_O[place])
-                reads = {"q": _read(w.W_Q[place]), "k": _read(w.W_K[place]), "v": _read(w.W_V[place])}
+                slots = written_slots(w.W_O[place])
+                reads = {"q": read_slots(w.W_Q[place]), "k": read_slots(w.W_K[place]), "v": read_slots(w.W_V[place])}
                 says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {head.what}."
                 name = f"blocks.{number}.attn.{place}"
                 yield self._part(name, "head", 2 * number, slots, reads, says, number, place)
             start = 0
             for place, group in enumerate(layer.mlps):
                 stop = start + group.read.width
-                slots, reads = _written(w.W_out[start:stop]), {"in": _read(w.W_in[:, start:stop])}
+                slots, reads = written_slots(w.W_out[start:stop]), {"in": read_slots(w.W_in[:, start:stop])}
                 which = f"Neurons {start} to {stop - 1}" if stop - start > 1 else f"Neuron {start}"
                 verb, s = "clear" if group.clears else "write", "" if stop - start > 1 else "s"
                 listed = self._list(slots, 2 * number + (not group.clears))
@@ -125,7 +125,7 @@ class _Wiring:
                     name, "neurons", 2 * number + 1, slots, reads, says, number, neurons=span, clears=clears
                 )
                 start = stop
-        slots = _read(weights.W_U)
+        slots = read_slots(weights.W_U)
         outputs = ", ".join(output.name for output in self.model.outputs)
         end = 2 * len(layers)
         says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
@@ -322,9 +322,11 @@ def _special_label(model: CompiledModel, variable: Variable) -> str:
     return next(one.label for one in model.layout.directions if one.variable is variable)
 
 
-def _written(matrix: Array) -> Slots:
+def written_slots(matrix: Array) -> Slots:
+    """The dimensions that a matrix [..., d_model] writes."""
     return tuple(np.flatnonzero(matrix.any(axis=0)).tolist())
 
 
-def _read(matrix: Array) -> Slots:
+def read_slots(matrix: Array) -> Slots:
+    """The dimensions that a matrix [d_model, ...] reads."""
     return tuple(np.flatnonzero(matrix.any(axis=1)).tolist())

@@ -22,6 +22,7 @@ reading_back.py  `read_back`: changed weights as changes of the program; owned_w
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
 in_torch.py, in_transformer_lens.py, in_jax.py, in_onnx.py, pretrained.py
                  twins in other frameworks; formats.py, in which number formats; refusals.py, what twins lack
+learned/         `learned_parts`: every head and MLP trained alone, then assembled; `LearnedModel`
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from tracr.extras import need
 __all__ = [
     "Admission",
     "Gradients",
+    "LearnedModel",
+    "LearnedPart",
+    "PartProgress",
     "Progress",
     "ReadBack",
     "Redundancy",
@@ -44,6 +48,7 @@ __all__ = [
     "edge_auroc",
     "edge_aurocs",
     "gradients",
+    "learned_parts",
     "read_back",
     "redundancies",
     "soften",
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
     from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
+    from tracr.natural.learned.learning import PartProgress, learned_parts
+    from tracr.natural.learned.model import LearnedModel, LearnedPart
     from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
     from tracr.natural.softening import SoftnessReport, soften, softness
@@ -66,6 +73,9 @@ else:
     LAZY = {
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
+        "LearnedModel": "tracr.natural.learned.model",
+        "LearnedPart": "tracr.natural.learned.model",
+        "PartProgress": "tracr.natural.learned.learning",
         "Progress": "tracr.natural.distilling",
         "Redundancy": "tracr.natural.backing_up",
         "SoftnessReport": "tracr.natural.softening",
@@ -76,6 +86,7 @@ else:
         "edge_auroc": "tracr.natural.edge_patching",
         "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
+        "learned_parts": "tracr.natural.learned.learning",
         "redundancies": "tracr.natural.backing_up",
         "soften": "tracr.natural.softening",
         "softness": "tracr.natural.softening",

@@ -21,7 +21,7 @@ from tracr.runtime.uniform import Sizes, layer_shapes
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ACTIVATIONS", "NORM_EPSILON", "Architecture", "architecture_of"]
+__all__ = ["ACTIVATIONS", "NORM_EPSILON", "Architecture", "architecture_of", "in_numpy"]
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu")
 NORM_EPSILON = 1e-5
@@ -58,7 +58,7 @@ class Architecture:
     def act(self, xp: Any) -> Callable[[Tensor], Tensor]:
         """The neurons' function, over numpy or `jax.nn`."""
         if xp is np:
-            return _IN_NUMPY[self.activation]
+            return in_numpy(self.activation)
         if self.activation == "relu":
             return xp.relu  # type: ignore[no-any-return]
         return partial(xp.gelu, approximate=self.activation == "gelu_new")
@@ -95,6 +95,11 @@ _IN_NUMPY: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_new": _gelu_new,
     "relu": lambda tensor: np.maximum(tensor, 0),
 }
+
+
+def in_numpy(activation: str) -> Callable[[Tensor], Tensor]:
+    """The function of neurons of that name, for numpy arrays."""
+    return _IN_NUMPY[activation]
 
 
 def architecture_of(

@@ -1,4 +1,4 @@
-"""The number formats of a twin: it is measured in float32, and wider formats change its answers by rounding only."""
+"""The number formats of a trained model: it is measured in float32; wider ones change its answers by rounding only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tracr.model.number_formats import LONG, format_of
 __all__ = ["require_format"]
 
 
-def require_format(dtype: Any) -> None:
-    """Refuse a number format in which no twin was measured."""
+def require_format(dtype: Any, what: str = "the twin") -> None:
+    """Refuse a number format in which the model (`what`, in words) was not measured."""
     name = dtype if isinstance(dtype, str) else format_of(dtype)
     if name not in LONG:
         raise PrecisionError(
-            f"the twin was measured in float32; nothing is known about it in {name}",
+            f"{what} was measured in float32; nothing is known about it in {name}",
             hint="use float32; to study it anyway, pass check=False",
         )

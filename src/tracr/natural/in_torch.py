@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.natural.twin_model import TwinModel
 
-__all__ = ["OfTwin", "TorchTwin", "to_torch"]
+__all__ = ["OfTrained", "OfTwin", "TorchTwin", "to_torch"]
 
 ACTIVATIONS = {
     "gelu": partial(functional.gelu, approximate="none"),
@@ -31,11 +31,49 @@ def to_torch(twin: TwinModel, dtype: Any, device: Any, trainable: bool, check: b
     return TorchTwin(twin, twin.parameters, dtype, device, trainable, check)
 
 
-class OfTwin:
-    """What differs from the module of a compiled model."""
+class OfTrained:
+    """What differs from the module of a compiled model: the functions, and what a module of changed weights lacks."""
+
+    kind: str
+    """The kind of model, in words."""
 
     if TYPE_CHECKING:
         _origin: Origin
+
+        @property
+        def compiled(self) -> CompiledModel:
+            """The compiled model that has the same tokens and outputs."""
+
+    def _activation(self) -> str:
+        raise NotImplementedError
+
+    def _norm(self) -> Any:
+        return None
+
+    def _functions(self) -> dict[str, Any]:
+        causal = self.compiled.options.causal
+        return {"causal": causal, "norm": self._norm(), "activation": ACTIVATIONS[self._activation()]}
+
+    def _require_format(self, dtype: Any) -> None:
+        require_format(dtype, f"the {self.kind}")
+
+    def to_compiled(self) -> CompiledModel:
+        """Refused: a compiled model has other weights."""
+        raise TracrError(f"the weights of a {self.kind} are not those of a compiled model", hint="use module.compiled")
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Refused: the measurements of the model are of its own weights, which may have been changed here."""
+        raise TracrError(
+            f"a {self.kind} is saved with its measurements, which are not of a module's present weights",
+            hint=f"use module.{self.kind.split()[0]}.save for the model itself, "
+            "torch.save(module.state_dict(), ...) for the present weights",
+        )
+
+
+class OfTwin(OfTrained):
+    """What differs from the module of a compiled model, for a twin."""
+
+    kind = "twin"
 
     @property
     def twin(self) -> TwinModel:
@@ -47,24 +85,11 @@ class OfTwin:
         """The twin's teacher: it has the same tokens and outputs."""
         return self.twin.teacher
 
-    def _functions(self) -> dict[str, Any]:
-        architecture = self.twin.architecture
-        causal = self.compiled.options.causal
-        return {"causal": causal, "norm": architecture.norm, "activation": ACTIVATIONS[architecture.activation]}
+    def _activation(self) -> str:
+        return self.twin.architecture.activation
 
-    def _require_format(self, dtype: Any) -> None:
-        require_format(dtype)
-
-    def to_compiled(self) -> CompiledModel:
-        """Refused: a compiled model has other weights."""
-        raise TracrError("the weights of a twin are not those of a compiled model", hint="use module.twin.teacher")
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Refused: the measurements of the twin are of its own weights, which may have been changed here."""
-        raise TracrError(
-            "a twin is saved with its measurements, which are not of a module's present weights",
-            hint="use module.twin.save for the twin, torch.save(module.state_dict(), ...) for the present weights",
-        )
+    def _norm(self) -> Any:
+        return self.twin.architecture.norm
 
 
 class TorchTwin(OfTwin, TorchModel):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from numpy.typing import NDArray
 
 from tracr.errors import FormatError, TracrError
 from tracr.ir.parameters import Parameters
@@ -25,7 +26,7 @@ from tracr.saving import models
 from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import Reader, parse
 
-__all__ = ["files_of", "is_twin", "load", "save"]
+__all__ = ["files_of", "is_twin", "load", "packed_weights", "read_weights", "save"]
 
 FORMAT, VERSION = "tracr twin", 1
 INFO, WEIGHTS, TEACHER = "twin.json", "twin.safetensors", "teacher"
@@ -47,9 +48,7 @@ def save(twin: TwinModel, folder: str | Path, *, overwrite: bool = False) -> Non
 
 def files_of(twin: TwinModel) -> dict[str, bytes]:
     """The files of a saved twin; that of its folder first."""
-    packed = safetensors.numpy.save(
-        {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in twin.parameters.named()}
-    )
+    packed = packed_weights(twin.parameters)
     info = {
         "format": FORMAT,
         "version": VERSION,
@@ -83,13 +82,11 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
             activation=architecture.activation,
         ):
             given["architecture"].fail("is not one for this teacher")
-        packed = read_file(path / WEIGHTS, 4 * max_parameters + LARGEST_JSON)
-        if hashlib.sha256(packed).hexdigest() != given["sha256"].text():
-            raise FormatError(f"{WEIGHTS} was changed after it was saved")
+        weights = read_weights(path / WEIGHTS, architecture.shapes(teacher), given["sha256"].text(), max_parameters)
         return TwinModel(
             teacher,
             architecture,
-            Parameters.of(_weights(packed, architecture.shapes(teacher))),
+            Parameters.of(weights),
             _admission(given["admission"], architecture),
             given["seed"].integer(low=-(2**63)),
             given["steps"].integer(),
@@ -100,10 +97,24 @@ def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> Twin
         ) from None
 
 
-def _weights(packed: bytes, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    weights = models.tensors(packed, WEIGHTS)
+def packed_weights(parameters: Parameters, **more: Any) -> bytes:
+    """The weights in float32, under their TransformerLens names, and other arrays."""
+    arrays = {**dict(parameters.named()), **more}
+    return safetensors.numpy.save(
+        {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in arrays.items()}
+    )
+
+
+def read_weights(
+    path: Path, shapes: dict[str, tuple[int, ...]], digest: str, max_parameters: int
+) -> dict[str, NDArray[np.float32]]:
+    """The arrays of a file that `packed_weights` made, with these shapes and this digest."""
+    packed = read_file(path, 4 * max_parameters + LARGEST_JSON)
+    if hashlib.sha256(packed).hexdigest() != digest:
+        raise FormatError(f"{path.name} was changed after it was saved")
+    weights = models.tensors(packed, path.name)
     if set(weights) != set(shapes):
-        raise FormatError(f"{WEIGHTS} lacks or should not have {', '.join(sorted(set(weights) ^ set(shapes))[:5])}")
+        raise FormatError(f"{path.name} lacks or should not have {', '.join(sorted(set(weights) ^ set(shapes))[:5])}")
     for name, shape in shapes.items():
         if weights[name].shape != shape or weights[name].dtype != np.float32 or not np.isfinite(weights[name]).all():
             raise FormatError(f"{name} is not a finite float32 array of shape {shape}")

@@ -44,6 +44,7 @@ from tracr.model.variants.variant import changed
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.model.running import RunnableModel
 
 __all__ = ["LayerNorm", "largest_square", "require_plain_norms", "with_layer_norm"]
 
@@ -88,7 +89,7 @@ def with_layer_norm(model: CompiledModel) -> CompiledModel:
     return found if is_exact(found) else checked(found, "use the model without layer norms")
 
 
-def require_plain_norms(model: CompiledModel, what: str) -> None:
+def require_plain_norms(model: RunnableModel, what: str) -> None:
     """Refuse a model with changed weights, whose layer norms may matter, for a format without layer norms."""
     if model.norm is not None and not model.certified:
         raise TracrError(

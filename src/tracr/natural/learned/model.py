@@ -1,0 +1,205 @@
+"""A learned model: a transformer assembled from parts that were trained alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tracr.adapters import adapter
+from tracr.arguments import flag
+from tracr.errors import TracrError, Unavailable
+from tracr.ir.parameters import Parameters
+from tracr.model.compiled import CompiledModel
+from tracr.model.derived import DerivedModel
+from tracr.model.variants.basis import Axes, Basis, Directions
+from tracr.model.variants.variant import in_basis
+from tracr.model.verification import Verification
+from tracr.natural.architecture import in_numpy
+from tracr.natural.formats import require_format
+from tracr.natural.learned.truth import LearnedTruth
+from tracr.runtime.forward import Hook, forward
+from tracr.runtime.outputs import Output
+from tracr.runtime.tensors import stream_of
+
+__all__ = ["ACTIVATION", "LearnedModel", "LearnedPart"]
+
+Array = NDArray[Any]
+ACTIVATION = "gelu_new"
+"""The neurons' function: GPT-2's GELU."""
+
+
+@dataclass(frozen=True)
+class LearnedPart:
+    """A trained head or group of neurons, and its measurements.
+
+    Each dimension has a margin: the noise that its readers were trained with, and the error that its writer may have.
+    `error` and `noisy` were measured on the part alone, `code_error` and `margins` in the assembled model.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    error: float
+    """The largest error on the compiled model's codes, in margins."""
+    noisy: float
+    """The largest error on codes with noise, in margins."""
+    code_error: float
+    """The largest error of a coordinate that it writes, at tokens and BOS."""
+    margins: float
+    """The same in margins: at most 1."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ({', '.join(self.variables)}): code error {self.code_error:.2g}, {self.margins:.2g} margins; "
+            f"alone {self.error:.2g}, with noise {self.noisy:.2g}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedModel(DerivedModel):
+    """A transformer whose heads and MLPs were trained alone on the codes of a compiled model, with noise and GELU.
+
+    Each part reads and writes the dimensions of the compiled part: the compiled model's nodes and edges hold by
+    construction. Codes are the compiled model's up to `code_error`. Embedding and unembedding are the compiled model's.
+    `weights` has one dimension per label; with `rotation` [label, d_model] the model runs in another basis.
+    """
+
+    compiled: CompiledModel
+    weights: Parameters = field(repr=False)
+    parts: tuple[LearnedPart, ...] = field(repr=False)
+    neurons: dict[str, tuple[int, int]] = field(repr=False)
+    """For each group, its first neuron in its layer, and the one after its last."""
+    verified: Verification
+    noise: float
+    seed: int
+    rotation: Array | None = field(default=None, repr=False)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The weights that the model runs with, in float32."""
+        if self.rotation is None:
+            return self.weights
+        wide = self.weights.map(lambda array: array.astype(np.float64))
+        return in_basis(wide, self.basis.write, self.basis.read).map(lambda array: array.astype(np.float32))
+
+    @property
+    def code_error(self) -> float:
+        """The largest error of a coordinate at tokens and BOS, over all parts and the inputs that were measured."""
+        return max((part.code_error for part in self.parts), default=0.0)
+
+    @property
+    def ground_truth(self) -> LearnedTruth:
+        """The nodes and edges, which are the compiled model's."""
+        return LearnedTruth(self.compiled.ground_truth, self.neurons)
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The program's outputs and their logits."""
+        return tuple(replace(output, error=self.code_error) for output in self.compiled.outputs)
+
+    # Directions
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each coordinate; they are the compiled model's dimensions."""
+        return self.compiled.residual.labels
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The directions of the labels: the axes, or random orthogonal ones."""
+        return Axes(self.compiled.d_model) if self.rotation is None else Directions(self.rotation, self.rotation.T)
+
+    @property
+    def directions(self) -> Array:
+        """The direction [d_model] of each label, a row each; they are orthonormal."""
+        return self.basis.write
+
+    def coordinates(self, stream: Any) -> Any:
+        """The coordinate of each label in a residual stream [..., d_model] of numpy, torch or JAX."""
+        return self.basis.get(stream_of(stream, self.d_model), range(self.compiled.d_model))
+
+    # Running
+
+    def forward(self, parameters: Parameters, ids: Array, hook: Hook | None = None) -> Array:
+        """The logits of one pass with the given weights."""
+        causal, act = self.options.causal, in_numpy(ACTIVATION)
+        return np.asarray(forward(parameters, ids, np, causal=causal, hook=hook, activation=act))
+
+    def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
+        """The weights in another float type; shorter ones than float32 are refused, unless `check` is off."""
+        if flag("check", check):
+            require_format(dtype, "the learned model")
+        return super().cast(dtype, check=False)
+
+    def check_format(self, dtype: Any, budget: int = 0) -> Any:
+        """Refused: bounds on rounding are for compiled models."""
+        raise Unavailable("rounding is not bounded for a learned model", hint="use learned.compiled.check_format")
+
+    def _kernel(self, dtype: DTypeLike) -> None:
+        """None: the kernel has no GELU."""
+
+    def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
+        raise TracrError(
+            "variables of a learned model cannot be set by name",
+            hint="use hook= with learned.basis.put(stream, slots, values), or set= with learned.compiled",
+        )
+
+    def __repr__(self) -> str:
+        names = ", ".join(output.name for output in self.outputs)
+        layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
+        turned = "" if self.rotation is None else ", rotated"
+        return (
+            f"LearnedModel({names}: {layers}, {self.d_model} dimensions, {self.n_parameters:,} parameters{turned}, "
+            f"seed {self.seed}, code error {self.code_error:.2g}; {self.verified})"
+        )
+
+    if not TYPE_CHECKING:  # a type checker must report missing attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for a missing attribute: raises an error that says what to use instead."""
+            if name.startswith("_") or not (hasattr(CompiledModel, name) or name in CompiledModel.__dataclass_fields__):
+                raise AttributeError(f"'LearnedModel' object has no attribute {name!r}")
+            raise Unavailable(f"a learned model has no {name}", hint=f"use learned.compiled.{name}")
+
+    # Files and other frameworks
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model with its compiled model as a folder of safetensors and JSON; `tracr.load` reads it back."""
+        from tracr.natural.learned.saving import save  # imported only when used: needs safetensors
+
+        save(self, folder, overwrite=overwrite)
+
+    def to_torch(
+        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
+    ) -> Any:
+        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
+
+        A `dtype`, or a later cast, to a format shorter than float32 is refused, unless `check` is off.
+        """
+        adapter("torch")  # its error says how to install torch
+        from tracr.natural.learned.in_torch import to_torch
+
+        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
+
+    def to_transformer_lens(
+        self,
+        *,
+        bridge: bool = False,
+        dtype: Any = "float32",
+        device: Any = None,
+        trainable: bool = True,
+        check: bool = True,
+    ) -> Any:
+        """A TransformerLens model with all hook points; with `bridge` a native `TransformerBridge`.
+
+        Layers are padded with zeros to one size. `check` is as in `to_torch`.
+        """
+        adapter("transformer_lens")  # its error says how to install TransformerLens
+        from tracr.natural.learned.in_transformer_lens import to_transformer_lens
+
+        flags = flag("trainable", trainable), flag("check", check)
+        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
