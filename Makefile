@@ -154,7 +154,7 @@ $(COMPARE)/.others: $(VENV)/.installed-slow
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
 		"$$($(COMPARE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	$(COMPARE)/bin/python -m pip install -q --ignore-installed --no-deps \
-		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3
+		auto-circuit==1.0.1 tracr-pypi==1.0.0 transformer-lens==3.9.0 better-abc==0.0.3 ordered-set==4.1.0
 	touch $@
 
 $(COMPARE)/.installed: $(COMPARE)/.others $(INSTALLED) $(SOURCES)

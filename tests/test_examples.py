@@ -33,6 +33,7 @@ TELLING = {
         "hook_k_input   0.50   reads tokens:bos, tokens:pad, before",
     ],
     "look_inside": ["is_x               .   *1.00       .       .   *1.00", "(no-op)", "*0.33"],
+    "my_method": ["mine    EdgeScores(auroc=1.0", "random  EdgeScores(auroc=0."],
     "probe_ground_truth": ["accuracy of a linear probe", "hist2", "1.000*"],
 }
 NEEDS = {

@@ -19,7 +19,7 @@ from tracr.ground_truth.data import GRANULARITIES
 from tracr.ground_truth.pair_truth import PairTruth
 from tracr.ground_truth.patching import EdgePatching
 from tracr.lab.methods import MethodData, exact_patching
-from tracr.lab.methods.exact_patching import patching_of
+from tracr.lab.methods.passes import patching_of
 from tracr.model.verification import differs
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs, rasp

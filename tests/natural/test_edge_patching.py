@@ -12,7 +12,7 @@ import tracr
 from tests.natural.twins import students, untrained
 from tracr import natural
 from tracr.lab.methods.data import TOLERANCE, MethodData
-from tracr.lab.methods.exact_patching import patching_of
+from tracr.lab.methods.passes import patching_of
 
 pytest.importorskip("jax")
 

@@ -15,7 +15,8 @@ drawing.py        figure and draw
 compressing.py    compress and sweep
 twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
-lab.py            lab: the laboratory; lab_submissions.py checks and scores files
+lab.py            lab: the laboratory; lab_running.py runs methods and reports scores, lab_screen.py prints them,
+                  lab_submissions.py checks and scores files
 description.py    the sizes and components of a model, as data
 screen.py         the same data and the residual stream, as text and tables
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["compress_program", "sweep_programs"]
 
 
-class Method(Enum):
+class CompressMethod(Enum):
     """The methods of `tracr compress`."""
 
     fast = "fast"
@@ -49,14 +49,14 @@ def compress_program(
         typer.Option(metavar="N", help="Dimensions to keep; not needed for --method exact.", show_default=False),
     ] = None,
     method: Annotated[
-        Method,
+        CompressMethod,
         typer.Option(
-            parser=one_of(Method),
-            metavar=metavar(Method),
+            parser=one_of(CompressMethod),
+            metavar=metavar(CompressMethod),
             show_default="fast",
             help="fast: our optimiser; sgd: the paper's; pca: the paper's baseline; exact: without loss.",
         ),
-    ] = Method.fast,
+    ] = CompressMethod.fast,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random starts.")] = 0,
     steps: Steps = None,
     name: Name = None,
@@ -93,7 +93,7 @@ def compress_program(
         found,
         GivenOptions(vocab, max_len, None if found.model is not None else level, passes=passes, max_memory=max_memory),
     )
-    if dim is None and method is not Method.exact:
+    if dim is None and method is not CompressMethod.exact:
         raise typer.BadParameter(
             f"how many of its {model.d_model} dimensions? add --dim, such as --dim {model.d_model // 2}"
         )

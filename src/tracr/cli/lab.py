@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import typer
 
+from tracr.cli.lab_running import list_cases, list_methods, list_realisations, report_scores, run_methods
 from tracr.cli.lab_submissions import check_submission, score_submission
 
 __all__ = ["lab"]
 
-lab = typer.Typer(help="The laboratory: circuit discovery scored against known circuits.", no_args_is_help=True)
+lab = typer.Typer(
+    help="Score methods that look for circuits, on models whose circuit is known.",
+    epilog=(
+        "Start with: tracr lab run --methods exact,random --cases hist,ngrams --realisations compiled,rotated "
+        "-o results; then: tracr lab report results"
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+lab.command("cases")(list_cases)
+lab.command("methods")(list_methods)
+lab.command("realisations")(list_realisations)
+lab.command("run")(run_methods)
+lab.command("report")(report_scores)
 lab.command("check")(check_submission)
 lab.command("score")(score_submission)

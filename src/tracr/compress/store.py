@@ -1,4 +1,4 @@
-"""The results of a sweep: one Parquet file per finished group of runs, and one file of all results.
+"""The results of many runs: one Parquet file per finished group of runs, and one file of all results.
 
 A file is written completely or not at all.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tracr.writing import replaced, written_to
 __all__ = ["Store"]
 
 Row = dict[str, Any]
-Key = tuple[str, int, int]
+Key = tuple[Any, ...]
 SETTINGS, PARTS, RESULTS = "settings.json", "parts", "results.parquet"
 
 
@@ -26,10 +26,25 @@ class Store:
     """A folder of results. A run whose result is in the folder is not repeated.
 
     `settings`, and the digest of each model by its name, prevent mixing two sweeps; models may be added.
+
+    Args:
+        folder: the folder.
+        settings: what all runs have in common.
+        models: the digest of each model, by its name.
+        columns: the columns, each with its type: "string", "int64", "float64", "bool" or `["float32"]`, a list of such.
+            There are the columns "status" ("done" or "failed") and "error".
+        key: the columns that tell runs apart.
     """
 
-    def __init__(self, folder: str | Path, settings: dict[str, Any], models: dict[str, str]) -> None:
-        self.folder = Path(folder)
+    def __init__(
+        self,
+        folder: str | Path,
+        settings: Mapping[str, Any],
+        models: Mapping[str, str],
+        columns: Mapping[str, str | list[str]],
+        key: Sequence[str],
+    ) -> None:
+        self.folder, self._columns, self._key = Path(folder), columns, list(key)
         self.parts = self.folder / PARTS
         with written_to(self.parts):
             self.parts.mkdir(parents=True, exist_ok=True)
@@ -54,38 +69,24 @@ class Store:
     @property
     def schema(self) -> Any:
         """The columns."""
-        arrow = self._arrow
-        text, whole, number = arrow.string(), arrow.int64(), arrow.float64()
-        return arrow.schema(
-            [
-                ("program", text),
-                ("dim", whole),
-                ("seed", whole),
-                ("status", text),
-                ("error", text),
-                ("loss", number),
-                ("output_loss", number),
-                ("layer_loss", number),
-                ("compiled_loss", number),
-                ("accuracy", number),
-                ("cosine", number),
-                ("kept", arrow.list_(text)),
-                ("curve", arrow.list_(arrow.float32())),
-                ("W", arrow.list_(arrow.float32())),
-            ]
-        )
+        return self._arrow.schema([(name, self._type(kind)) for name, kind in self._columns.items()])
+
+    def _type(self, kind: str | list[str]) -> Any:
+        if isinstance(kind, list):
+            return self._arrow.list_(self._type(kind[0]))
+        return self._arrow.type_for_alias(kind)
 
     def done(self, *, retry: bool = False) -> set[Key]:
         """The runs with a result; `retry` deletes the failed ones first."""
         found: set[Key] = set()
         for path in self._files():
-            table = self._parquet.read_table(path, columns=["program", "dim", "seed", "status"])
+            table = self._parquet.read_table(path, columns=[*self._key, "status"])
             rows = table.to_pylist()
             if retry and any(row["status"] != "done" for row in rows):
                 kept = [row for row in self._parquet.read_table(path).to_pylist() if row["status"] == "done"]
                 self._write(path, lambda place, kept=kept: self._table(kept, place))
                 rows = [row for row in rows if row["status"] == "done"]
-            found |= {(row["program"], row["dim"], row["seed"]) for row in rows}
+            found |= {tuple(row[name] for name in self._key) for row in rows}
         return found
 
     def add(self, rows: list[Row]) -> None:

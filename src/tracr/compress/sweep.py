@@ -26,6 +26,23 @@ from tracr.workers import SERIAL, Workers
 __all__ = ["ModelRuns", "Swept", "sweep"]
 
 SWEPT_METHODS = ("sgd", "fast")
+KEY = ("program", "dim", "seed")
+COLUMNS: Mapping[str, str | list[str]] = {
+    "program": "string",
+    "dim": "int64",
+    "seed": "int64",
+    "status": "string",
+    "error": "string",
+    "loss": "float64",
+    "output_loss": "float64",
+    "layer_loss": "float64",
+    "compiled_loss": "float64",
+    "accuracy": "float64",
+    "cosine": "float64",
+    "kept": ["string"],
+    "curve": ["float32"],
+    "W": ["float32"],
+}
 
 
 @dataclass(frozen=True)
@@ -81,7 +98,7 @@ def sweep(
     _check(method, group)
     chosen = (Recipe if method == "sgd" else FastRecipe)() if recipe is None else recipe
     digests = {name: _digest(model) for name, model in models.items()}
-    store = Store(folder, {"method": method, "recipe": asdict(chosen)}, digests)
+    store = Store(folder, {"method": method, "recipe": asdict(chosen)}, digests, COLUMNS, KEY)
     wanted = _runs(models, None if dims is None else list(dims), list(seeds))
     if not wanted:
         raise TracrError("there is nothing to sweep over", hint="give programs, dims within their sizes, and seeds")

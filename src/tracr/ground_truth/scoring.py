@@ -45,10 +45,14 @@ class EdgeTruth(ABC):
                 truth. Edges of a finer granularity are merged; the largest number counts.
             granularity: the granularity at which edges are compared.
         """
+        needed, inert = self.split(granularity)
+        numbers, as_set = self.read(found, granularity)
+        return score_edges(numbers, needed, inert, as_set=as_set)
+
+    def read(self, found: Found, granularity: Granularity = QKV) -> tuple[dict[EdgeKey, float], bool]:
+        """The number of each candidate that has one, and whether `found` is a set: see `score`."""
         from tracr.ground_truth.edge_keys import coarsened, read_found  # imported only when used
 
-        needed, inert = self.split(granularity)
         finer = self.granularities[self.granularities.index(granularity) :]
         known = {key: coarsened(key, granularity) for one in finer for key in self.candidates(one)}
-        numbers, as_set = read_found(found, known)
-        return score_edges(numbers, needed, inert, as_set=as_set)
+        return read_found(found, known)

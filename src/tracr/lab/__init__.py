@@ -9,6 +9,14 @@ fresh.py      `private`: random programs, drawn from a seed
 stored_subject.py  `write_subject` and `read_subject`: a model with its pairs, as a folder
 formats/      circuits in the formats of other tools, checked and scored
 methods/      methods: functions from a subject and data to a number for each edge
+faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
+realising.py  the realisations of a case: compiled, rotated, ..., twin
+subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
+selecting.py  chooses cases by words: names, tags, core, all
+choices.py    names with settings; finding.py finds methods by name, or in a user's file
+rows.py       one subject, several methods: the rows of the table of results
+running.py    `run`: methods on subjects, resumable
+bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
 """
 
 from __future__ import annotations
@@ -17,36 +25,69 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
+    "REALISATIONS",
     "ROLES",
     "Case",
     "ComponentRole",
+    "Conditions",
+    "Estimate",
     "InputPair",
+    "LabRun",
+    "Standing",
+    "Subject",
     "case",
     "cases",
+    "hierarchical_bootstrap",
+    "keep_twin",
     "private",
+    "read_results",
     "read_subject",
     "roles_of",
+    "run",
+    "select_cases",
+    "standings",
+    "subject",
     "write_subject",
 ]
 
 if TYPE_CHECKING:
+    from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
     from tracr.lab.catalogue import case, cases
     from tracr.lab.fresh import private
+    from tracr.lab.leaderboard import Standing, read_results, standings
     from tracr.lab.one_case import Case
+    from tracr.lab.realising import REALISATIONS
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
+    from tracr.lab.rows import Conditions
+    from tracr.lab.running import LabRun, run
     from tracr.lab.sampling import InputPair
+    from tracr.lab.selecting import select_cases
     from tracr.lab.stored_subject import read_subject, write_subject
+    from tracr.lab.subjects import Subject, keep_twin, subject
 else:
     LAZY = {
-        "ROLES": "tracr.lab.roles",
         "Case": "tracr.lab.one_case",
         "ComponentRole": "tracr.lab.roles",
+        "Conditions": "tracr.lab.rows",
+        "Estimate": "tracr.lab.bootstrap",
         "InputPair": "tracr.lab.sampling",
+        "LabRun": "tracr.lab.running",
+        "REALISATIONS": "tracr.lab.realising",
+        "ROLES": "tracr.lab.roles",
+        "Standing": "tracr.lab.leaderboard",
+        "Subject": "tracr.lab.subjects",
+        "hierarchical_bootstrap": "tracr.lab.bootstrap",
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",
+        "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
+        "read_results": "tracr.lab.leaderboard",
         "read_subject": "tracr.lab.stored_subject",
         "roles_of": "tracr.lab.roles",
+        "run": "tracr.lab.running",
+        "select_cases": "tracr.lab.selecting",
+        "standings": "tracr.lab.leaderboard",
+        "subject": "tracr.lab.subjects",
         "write_subject": "tracr.lab.stored_subject",
     }
 

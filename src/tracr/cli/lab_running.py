@@ -1,0 +1,198 @@
+"""`tracr lab cases`, `methods`, `realisations`, `run` and `report`: methods on models whose circuit is known."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tracr.cli.options import Json, numbers, print_json
+from tracr.errors import TracrError
+
+if TYPE_CHECKING:
+    from tracr.workers import Workers
+
+__all__ = ["list_cases", "list_methods", "list_realisations", "report_scores", "run_methods"]
+
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `tracr lab run` wrote.")]
+
+
+def list_cases(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CASES", help="Names, tags, core, all, private:SEED:COUNT.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List cases: all of them, or those chosen by name, by a tag of the zoo, or by `core`.
+
+    Edges are the pairs (writer, reader input) that the compiled model allows; methods must find the needed ones.
+    `core` are the cases with 23 to 110 edges. `private:7:8` draws 8 random programs with the seed 7.
+
+    Example: tracr lab cases ngrams
+    """
+    from tracr.cli.lab_screen import show_cases
+    from tracr.cli.screen import waiting
+    from tracr.lab import select_cases
+
+    with waiting("compiling"):
+        found = [_described(case) for case in select_cases(words or ["all"])]
+    print_json(found) if as_json else show_cases(found)
+
+
+def _described(case: Any) -> dict[str, Any]:
+    from tracr.lab.selecting import CORE
+
+    return {
+        "name": case.name,
+        "description": case.description,
+        "length": case.length,
+        "tokens": len(case.vocab),
+        "edges": len(case.model.ground_truth.candidates()),
+        "tags": [*case.entry.tags, *(["core"] if case.name in CORE else [])],
+    }
+
+
+def list_methods(as_json: Json = False) -> None:
+    """List the methods with their settings; --methods takes NAME or NAME:setting=value.
+
+    A method of your own is FILE.py:FUNCTION, a function (subject, data) that returns a number for each edge.
+    """
+    from tracr.cli.lab_screen import show_methods
+    from tracr.lab.methods import METHODS
+
+    found = [
+        {"name": name, "version": str(one.version), "settings": dict(one.settings), "needs": list(one.needs)}
+        for name, one in METHODS.items()
+    ]
+    print_json(found) if as_json else show_methods(found)
+
+
+def list_realisations(as_json: Json = False) -> None:
+    """List the realisations with their dials; --realisations takes NAME or NAME:dial=value.
+
+    All realisations have the dials `level` (0, 1 or 2) and `gap` of the compiled model that they are made from.
+    """
+    from tracr.cli.lab_screen import show_realisations
+    from tracr.lab import REALISATIONS
+
+    found = [{"name": one.name, "says": one.says, "dials": dict(one.dials)} for one in REALISATIONS.values()]
+    print_json(found) if as_json else show_realisations(found)
+
+
+def run_methods(
+    methods: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Methods, separated by commas (`tracr lab methods`), or FILE.py:FUNCTION."),
+    ],
+    cases: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Names of cases, tags, core, all, private:SEED:COUNT (`tracr lab cases`)."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
+    realisations: Annotated[
+        str, typer.Option(metavar="LIST", help="Realisations, with dials: compiled:gap=64 (`tracr lab realisations`).")
+    ] = "compiled",
+    seeds: Annotated[
+        str, typer.Option(metavar="LIST", help="Seeds of realisations, pairs, methods: 0,1 or 0-3.")
+    ] = "0",
+    pairs: Annotated[int, typer.Option(min=1, metavar="N", help="Pairs of inputs for each case.")] = 64,
+    pairs_seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="The same pairs for all seeds, drawn with this one.", show_default=False),
+    ] = None,
+    track: Annotated[str, typer.Option(metavar="TRACK", help="What methods are asked for: edges.")] = "edges",
+    ablation: Annotated[
+        str, typer.Option(metavar="NAME", help="The ablation of the truth: resample, zero or mean.")
+    ] = "resample",
+    granularity: Annotated[
+        str, typer.Option(metavar="NAME", help="The granularity of truth and scores: qkv, head or component.")
+    ] = "qkv",
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder of subjects made before; by default TRACR_CACHE, else FOLDER/subjects.",
+            show_default=False,
+        ),
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat failed rows.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
+    use_ray: Annotated[
+        bool, typer.Option("--ray", help="Distribute the work with Ray (RAY_ADDRESS, else a local Ray).")
+    ] = False,
+) -> None:
+    """Run methods on realisations of cases, and write a table of scores.
+
+    Every method runs on every realisation of every case with every seed; each is a row of FOLDER/results.parquet. The
+    same command run again does only the missing rows. A failure is a row with its error.
+
+    Example: tracr lab run --methods exact --cases core --realisations compiled,rotated --seeds 0-3 -o results
+    """
+    from tqdm import tqdm
+
+    from tracr.lab import Conditions, run
+    from tracr.workers import over_processes, over_ray
+
+    crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
+    with crew as workers, tqdm(unit="row", leave=False, disable=None) as bar:
+
+        def progress(done: int, total: int, failed: int) -> None:
+            if bar.total is None:
+                bar.reset(total)
+                bar.initial = bar.n = done
+            bar.set_postfix(failed=failed, refresh=False)
+            bar.update(done - bar.n)
+
+        made = run(
+            _listed(methods),
+            _listed(cases),
+            _listed(realisations),
+            numbers(seeds, "--seeds"),
+            folder=output,
+            conditions=Conditions(pairs, pairs_seed, ablation, granularity, track),  # type: ignore[arg-type]
+            cache=cache,
+            workers=workers,
+            retry=retry,
+            progress=progress,
+        )
+    typer.echo(f"{made.results}: {made.made:,} new rows, {made.found:,} found, {made.failed:,} of all failed")
+    if made.failed:
+        raise TracrError(
+            f"{made.failed:,} rows failed",
+            hint='the columns "status" and "error" of the results say which and why; --retry repeats them',
+        )
+
+
+def _listed(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def report_scores(
+    results: Results,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the table to a CSV file.", show_default=False)
+    ] = None,
+    errors: Annotated[bool, typer.Option("--errors", help="List the errors of failed rows.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the mean scores of each method on each realisation, with 95 % intervals.
+
+    Intervals are a bootstrap over cases, and within each case over its seeds. Undefined scores (no needed or no inert
+    edge) are left out and counted; so are twins that were not admitted, and failed rows.
+
+    Example: tracr lab report results --csv scores.csv
+    """
+    from tracr.cli.lab_screen import as_cells, csv_text, show_errors, show_standings
+    from tracr.lab import read_results, standings
+    from tracr.writing import write_file
+
+    rows = read_results(results)
+    found = standings(rows)
+    if csv is not None:
+        write_file(csv, csv_text(found).encode())
+    print_json([as_cells(one) for one in found]) if as_json else show_standings(found)
+    if errors:
+        show_errors(rows)

@@ -1,0 +1,163 @@
+"""The realisations of a case: models that compute its program by its mechanism, each made from the compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracr import zoo
+from tracr.arguments import number, whole
+from tracr.errors import InternalError, TracrError, UnknownName
+from tracr.spelling import did_you_mean
+
+if TYPE_CHECKING:
+    from tracr.lab.one_case import Case
+    from tracr.model.compiled import CompiledModel
+
+__all__ = ["COMPILING", "REALISATIONS", "TWIN_SHAPE", "Realisation", "compiled_base", "realisation_of"]
+
+COMPILING = ("level", "gap")
+"""Dials of every realisation: options of the compiler for the model that it is made from."""
+TWIN_SHAPE = {"width": 64, "d_head": 16, "d_mlp": 128, "layer_norm": True, "activation": "gelu"}
+Make = Callable[["CompiledModel", "Case", int, Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Realisation:
+    """A way to make a model with a case's mechanism.
+
+    Args:
+        name: its name.
+        says: what it is, in one line.
+        make: makes it from the compiled model, the case, a seed and its own dials.
+        dials: its own dials, with their defaults.
+        seeded: whether it depends on the seed.
+        trained: whether it is trained; then `make` also takes `checkpoint`, a folder to continue from, among the dials.
+    """
+
+    name: str
+    says: str
+    make: Make
+    dials: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+    trained: bool = False
+
+    def own(self, dials: Mapping[str, Any]) -> dict[str, Any]:
+        """Its own dials: those given, and the defaults of the others."""
+        return {name: dials.get(name, default) for name, default in sorted(self.dials.items())}
+
+    def check_dials(self, dials: Mapping[str, Any]) -> None:
+        """Refuse a dial that it does not have."""
+        known = (*COMPILING, *self.dials)
+        for name in dials:
+            if name not in known:
+                hint = did_you_mean(name, known, f"there are {', '.join(known)}")
+                raise UnknownName(f'the realisation "{self.name}" has no dial {name}', hint=hint)
+
+
+def realisation_of(name: str) -> Realisation:
+    """The realisation of a name."""
+    if name not in REALISATIONS:
+        hint = did_you_mean(str(name), REALISATIONS, f"there are {', '.join(REALISATIONS)}")
+        raise UnknownName(f"there is no realisation {name!r}", hint=hint)
+    return REALISATIONS[name]
+
+
+def compiled_base(case: Case, dials: Mapping[str, Any]) -> CompiledModel:
+    """The compiled model of a case at the dials `level` and `gap`."""
+    given = {name: dials[name] for name in COMPILING if name in dials}
+    if given.get("level", 1) == 1 and "gap" not in given:
+        return case.model
+    return case.entry.load(**given)
+
+
+def _superposed(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
+    from tracr.compress import exact_dim, superpose
+
+    if dials["ratio"] is None:
+        return superpose(model, exact_dim(model), seed)
+    return superpose(model, max(1, round(model.d_model / number("ratio", dials["ratio"], above=0))), seed)
+
+
+def _softened(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
+    from tracr.natural import soften
+
+    return soften(model, **dials)
+
+
+def _with_decoys(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
+    """Programs of the zoo, in a random order, that can be made for the case's inputs and are no part of the program."""
+    from tracr.natural import decoys
+
+    count = whole("count", dials["count"], 1)
+    others = [entry for entry in zoo.entries() if entry.name != case.name and entry.causal == case.entry.causal]
+    added: list[Any] = []
+    for place in np.random.default_rng(seed).permutation(len(others)).tolist() if count <= len(others) else ():
+        try:
+            tried = [*added, others[place].made_for(case.vocab, case.length).program]
+            made, added = decoys(model, tried), tried
+        except InternalError:
+            raise
+        except TracrError:  # another vocabulary, a part of the program, not defined on all inputs
+            continue
+        if len(added) == count:
+            return made
+    raise TracrError(
+        f"the zoo does not have {count} programs that can be decoys in {case.name}",
+        hint="use a smaller count or another case",
+    )
+
+
+def _twin(model: CompiledModel, case: Case, seed: int, dials: Mapping[str, Any]) -> Any:
+    from tracr.natural import twin
+
+    return twin(model, seed=seed, **dials)
+
+
+REALISATIONS: Mapping[str, Realisation] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Realisation("compiled", "the compiled model", lambda model, *_: model, seeded=False),
+            Realisation("rotated", "its residual stream rotated", lambda model, case, seed, _: model.rotated(seed)),
+            Realisation("layer_norm", "with layer norms", lambda model, *_: model.with_layer_norm(), seeded=False),
+            Realisation(
+                "noise",
+                "noise on all weights; scale: its standard deviation, by default the largest that changes no answer",
+                lambda model, case, seed, dials: model.with_noise(dials["scale"], seed),
+                {"scale": None},
+            ),
+            Realisation(
+                "superposed",
+                "features in fewer dimensions; ratio: compiled per superposed dimension, by default the largest",
+                _superposed,
+                {"ratio": None},
+            ),
+            Realisation(
+                "softened",
+                "soft attention, slopes in place of steps",
+                _softened,
+                {"error": 0.25, "budget": 20_000},
+                seeded=False,
+            ),
+            Realisation(
+                "decoys",
+                "also computes variables that no output reads; count: their number",
+                _with_decoys,
+                {"count": 1},
+            ),
+            Realisation(
+                "twin",
+                "a standard transformer, trained to have the mechanism (minutes; needs JAX)",
+                _twin,
+                {**TWIN_SHAPE, "steps": 20_000, "batch": 512, "start": "random"},
+                trained=True,
+            ),
+        )
+    }
+)
+"""All realisations by name."""

@@ -1,0 +1,91 @@
+"""CPR and CMD against circuits that a transformer written by hand runs one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand
+from tests.lab.test_methods import linear, one_length
+from tracr import lab
+from tracr.errors import UnknownName
+from tracr.lab import faithfulness as module
+from tracr.lab.faithfulness import MIB_FRACTIONS, faithfulness
+from tracr.lab.methods import MethodData, exact_patching, random_edges
+
+
+def by_brute_force(model: Any, data: MethodData, ranking: list[Any]) -> np.ndarray[Any, Any]:
+    """f of the first k edges of a ranking, for all k."""
+    other = by_hand(model)
+    clean, corrupted, _ = data.ids(model.vocabulary)
+    assert data.weights is not None
+    metrics = []
+    for size in range(len(ranking) + 1):
+        runs = [other.patched(*both, ranking[size:]) for both in zip(clean, corrupted, strict=True)]
+        metrics.append(np.mean([(logits * own).sum() for logits, own in zip(runs, data.weights, strict=True)]))
+    return (np.array(metrics) - metrics[0]) / (metrics[-1] - metrics[0])
+
+
+@pytest.mark.parametrize("kind", ["two heads", "layer norm", "compressed", "causal twin"])
+def test_every_size_by_brute_force(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The curve, its areas, and those of MIB."""
+    model = SUBJECTS[kind]()
+    data = linear(model, one_length(model, 2))
+    scores = random_edges(model, data, seed=3)
+    count = len(scores)
+    curve = by_brute_force(model, data, sorted(scores, key=lambda key: -scores[key]))
+    found = faithfulness(model, data, scores)
+    scale = max(1.0, np.abs(curve).max())
+    assert found.sizes == tuple(range(count + 1))
+    assert found.values == pytest.approx(curve, abs=2e-3 * scale)
+    middle = curve[1:-1].sum()
+    assert found.cpr == pytest.approx((middle + 0.5) / count, abs=2e-3 * scale)
+    assert found.cmd == pytest.approx((np.abs(1 - curve[1:-1]).sum() + 0.5) / count, abs=2e-3 * scale)
+    assert (found.mib_cpr, found.mib_cmd) == (None, None)
+    monkeypatch.setattr(module, "MIB_LEAST", 1)
+    mib = faithfulness(model, data, scores)
+    points = [curve[int(count * fraction)] for fraction in MIB_FRACTIONS]
+    assert mib.mib_cpr == pytest.approx(np.trapezoid(points, MIB_FRACTIONS), abs=2e-3 * scale)
+    assert mib.mib_cmd == pytest.approx(np.trapezoid(np.abs(1 - np.array(points)), MIB_FRACTIONS), abs=2e-3 * scale)
+
+
+def test_ties_enter_together() -> None:
+    """A method that says nothing gets 1/2, whatever the order of the edges; missing edges come last."""
+    case = lab.case("hist")
+    pairs = case.pairs(20)
+    data = MethodData.of(pairs, case.metric(pairs))
+    keys = case.model.ground_truth.candidates("qkv")
+    for nothing in ({}, dict.fromkeys(keys, 0.3), set(keys)):
+        found = faithfulness(case, data, nothing)
+        assert (found.cpr, found.cmd, found.sizes) == (0.5, 0.5, (0, len(keys)))
+    truth = case.model.ground_truth.minimal(pairs=pairs)
+    found = faithfulness(case, data, set(truth.alone))
+    size = len(truth.alone)
+    assert found.sizes == (0, size, len(keys))
+    assert found.values == pytest.approx((0, 1, 1), abs=1e-5)
+    assert found.cpr == pytest.approx(1 - size / len(keys) / 2, abs=1e-5)
+    with pytest.raises(UnknownName, match="no candidate"):
+        faithfulness(case, data, {"embed->nothing": 1.0})
+
+
+def test_answers_as_metric() -> None:
+    """Without weights, the metric of a pair is whether all its answers are the clean ones."""
+    case = lab.case("hist")
+    pairs = case.pairs(20)
+    data = MethodData.of(pairs)
+    found = faithfulness(case, data, exact_patching(case, data))
+    assert found.metrics[-1] == 1
+    assert found.metrics[0] == np.mean([not pair.changes for pair in pairs])
+    truth = case.model.ground_truth.minimal(pairs=pairs)
+    assert found.values is not None
+    assert found.values[found.sizes.index(len(truth.alone))] == 1
+
+
+def test_undefined_without_a_difference() -> None:
+    """If corrupted inputs have the metric of the clean ones, nothing can be faithful."""
+    case = lab.case("hist")
+    pairs = [(pair.clean, pair.clean) for pair in case.pairs(4)]
+    found = faithfulness(case, MethodData.of(pairs), {})
+    assert (found.cpr, found.cmd, found.values) == (None, None, None)

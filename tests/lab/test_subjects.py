@@ -1,0 +1,179 @@
+"""Subjects: every realisation computes the program and has a truth; the cache; what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracr
+from tests.natural.twins import untrained
+from tracr import lab
+from tracr.lab.realising import REALISATIONS
+from tracr.lab.selecting import CORE
+
+MADE = [name for name in REALISATIONS if name != "twin"]
+CASES = ("hist", "parity_so_far", "frac_prevs")
+
+
+@pytest.mark.parametrize("realisation", MADE)
+@pytest.mark.parametrize("name", CASES)
+def test_a_realisation_computes_the_program_and_is_kept(name: str, realisation: str, tmp_path: Path) -> None:
+    """The answers are the program's; the truth covers all candidates; the kept subject is the same one."""
+    case = lab.case(name)
+    made = lab.subject(case, realisation, seed=1, cache=tmp_path)
+    pairs = case.pairs(12, seed=2)
+    for pair in pairs:
+        assert made.model(list(pair.clean)) == pytest.approx(list(pair.clean_answer), abs=1e-4)
+    truth = made.minimal(pairs)
+    assert truth.alone
+    assert sorted([*truth.alone, *truth.jointly, *truth.inert]) == sorted(truth.candidates())
+    kept = lab.subject(case, realisation, seed=1, cache=tmp_path)
+    assert (kept.digest, kept.minimal(pairs).alone, kept.minimal(pairs).inert) == (
+        made.digest,
+        truth.alone,
+        truth.inert,
+    )
+    assert lab.subject(case, realisation, seed=1).digest == made.digest
+    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} <= {".json", ".safetensors"}
+    assert len(list(tmp_path.iterdir())) == (realisation != "compiled")
+
+
+def test_the_cache_tells_recipes_apart(tmp_path: Path) -> None:
+    """Another seed, dial, level or case is another subject; a default that is written out is not."""
+    base = lab.subject("hist", "noise", cache=tmp_path)
+    lab.subject("hist", "noise", cache=tmp_path, scale=None)
+    assert len(list(tmp_path.iterdir())) == 1
+    others = [
+        lab.subject("hist", "noise", seed=1, cache=tmp_path),
+        lab.subject("hist", "noise", cache=tmp_path, scale=2.0**-24),
+        lab.subject("hist", "noise", cache=tmp_path, level=0),
+        lab.subject("count", "noise", cache=tmp_path),
+    ]
+    assert len(list(tmp_path.iterdir())) == 1 + len(others)
+    assert len({one.digest for one in (base, *others)}) == 1 + len(others)
+    same_weights = [lab.subject(lab.case("hist", vocab=vocab), "rotated", cache=tmp_path) for vocab in ("abc", "xyz")]
+    assert [one.model(list(one.case.vocab)) for one in same_weights] == [[1, 1, 1]] * 2
+    lab.subject("hist", "layer_norm", seed=1, cache=tmp_path)
+    count = len(list(tmp_path.iterdir()))
+    lab.subject("hist", "layer_norm", seed=2, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == count
+
+
+def test_the_cache_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TRACR_CACHE is the folder if none is given."""
+    monkeypatch.setenv("TRACR_CACHE", str(tmp_path))
+    lab.subject("hist", "rotated")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_damaged_subject_is_refused(tmp_path: Path) -> None:
+    """Weights of another subject under a key, or a lost file, are an error that says what to delete."""
+    for seed in (0, 1):
+        lab.subject("hist", "rotated", seed=seed, cache=tmp_path)
+    first, second = tmp_path.iterdir()
+    (first / "subject.json").write_bytes((second / "subject.json").read_bytes())
+    with pytest.raises(tracr.FormatError, match=r"is damaged\n  hint: delete this folder"):
+        [lab.subject("hist", "rotated", seed=seed, cache=tmp_path) for seed in (0, 1)]
+
+
+def test_what_is_refused() -> None:
+    """Unknown realisations, dials and cases; dials out of range; noise that changes the mechanism."""
+    refused: list[tuple[str, str, dict[str, object], str]] = [
+        ("hist", "rotatd", {}, r"there is no realisation 'rotatd'\n  hint: .*rotated"),
+        ("hist", "rotated", {"ratio": 2}, '"rotated" has no dial ratio\n  hint: there are level, gap'),
+        ("hist", "superposed", {"ratio": 3.0}, "cannot compute its program exactly"),
+        ("hist", "superposed", {"ratio": 0}, "ratio"),
+        ("hist", "decoys", {"count": 500}, "does not have 500 programs that can be decoys in hist"),
+        ("hist", "compiled", {"level": 7}, "level"),
+        ("histt", "compiled", {}, "no program 'histt'"),
+    ]
+    for name, realisation, dials, message in refused:
+        with pytest.raises(tracr.TracrError, match=message):
+            lab.subject(name, realisation, **dials)  # type: ignore[arg-type]
+    loud = lab.subject("hist", "noise", scale=3.0)
+    with pytest.raises(tracr.TracrError, match=r"the noise model of hist does not compute its program\n  hint:"):
+        _ = loud.truth
+
+
+@pytest.mark.parametrize("realisation", ["noise", "superposed"])
+def test_a_model_in_which_other_edges_matter_is_refused(realisation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though its answers are right."""
+    subjects = importlib.import_module("tracr.lab.subjects")
+    made = lab.subject("hist", realisation)
+    edge = ("embed", "unembed")
+    measure = subjects.exact_patching
+
+    def patched(model: object, data: object) -> object:
+        return measure(model, data) | ({edge: 0.5} if model is made.model else {})
+
+    assert edge in made.truth.inert
+    monkeypatch.setattr(subjects, "exact_patching", patched)
+    with pytest.raises(tracr.TracrError, match=r"patching embed->unembed has another effect .* truth is not known"):
+        made.minimal(made.case.pairs(8))
+
+
+def test_superposition_is_known_under_resampling_only() -> None:
+    """Zeros and means are not what the check of a superposed model patches."""
+    pairs = lab.case("hist").pairs(8)
+    assert lab.subject("hist", "rotated").minimal(pairs, "zero").alone
+    with pytest.raises(tracr.TracrError, match="not known under the ablation 'zero'"):
+        lab.subject("hist", "superposed").minimal(pairs, "zero")
+
+
+def test_decoys_are_inert() -> None:
+    """Decoys add candidates, and none of them is needed."""
+    plain, more = lab.subject("hist"), lab.subject("hist", "decoys", seed=3, count=2)
+    assert len(more.truth.candidates()) > len(plain.truth.candidates())
+    decoys = {edge.variable for edge in more.model.ground_truth.edges()} - {
+        edge.variable for edge in plain.model.ground_truth.edges()
+    }
+    assert decoys
+    assert len(more.truth.alone) == len(plain.truth.alone)
+
+
+def test_twins_are_kept_and_say_whether_they_are_admitted(tmp_path: Path) -> None:
+    """A trained twin can be put into a cache; one that is not admitted says so; one of another case is refused."""
+    twin = untrained(lab.case("hist").model, seed=4)
+    with pytest.raises(tracr.TracrError, match=r"no cache to keep the twin in\n  hint: pass cache=FOLDER"):
+        lab.keep_twin("hist", twin)
+    with pytest.raises(tracr.TracrError, match="teacher is not the compiled model of count"):
+        lab.keep_twin("count", twin, cache=tmp_path)
+    kept = lab.keep_twin("hist", twin, cache=tmp_path)
+    dials = {"width": 24, "d_head": 8, "d_mlp": 20}
+    found = lab.subject("hist", "twin", seed=4, cache=tmp_path, **dials)
+    assert found.digest == kept.digest
+    assert dict(found.dials) == dict(kept.dials) == dials
+    assert not found.admitted
+    assert lab.subject("hist").admitted
+    assert {*lab.subject("hist").minimal(found.case.pairs(64, 4)).alone} == {*found.truth.alone}
+    assert len(found.truth.candidates()) > len(lab.subject("hist").truth.candidates())
+
+
+def test_the_dials_of_twins_are_the_settings_of_training() -> None:
+    """With the same defaults, so that keys in caches mean what is trained."""
+    pytest.importorskip("jax")
+    pytest.importorskip("optax")
+    from tracr.natural import twins
+
+    defaults = {name: one.default for name, one in inspect.signature(twins).parameters.items()}
+    assert REALISATIONS["twin"].dials.items() <= defaults.items()
+    rest = {"model", "seeds", "data", "checkpoint", "progress"}
+    assert defaults.keys() - REALISATIONS["twin"].dials.keys() == rest
+
+
+def test_the_core_cases() -> None:
+    """They have 23 to 110 candidates; words choose cases, each once."""
+    assert len(CORE) == len(set(CORE)) >= 60
+    for name in np.random.default_rng(0).choice(CORE, 12, replace=False).tolist():
+        assert 23 <= len(lab.case(name).model.ground_truth.candidates()) <= 110
+    assert [one.name for one in lab.select_cases(["core"])] == [*CORE]
+    assert len(lab.select_cases(["all", "hist", "core"])) == len(lab.cases())
+    drawn = lab.select_cases(["private:7:2", "private-7-1"])
+    assert [one.name for one in drawn] == ["private-7-0", "private-7-1"]
+    assert lab.select_cases(["private-7-0"])[0] is drawn[0] is lab.select_cases(["private:7:3"])[0]
+    with pytest.raises(tracr.TracrError, match=r"'ngram' is no case and no tag\n  hint: .*ngrams"):
+        lab.select_cases(["ngram"])
