@@ -20,20 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from tracr import natural, zoo
+from tracr.natural.cases import case_of
 from tracr.natural.edge_patching import EdgeSeparation
 
-SIZES: dict[str, tuple[Any, int]] = {
-    # larger than the zoo's: there, some changes of the answer have too few pairs of inputs, or none
-    "hist": ("abcd", 5),
-    "hist2": ("abcd", 5),
-    "count_less_freq": ("abcd", 5),
-    "sort_unique": (range(1, 7), 4),
-    "sort_composite": ("abcd", 5),
-    "sort_freq": ("abcd", 5),
-    "most_freq": ("abcd", 5),
-    "nary_sequencemap": ([0, 1], 7),
-    "shuffle_dyck": ("()a", 6),
-}
 LIBRARY = zoo.names("library")
 OTHERS = [
     "copy_next",
@@ -126,7 +115,7 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of one program."""
     import jax
 
-    model = zoo.get(name).made_for(*SIZES.get(name, ())).load()
+    model = case_of(name).load()
     began = time.time()
 
     def show(progress: natural.Progress) -> None:

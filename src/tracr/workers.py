@@ -86,18 +86,21 @@ def _call(function: Callable[[T], R], task: T) -> R:
 
 
 @contextlib.contextmanager
-def over_ray(address: str | None = None) -> Iterator[Workers]:
+def over_ray(address: str | None = None, *, gpus: bool = False) -> Iterator[Workers]:
     """All processors of the Ray cluster at `address`, else of the one in RAY_ADDRESS, else of this machine.
 
-    The workers read and write no files, so they need no shared file system, only `tracr`.
+    With `gpus` every task has a GPU for itself, if the cluster has any. The workers need no shared file system if the
+    tasks read and write no files, only `tracr`.
     """
     ray = need("ray", extra="sweep")
     started = not ray.is_initialized()
     if started:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     try:
-        remote = ray.remote(max_retries=3)(_call)
-        size = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        there = ray.cluster_resources()
+        devices = int(there.get("GPU", 0)) if gpus else 0
+        remote = ray.remote(max_retries=3, num_gpus=1 if devices else 0)(_call)
+        size = devices or max(1, int(there.get("CPU", 1)))
         yield _Pool(size, lambda function, task: remote.remote(function, task), ray.get)
     finally:
         if started:

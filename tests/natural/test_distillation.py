@@ -17,19 +17,21 @@ import pytest
 import tracr
 from tests.agreement import all_inputs
 from tracr.ir.domains import Finite
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 
 pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 from tracr import natural
 from tracr.errors import FormatError, TracrError
+from tracr.natural import lessons
 from tracr.natural.architecture import architecture_of
+from tracr.natural.examiner import Examiner
 from tracr.natural.lessons import Bank, draw_bank
-from tracr.natural.network import Patch, TwinNetwork
+from tracr.natural.network import Patch, TwinNetwork, network_of
 from tracr.natural.sites import Sites
+from tracr.natural.starts import random_start, start_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
-from tracr.natural.training import start
 
 pytestmark = pytest.mark.slow
 
@@ -153,6 +155,82 @@ def test_undefined_interventions_are_counted() -> None:
     assert by_name["blocks.0.mlp->unembed"] == 0
 
 
+def interventions(bank: Bank) -> list[tuple[Any, ...]]:
+    """The inputs, the site, the positions and the padding of every lesson of a bank."""
+    held = bank.lessons
+    parts = (held.base, held.source, *held.patch)
+    return list(zip(*([np.atleast_1d(row).tobytes() for row in np.asarray(part)] for part in parts), strict=True))
+
+
+def test_no_intervention_is_repeated_or_both_held_out_and_trained_on() -> None:
+    """Half of all interventions are held out; a small model has few, so repeated draws are certain."""
+    model = tracr.compile(programs.make_hist(), "ab", 3)
+    sites, inputs, teacher = school(model)
+    sizes = {"each": 400, "idle": 100, "tries": 2**14}
+    trained, again, held_out = (
+        interventions(draw_bank(teacher, inputs, sites, seed=seed, held_out=held_out, **sizes))
+        for seed, held_out in ((0, False), (1, False), (2, True))
+    )
+    for found in (trained, again, held_out):
+        assert len(set(found)) == len(found)
+    assert set(trained) & set(again)
+    assert not (set(trained) | set(again)) & set(held_out)
+
+
+def test_any_set_of_positions_is_patched() -> None:
+    """All positions, one, and several that are not all."""
+    _, _, _, bank = bank_of(HIST, each=200)
+    tokens = bank.lessons.base[:, 1:] != HIST.vocabulary.pad_id
+    patched = (bank.lessons.patch.where[:, 1:] & tokens).sum(axis=1)
+    kinds = Counter(
+        "all" if count == length else "one" if count == 1 else "several"
+        for count, length in zip(patched.tolist(), tokens.sum(axis=1).tolist(), strict=True)
+        if length > 2
+    )
+    assert min(kinds[kind] for kind in ("all", "one", "several")) > 0.1 * kinds.total()
+
+
+def test_rare_changes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is True if all five tokens are "a": few pairs change it, and recombining finds more of them."""
+    is_a = rasp.Map(lambda token: token == "a", rasp.tokens)
+    others = rasp.SelectorWidth(rasp.Select(is_a, rasp.Full(False), rasp.Comparison.EQ))
+    model = tracr.compile((others == 0).named("only_a"), "abcd", 5)
+    sites, inputs, teacher = school(model)
+    number = [str(site) for site in sites.all].index("blocks.1.attn.0->blocks.1.mlp")
+    assert teacher.wired[number]
+    found = {}
+    for share in (0.0, 0.5):
+        monkeypatch.setattr(lessons, "RECOMBINED", share)
+        bank = draw_bank(teacher, inputs, sites, each=2_000, idle=1, tries=2**13, seed=0)
+        found[share] = bank.changing[number] / bank.tried[number]
+    assert 0 < 2 * found[0.0] < found[0.5]
+
+
+@pytest.mark.parametrize(("layer_norm", "activation", "least"), [(False, "relu", 1.0), (True, "gelu", 0.5)])
+def test_compiled_starts_answer_like_the_teacher(layer_norm: bool, activation: str, least: float) -> None:
+    """Without layer norms and with ReLU on all inputs, otherwise on many, before any training."""
+    architecture = architecture_of(HIST, 32, 16, 32, layer_norm=layer_norm, activation=activation)
+    inputs = inputs_of(HIST, None)
+    teacher = teacher_of(HIST, architecture.sites, inputs)
+    examiner = Examiner(network_of(HIST, architecture), teacher)
+    sizes = np.ones(HIST.parameters.W_U.shape[1])
+    weights = start_of("compiled", HIST, architecture, inputs, [0, 1], sizes)
+    assert {name: array.shape[1:] for name, array in weights.items()} == architecture.shapes(HIST)
+    assert min(rate.share for rate in examiner.accuracy(weights, inputs)) >= least
+    assert not np.array_equal(weights["embed.W_E"][0], weights["embed.W_E"][1])
+    random = start_of("random", HIST, architecture, inputs, [0], sizes)
+    assert examiner.accuracy(random, inputs)[0].share < 0.1
+
+
+def test_compiled_starts_need_room() -> None:
+    """The message names the size that is too small."""
+    for settings, message in (({"d_mlp": 4}, "d_mlp=4"), ({"width": 8, "d_head": 8}, "width=8")):
+        with pytest.raises(TracrError, match=message):
+            natural.twin(HIST, start="compiled", **settings)
+    with pytest.raises(TracrError, match="no start 'warm'"):
+        natural.twin(HIST, start="warm")
+
+
 def test_a_twin_is_admitted(twin: natural.TwinModel) -> None:
     """It answers as its teacher on all inputs, and all its edges are known."""
     assert twin.admitted, twin.admission
@@ -186,7 +264,7 @@ def test_twins_come_back(twin: natural.TwinModel, tmp_path: Path) -> None:
 SCRIPT = """
 import sys, tracr
 from tracr import natural
-from tracr.rasp import programs
+from tracr.rasp import programs, rasp
 model = tracr.compile(programs.make_hist(), "abc", 4)
 shown = lambda progress: print(progress.done, flush=True)
 sizes = {"width": 16, "d_head": 8, "d_mlp": 16, "steps": 3000, "batch": 16}
@@ -239,7 +317,7 @@ def test_starts_have_the_right_shapes() -> None:
     jax = pytest.importorskip("jax")
     architecture = architecture_of(HIST, 32, 8, 64, layer_norm=True, activation="gelu_new")
     shapes = architecture.shapes(HIST)
-    weights = start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
+    weights = random_start(jax.random.key(0), shapes, np.ones(shapes["unembed.W_U"][1]))
     assert {name: array.shape for name, array in weights.items()} == shapes
     points = np.linspace(-4, 4, 50, dtype=np.float32)
     for activation in ("gelu", "gelu_new", "relu"):

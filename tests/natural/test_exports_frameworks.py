@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.natural.twins import exact, students, untrained
+from tests.natural.twins import KINDS, batches, exact, inputs_of, students, untrained
 from tracr.errors import InputError, PrecisionError, TracrError
 from tracr.natural.pretrained import twin_head
 from tracr.natural.twin_model import TwinModel
@@ -22,20 +22,6 @@ with warnings.catch_warnings():
     torch = pytest.importorskip("torch")
 
 STUDENTS = students()
-KINDS = [("gelu", True, 8), ("gelu_new", True, 4), ("relu", True, 12), ("gelu", False, 8)]
-
-
-def inputs_of(twin: TwinModel, seed: int = 0) -> list[list[Any]]:
-    """Random inputs of several lengths."""
-    rng = np.random.default_rng(seed)
-    vocab, longest = twin.teacher.options.vocab, twin.teacher.options.max_seq_len
-    return [[vocab[code] for code in rng.integers(len(vocab), size=length)] for length in (longest, 1, 2, longest)]
-
-
-def batches(twin: TwinModel) -> list[Any]:
-    """Ids of the inputs together, so that some are padded, and of each alone."""
-    inputs = inputs_of(twin)
-    return [twin.encode(inputs), *(twin.encode([tokens]) for tokens in inputs)]
 
 
 @pytest.fixture(params=[(name, *kind) for name in STUDENTS for kind in KINDS], ids=str)

@@ -15,6 +15,8 @@ from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs, rasp
 
 NONE = Rate(0, 0)
+KINDS = [("gelu", True, 8), ("gelu_new", True, 4), ("relu", True, 12), ("gelu", False, 8)]
+"""Activation, layer norms, and the width of a head."""
 
 
 def untrained(
@@ -54,3 +56,16 @@ def students() -> dict[str, tracr.CompiledModel]:
         "number": tracr.compile(programs.make_frac_prevs((rasp.tokens == "a").named("is_a")), "ab", 4, causal=True),
         "several": several(),
     }
+
+
+def inputs_of(twin: TwinModel, seed: int = 0) -> list[list[Any]]:
+    """Random inputs of several lengths."""
+    rng = np.random.default_rng(seed)
+    vocab, longest = twin.teacher.options.vocab, twin.teacher.options.max_seq_len
+    return [[vocab[code] for code in rng.integers(len(vocab), size=length)] for length in (longest, 1, 2, longest)]
+
+
+def batches(twin: TwinModel) -> list[Any]:
+    """Ids of the inputs together, so that some are padded, and of each alone."""
+    inputs = inputs_of(twin)
+    return [twin.encode(inputs), *(twin.encode([tokens]) for tokens in inputs)]

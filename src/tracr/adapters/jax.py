@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from tracr.runtime.forward import forward
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["to_jax"]
+__all__ = ["applied", "require_enabled", "to_jax"]
 
 Tree = dict[str, jax.Array]
 NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softmax)
@@ -26,18 +27,34 @@ NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softma
 
 def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
     """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` as in `CompiledModel.to_jax`."""
+    require_enabled(dtype)
+    require = partial(require_format, model) if check else None
+    apply = applied(model.vocabulary.longest, require, causal=model.options.causal, norm=model.norm)
+    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=check).named()}
+
+
+def require_enabled(dtype: Any) -> None:
+    """Refuse float64 if JAX would silently make it float32."""
     if format_of(dtype) == "float64" and not jax.config.jax_enable_x64:
         raise InputError("JAX is set to 32 bits", hint='call jax.config.update("jax_enable_x64", True) first')
-    causal, longest = model.options.causal, model.vocabulary.longest + 1
+
+
+def applied(longest: int, require: Callable[[Any], None] | None, **functions: Any) -> Callable[..., jax.Array]:
+    """`apply(params, ids)`: the forward pass with these functions, for up to `longest` tokens after BOS.
+
+    `require(dtype)`, if given, refuses number formats.
+    """
 
     def apply(params: Tree, ids: Any, hook: Callable[[str, Any], Any] | None = None) -> jax.Array:
         """Logits [batch, position, d_vocab_out]; `hook(name, activation)` as in `CompiledModel.run`."""
         ids = jnp.asarray(ids)
-        if ids.ndim != 2 or ids.shape[1] > longest:
-            raise InputError(f"ids have the shape {ids.shape}, not [batch, up to {longest}]", hint="use model.encode")
-        if check:
-            require_format(model, params["embed.W_E"].dtype)
+        if ids.ndim != 2 or ids.shape[1] > longest + 1:
+            raise InputError(
+                f"ids have the shape {ids.shape}, not [batch, up to {longest + 1}]", hint="use model.encode"
+            )
+        if require is not None:
+            require(params["embed.W_E"].dtype)
         with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits by default
-            return forward(Parameters.of(params), ids, NAMESPACE, causal=causal, hook=hook, norm=model.norm)
+            return forward(Parameters.of(params), ids, NAMESPACE, hook=hook, **functions)
 
-    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=check).named()}
+    return apply

@@ -7,6 +7,7 @@ The graph does not run here; the tests run it in onnxruntime and compare it with
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["from_onnx", "to_onnx"]
+__all__ = ["TWIN", "OnnxGraph", "from_onnx", "to_onnx", "write_graph"]
 
 OPSET, IR_VERSION = 17, 8  # readable by onnxruntime since 1.12
 LARGEST_MESSAGE = 2**31 - 2**24  # bytes of a protobuf message, without the graph
-PROGRAM, TABLES = "tracr.model", "tracr.tables"
+PROGRAM, TABLES, TWIN = "tracr.model", "tracr.tables", "tracr.twin"
+
+GraphFunction = Callable[["OnnxGraph", str, str], str]
+"""Adds a function of a tensor to a graph, under a name; gives the name of its result."""
 
 
 def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
@@ -42,27 +46,37 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
         raise InputError(f"an ONNX model cannot be written in {format_of(dtype)}", hint="pass float32 or float64")
     require_plain_norms(model, "ONNX")
     program, tables = program_files(model)
-    parameters = model.cast(dtype)
-    size = sum(array.nbytes for _, array in parameters.named()) + len(program) + len(tables) * 4 // 3
+    props = {PROGRAM: program.decode(), TABLES: base64.b64encode(tables).decode()}
+    write_graph(model, model.cast(dtype), path, props, about=repr(model))
+
+
+def write_graph(
+    model: CompiledModel,
+    parameters: Parameters,
+    path: str | Path,
+    props: dict[str, str],
+    *,
+    about: str,
+    norm: GraphFunction | None = None,
+    activation: GraphFunction | None = None,
+) -> None:
+    """Write the graph with these weights and `props` into one file; tokens, logits and mask are the model's."""
+    size = sum(array.nbytes for _, array in parameters.named()) + sum(map(len, props.values()))
     if size > LARGEST_MESSAGE:
         raise InputError(f"an ONNX file holds at most 2 GiB, the model has {size / 2**30:.1f}", hint="use save")
     proto = helper.make_model(
-        _graph(parameters, model.options.causal),
+        _graph(parameters, model.options.causal, norm or _unchanged, activation or _relu),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="tracr",
-        doc_string=repr(model),
+        doc_string=about,
     )
     vocabulary = model.vocabulary
-    helper.set_model_props(
-        proto,
-        {
-            PROGRAM: program.decode(),
-            TABLES: base64.b64encode(tables).decode(),
-            "tokens": ", ".join(map(repr, vocabulary.decode(range(len(vocabulary.ids))))),
-            "logits": ", ".join(label for output in model.outputs for label in output.labels),
-        },
-    )
+    named = {
+        "tokens": ", ".join(map(repr, vocabulary.decode(range(len(vocabulary.ids))))),
+        "logits": ", ".join(label for output in model.outputs for label in output.labels),
+    }
+    helper.set_model_props(proto, {**props, **named})
     onnx.checker.check_model(proto)
     write_file(Path(path), proto.SerializeToString(deterministic=True), make_folder=True)
 
@@ -74,6 +88,10 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
     try:
         proto = onnx.load_model_from_string(read_file(path, 8 * max_parameters + 2 * LARGE))
         props = {prop.key: prop.value for prop in proto.metadata_props}
+        if TWIN in props:
+            raise FormatError(
+                f"{path} holds a twin without its teacher and its measurements", hint="load what twin.save wrote"
+            )
         program, tables = props[PROGRAM].encode(), base64.b64decode(props[TABLES], validate=True)
         if any(tensor.data_location != onnx.TensorProto.DEFAULT for tensor in proto.graph.initializer):
             raise FormatError(f"{path} names other files that hold its weights", hint="save it as one file")
@@ -93,9 +111,17 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
     return replace(loaded, certified=loaded.certified and certified)
 
 
-def _graph(parameters: Parameters, causal: bool) -> onnx.GraphProto:
+def _unchanged(graph: OnnxGraph, tensor: str, to: str) -> str:
+    return tensor
+
+
+def _relu(graph: OnnxGraph, tensor: str, to: str) -> str:
+    return graph.add("Relu", tensor, to=to)
+
+
+def _graph(parameters: Parameters, causal: bool, norm: GraphFunction, act: GraphFunction) -> onnx.GraphProto:
     """From `ids` [batch, position] to `logits` [batch, position, d_vocab_out]."""
-    graph = _Graph(parameters.W_E.dtype)
+    graph = OnnxGraph(parameters.W_E.dtype)
     for name, array in parameters.named():
         graph.constant(name, array)
     for axis in range(2):
@@ -115,18 +141,20 @@ def _graph(parameters: Parameters, causal: bool) -> onnx.GraphProto:
         block = f"blocks.{number}."
         residual = graph.add("Identity", residual, to=f"{block}hook_resid_pre")
         if layer.W_Q.shape[0]:
-            residual = graph.add("Add", residual, _attention(graph, residual, block, mask))
+            seen = norm(graph, residual, f"{block}ln1.hook_normalized")
+            residual = graph.add("Add", residual, _attention(graph, seen, block, mask))
         residual = graph.add("Identity", residual, to=f"{block}hook_resid_mid")
         if layer.W_in.shape[1]:
-            residual = graph.add("Add", residual, _mlp(graph, residual, block))
+            seen = norm(graph, residual, f"{block}ln2.hook_normalized")
+            residual = graph.add("Add", residual, _mlp(graph, seen, block, act))
         residual = graph.add("Identity", residual, to=f"{block}hook_resid_post")
-    graph.add("MatMul", residual, "unembed.W_U", to="logits")
+    graph.add("MatMul", norm(graph, residual, "ln_final.hook_normalized"), "unembed.W_U", to="logits")
     return graph.finished(parameters.W_U.shape[1])
 
 
-def _attention(graph: _Graph, residual: str, block: str, mask: str | None) -> str:
+def _attention(graph: OnnxGraph, seen: str, block: str, mask: str | None) -> str:
     """Attention with heads on axis 1, so that weights [head, d_model, d_head] multiply unchanged."""
-    stream = graph.add("Unsqueeze", residual, "axis1")
+    stream = graph.add("Unsqueeze", seen, "axis1")
 
     def project(part: str) -> str:
         bias = graph.add("Unsqueeze", f"{block}attn.b_{part}", "axis1")
@@ -142,21 +170,26 @@ def _attention(graph: _Graph, residual: str, block: str, mask: str | None) -> st
     return graph.add("Add", total, f"{block}attn.b_O", to=f"{block}hook_attn_out")
 
 
-def _mlp(graph: _Graph, residual: str, block: str) -> str:
-    pre = graph.add("Add", graph.add("MatMul", residual, f"{block}mlp.W_in"), f"{block}mlp.b_in")
-    post = graph.add("Relu", pre, to=f"{block}mlp.hook_post")
+def _mlp(graph: OnnxGraph, seen: str, block: str, act: GraphFunction) -> str:
+    pre = graph.add("Add", graph.add("MatMul", seen, f"{block}mlp.W_in"), f"{block}mlp.b_in")
+    post = act(graph, pre, f"{block}mlp.hook_post")
     return graph.add(
         "Add", graph.add("MatMul", post, f"{block}mlp.W_out"), f"{block}mlp.b_out", to=f"{block}hook_mlp_out"
     )
 
 
-class _Graph:
+class OnnxGraph:
     """Nodes in the order they run; `add` gives the name of a node's result."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
+
+    def number(self, value: float) -> str:
+        """The name of a number."""
+        self.constant(name := f"number_{value:.9g}", np.array(value, dtype=self.dtype))
+        return name
 
     def constant(self, name: str, array: NDArray[Any]) -> None:
         """Give an array a name."""

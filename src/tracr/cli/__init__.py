@@ -13,8 +13,9 @@ checkpoints.py    huggingface: GPT-2 checkpoints
 exploring.py      explore: the HTML page
 drawing.py        figure and draw
 compressing.py    compress and sweep
-twinning.py       twin: natural models
+twinning.py       twin: natural models; twin_table.py shows their training
 zoo_listing.py    zoo: the programs of the zoo; zoo_screen.py prints them
+lab.py            lab: the laboratory; lab_submissions.py checks and scores files
 description.py    the sizes and components of a model, as data
 screen.py         the same data and the residual stream, as text and tables
 """
@@ -48,6 +49,7 @@ def _commands() -> typer.Typer:
     from tracr.cli.compressing import compress_program, sweep_programs
     from tracr.cli.drawing import draw, figure
     from tracr.cli.exploring import explore
+    from tracr.cli.lab import lab
     from tracr.cli.options import TOKENS
     from tracr.cli.sampling import sample
     from tracr.cli.text import fmt, repl
@@ -65,6 +67,7 @@ def _commands() -> typer.Typer:
     app.command("sweep")(sweep_programs)
     app.command("twin")(twin)
     app.command("zoo")(list_zoo)
+    app.add_typer(lab, name="lab")
     return app
 
 

@@ -142,7 +142,8 @@ class NumberRead:
     """A number read linearly (0 at BOS and for values that are not numbers), with its error, grid and range.
 
     `flags` are the values that are not numbers (`None`, or a default), each with a map that is 1 if the variable has
-    that value. `spread` is the sum of the sizes of all partial sums of the reading, relative to the largest number.
+    that value. `spread` is the sum of the sizes of all partial sums of the reading, relative to the largest number. In
+    a softened model the number may be `reach` below and above the values that its reader knows.
     """
 
     number: LinearMap
@@ -151,6 +152,7 @@ class NumberRead:
     low: float
     high: float
     spread: float = 1.0
+    reach: float = 0.0
 
     @property
     def largest(self) -> float:

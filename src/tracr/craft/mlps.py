@@ -108,14 +108,17 @@ def join(*parts: Units) -> Units:
     return Units(read, np.concatenate([part.write for part in parts]), noise)
 
 
-def look_up(read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, merge: bool) -> Units:
+def look_up(
+    read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, merge: bool, soft: bool = False
+) -> Units:
     """A table of a one-hot code: a neuron per value; with `merge`, a neuron per distinct row of the table except zero.
 
     `read(matrix)` is the map that reads the code and multiplies it with a matrix: most tables need far fewer columns
     than a square matrix has.
 
     relu(x_v) is 1 for the value of the variable and 0 for the others. If the code has a large error, two neurons per
-    value, relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0.
+    value, relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0. With `soft` they
+    are relu(x) - relu(x - 1), which is x between 0 and 1.
     """
     classes = np.arange(len(table))
     rows = table
@@ -131,8 +134,9 @@ def look_up(read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, m
     if noise.error <= CLEAN and noise.cold == 0.0:
         error = (noise.error + U * _inexact(rows)) * scale
         return Units(read(members), rows, Noise(error=error), partial(read, table + 0.0))
-    neurons = np.concatenate([2 * members, 2 * members], axis=1)
-    bias = np.repeat([-0.5, -1.5], len(rows))
+    slope = 1 if soft else 2
+    neurons = np.concatenate([slope * members, slope * members], axis=1)
+    bias = np.repeat([(1 - slope) / 2, (-1 - slope) / 2], len(rows))
     return Units(read(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
 
 
@@ -173,20 +177,25 @@ def _inexact(rows: Array) -> float:
     return float((rows.astype(np.float32) != rows).any())
 
 
-def look_up_pairs(twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise]) -> Units:
+def look_up_pairs(
+    twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise], *, soft: bool = False
+) -> Units:
     """A table of two one-hot codes: a neuron per pair of classes.
 
     A neuron reads 2x and 2y, where x is 1 if the first variable is in the first class of the pair, and y is 1 if the
     second variable is in the second. relu(2x + 2y - 3) is 1 if both are, and otherwise 0, with a margin of 1. If a code
-    has a large error, the neurons are relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2).
+    has a large error, the neurons are relu(2x + 2y - 5/2) - relu(2x + 2y - 7/2). With `soft` they are relu(x + y - 1),
+    and relu(x + y - 1) - relu(x + y - 2): the same for exact codes, and an error of a code is not doubled.
     """
     scale = float(np.abs(written).max(initial=0.0))
     both = twice_fst + twice_snd
+    if soft:
+        both = LinearMap({variable: block / 2 for variable, block in both.blocks.items()}, both.width)
     error = 2 * (noise[0].error + noise[1].error)
     if error <= CLEAN:
-        read = both + _bias(np.full(both.width, -3.0))
+        read = both + _bias(np.full(both.width, -1.0 if soft else -3.0))
         return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
-    read = both.beside(both) + _bias(np.repeat([-2.5, -3.5], both.width))
+    read = both.beside(both) + _bias(np.repeat([-1.0, -2.0] if soft else [-2.5, -3.5], both.width))
     return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
 
 
@@ -240,7 +249,7 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
     return np.asarray(2 * U * total * largest + (7 + count / 16) * U * (total * span + 1))
 
 
-def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> Units:
+def staircase(read: NumberRead, points: Array, table: Array, others: Others, soft: float = 0.0) -> Units:
     """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
 
     A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Neighbours
@@ -252,6 +261,10 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
     them need at most 24 bits. Therefore a coordinate with at most two steps (one up by 1, one down) is exact on
     plateaus in float32, in any order of the sum. Otherwise hidden values are rounded, and errors of large ones do not
     cancel: see `_sum_error`.
+
+    With `soft` the ramps are wider than the gaps: a step is this much above 0 at the point below it, and below 1 at the
+    point above (at the far ends of what `read` may hold there, if that is a range). The function then has a slope
+    everywhere near a point with a step beside it, and `noise` leaves this out.
     """
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
     below, above = points[steps], points[steps + 1]
@@ -273,16 +286,18 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others) -> 
             exact = bool(((sizes == 0) | (sizes == 1)).all()) and int(sizes.sum(axis=0).max()) <= 2
             slopes = np.full(len(steps), common)
             middles = np.round(middles / grid) * grid
-    twice = np.concatenate([slopes, slopes])
-    centres = slopes * middles
-    bias = np.concatenate([0.5 - centres, -0.5 - centres])
-    largest = read.largest + float(np.abs(points).max(initial=0.0))
-    hidden = _gate(read, read.number.then(twice[None, :]), twice * 2 * largest + 2, bias)
     noise = Noise()
+    largest = read.largest + float(np.abs(points).max(initial=0.0))
     if len(steps) and not exact:
         span = read.high - read.low + float((1 / slopes).max())
         wobble = float(_sum_error(2 * np.abs(rises) * slopes[:, None], largest, span).max(initial=0.0))
         noise = Noise(error=wobble, cold=wobble)
+    if soft:
+        slopes, middles = (1 - 2 * soft) / (above - below + 2 * read.reach), (below + above) / 2
+    twice = np.concatenate([slopes, slopes])
+    centres = slopes * middles
+    bias = np.concatenate([0.5 - centres, -0.5 - centres])
+    hidden = _gate(read, read.number.then(twice[None, :]), twice * 2 * largest + 2, bias)
     parts = [Units(hidden, np.concatenate([rises, -rises]), noise)] if len(steps) else []
     if len(points) and (table[0].any() or not parts):
         parts.append(_constant(read, table[0]))

@@ -119,6 +119,12 @@ class Finite:
         middles = lower + (upper - lower) / 2
         return codes, np.where(middles >= upper, lower, middles)  # the midpoint of adjacent floats may round up
 
+    @cached_property
+    def closest(self) -> float:
+        """The smallest distance between two numbers that differ by more than rounding; 1 if there are no two."""
+        numbers = self.numbers[self.ascending[0]]
+        return float(np.diff(numbers[apart(numbers)]).min(initial=np.inf)) if apart(numbers).sum() > 1 else 1.0
+
     @property
     def maybe_none(self) -> bool:
         """Whether `None` is among the values."""

@@ -15,10 +15,11 @@ from tracr.arguments import flag, number, whole
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, TracrError, VocabularyError
 from tracr.ir.budget import DEFAULT, VALUE, Budget, Growing, as_bytes
+from tracr.ir.softness import Softness
 from tracr.ir.switches import Switches, SwitchName, enabled
 from tracr.values import Value, as_value, short_repr, sort_values
 
-__all__ = ["LEVELS", "Options", "as_vocabulary"]
+__all__ = ["LEVELS", "MOST_ASTRAY", "Options", "as_vocabulary"]
 
 LEVELS = (0, 1, 2)
 MOST_ASTRAY = 0.05  # the most attention that may leak; each construction then decides how much is harmless
@@ -63,9 +64,10 @@ def _tokens(vocab: Iterable[Value], budget: Budget) -> list[Value]:
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile. `tracr.compile` documents all fields except `output_first`.
+    """How to compile. `tracr.compile` documents all fields except `output_first` and `soft`.
 
     `output_first` puts the outputs' directions first in the residual stream, where converters look for the logits.
+    `soft` says how soft attention and steps are (`tracr.natural.soften`); `None`, as hard as possible.
     """
 
     vocab: tuple[Value, ...]
@@ -83,6 +85,7 @@ class Options:
     solve_seconds: float = 10.0
     output_first: bool = False
     max_memory: int = DEFAULT
+    soft: Softness | None = None
 
     def on(self, name: SwitchName) -> bool:
         """Whether a pass or an option that has a switch is on."""
@@ -90,6 +93,8 @@ class Options:
 
     def check_gap(self) -> None:
         """Refuse a gap that makes attention too soft. Only for programs that use attention."""
+        if self.soft is not None:
+            return  # it is checked on all inputs, or by the constructions
         astray = leak(self.gap, self.max_seq_len)
         if astray > MOST_ASTRAY:
             share = f"up to {astray:.0%}" if astray < 1 else "all"

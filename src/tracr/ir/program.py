@@ -167,12 +167,14 @@ class Stored:
     """The storage choices of the optimiser (`search/`); the encodings are in the s-ops.
 
     `split`: the selectors read by several narrow heads instead of one wide head (`splitting.py`). `sums`: the tables
-    computed as weighted sums. `few_bits`: variables with few values may be stored in bits, too.
+    computed as weighted sums. `few_bits`: variables with few values may be stored in bits, too. `backups`: the s-ops
+    that are computed twice (`lower/backups.py`); no pass chooses them.
     """
 
     split: tuple[int, ...] = ()
     sums: tuple[int, ...] = ()
     few_bits: bool = False
+    backups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,9 @@ class Program(Tabulation[SOpNode]):
         """The program with only these s-ops and selectors, and only the choices for them."""
         split = tuple(number for number in self.stored.split if number in selectors)
         sums = tuple(number for number in self.stored.sums if number in sops)
-        return replace(super().only(sops, selectors), stored=replace(self.stored, split=split, sums=sums))
+        backups = tuple(number for number in self.stored.backups if number in sops)
+        stored = replace(self.stored, split=split, sums=sums, backups=backups)
+        return replace(super().only(sops, selectors), stored=stored)
 
     def verify(self) -> None:
         """Raise if an invariant is broken: order, table shapes, codes inside the domain, encodings possible."""
@@ -204,13 +208,16 @@ class Program(Tabulation[SOpNode]):
                 raise InternalError(f"{node.label} is numerical but takes the values {node.domain}")
             if node.encoding is Encoding.CATEGORICAL and not isinstance(node.domain, Finite):
                 raise InternalError(f"{node.label} is categorical but its values are not listed")
-        if not self.sops.keys() >= set(self.stored.sums) or not self.selectors.keys() >= set(self.stored.split):
+        if not self.sops.keys() >= {*self.stored.sums, *self.stored.backups} or not self.selectors.keys() >= set(
+            self.stored.split
+        ):
             raise InternalError("a storage choice names an s-op or selector that is not part of the program")
 
     def show(self) -> str:
         """One line per s-op: its operation, its encoding and its values."""
         notes = [f"split {describe_selector(self, number)}" for number in self.stored.split]
         notes += [f"weighted sum {self.sops[number].label}" for number in self.stored.sums]
+        notes += [f"backup of {self.sops[number].label}" for number in self.stored.backups]
         notes += ["bits for variables that are copied and compared"] * self.stored.few_bits
         notes += [f"warning {warning}" for warning in self.warnings]
         notes += [f"assumption {assumption.sentence}" for assumption in self.assumptions]

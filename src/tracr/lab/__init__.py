@@ -6,6 +6,8 @@ metric.py     the metric of a pair, as weights on the logits
 roles.py      what each component of a compiled model does: a few roles, and a sentence
 catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
+stored_subject.py  `write_subject` and `read_subject`: a model with its pairs, as a folder
+formats/      circuits in the formats of other tools, checked and scored
 methods/      methods: functions from a subject and data to a number for each edge
 faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 """
@@ -15,7 +17,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["ROLES", "Case", "ComponentRole", "InputPair", "case", "cases", "private", "roles_of"]
+__all__ = [
+    "ROLES",
+    "Case",
+    "ComponentRole",
+    "InputPair",
+    "case",
+    "cases",
+    "private",
+    "read_subject",
+    "roles_of",
+    "write_subject",
+]
 
 if TYPE_CHECKING:
     from tracr.lab.catalogue import case, cases
@@ -23,6 +36,7 @@ if TYPE_CHECKING:
     from tracr.lab.one_case import Case
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
     from tracr.lab.sampling import InputPair
+    from tracr.lab.stored_subject import read_subject, write_subject
 else:
     LAZY = {
         "ROLES": "tracr.lab.roles",
@@ -32,7 +46,9 @@ else:
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",
         "private": "tracr.lab.fresh",
+        "read_subject": "tracr.lab.stored_subject",
         "roles_of": "tracr.lab.roles",
+        "write_subject": "tracr.lab.stored_subject",
     }
 
     def __getattr__(name: str) -> Any:

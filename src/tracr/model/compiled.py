@@ -13,6 +13,7 @@ from tracr import arguments
 from tracr.craft.numerics import OUTPUT_TOLERANCE
 from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
+from tracr.ir.domains import Finite
 from tracr.ir.graph import Graph
 from tracr.ir.layout import Layout
 from tracr.ir.ops import Aggregation
@@ -110,6 +111,8 @@ class CompiledModel(ModelMethods, RunnableModel):
         for (name, number), (_, variable) in zip(self.program.outputs, self.circuit.outputs, strict=True):
             node = self.program.sops[number]
             error = variable.noise.error if own else OUTPUT_TOLERANCE
+            if self.options.soft and isinstance(node.domain, Finite):
+                error = max(error, self.options.soft.error * node.domain.closest)
             found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
             start += len(variable.values)
         return tuple(found)

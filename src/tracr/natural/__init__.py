@@ -6,16 +6,22 @@ answers.py       answers, and the loss of wrong ones
 defined.py       whether an intervention has a true answer
 teacher.py       the compiled model as a teacher
 lessons.py       banks of interventions with the teacher's answers
+starts.py        the weights that training begins with
 training.py      interchange distillation, all seeds together
 examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
 architecture.py  the twin's sizes and functions
 distilling.py    `twin` and `twins`: training until admitted
+many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads
+softening.py     `soften`: soft attention, and slopes in place of plateaus; soft_errors.py measures the errors
+backing_up.py    `backup`: a second computation of a variable; `redundancies`: its acceptable circuits
 edge_patching.py exact edge patching of twins: the AUROC of needed against inert edges
 saturation.py    `gradients`: the parameters of a compiled model that get no gradient
+reading_back.py  `read_back`: changed weights as changes of the program; owned_weights.py, the owner of each weight
 twin_model.py    `TwinModel`; truth.py is its ground truth, saving.py and checkpoint.py write to disk
-in_torch.py, in_transformer_lens.py, pretrained.py    twins in other frameworks; refusals.py, what twins lack
+in_torch.py, in_transformer_lens.py, in_jax.py, in_onnx.py, pretrained.py
+                 twins in other frameworks; formats.py, in which number formats; refusals.py, what twins lack
 """
 
 from __future__ import annotations
@@ -29,20 +35,31 @@ __all__ = [
     "Admission",
     "Gradients",
     "Progress",
+    "ReadBack",
+    "Redundancy",
+    "SoftnessReport",
     "TwinModel",
+    "backup",
     "decoys",
     "edge_auroc",
     "edge_aurocs",
     "gradients",
+    "read_back",
+    "redundancies",
+    "soften",
+    "softness",
     "twin",
     "twins",
 ]
 
 if TYPE_CHECKING:
     from tracr.natural.admission import Admission
+    from tracr.natural.backing_up import Redundancy, backup, redundancies
     from tracr.natural.distilling import Progress, twin, twins
     from tracr.natural.edge_patching import edge_auroc, edge_aurocs
+    from tracr.natural.reading_back import ReadBack, read_back
     from tracr.natural.saturation import Gradients, gradients
+    from tracr.natural.softening import SoftnessReport, soften, softness
     from tracr.natural.twin_model import TwinModel
     from tracr.natural.unread import decoys
 else:
@@ -50,11 +67,19 @@ else:
         "Admission": "tracr.natural.admission",
         "Gradients": "tracr.natural.saturation",
         "Progress": "tracr.natural.distilling",
+        "Redundancy": "tracr.natural.backing_up",
+        "SoftnessReport": "tracr.natural.softening",
+        "ReadBack": "tracr.natural.reading_back",
         "TwinModel": "tracr.natural.twin_model",
+        "backup": "tracr.natural.backing_up",
         "decoys": "tracr.natural.unread",
         "edge_auroc": "tracr.natural.edge_patching",
         "edge_aurocs": "tracr.natural.edge_patching",
         "gradients": "tracr.natural.saturation",
+        "redundancies": "tracr.natural.backing_up",
+        "soften": "tracr.natural.softening",
+        "softness": "tracr.natural.softening",
+        "read_back": "tracr.natural.reading_back",
         "twin": "tracr.natural.distilling",
         "twins": "tracr.natural.distilling",
     }

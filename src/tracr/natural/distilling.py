@@ -20,8 +20,9 @@ from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.examiner import Examiner
 from tracr.natural.lessons import Bank, draw_bank
 from tracr.natural.network import Tree, TwinNetwork, network_of
+from tracr.natural.starts import start_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
-from tracr.natural.training import State, Trainer, TwinRecipe, start
+from tracr.natural.training import State, Trainer, TwinRecipe
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp.annotations import Encoding
 
@@ -67,6 +68,7 @@ def twins(
     activation: str = "gelu",
     steps: int = 20_000,
     batch: int = 512,
+    start: str = "random",
     data: Sequence[Sequence[Any]] | None = None,
     checkpoint: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -83,6 +85,7 @@ def twins(
         activation: "gelu", "gelu_new" or "relu".
         steps: the most training steps.
         batch: interventions per step.
+        start: "random", or "compiled": the compiled weights rotated into the width, which must have room for them.
         data: the inputs to train on; by default all inputs of the model, or many random ones.
         checkpoint: a folder for the state of training; a killed run continues from there.
         progress: called after every round of training.
@@ -90,15 +93,14 @@ def twins(
     Twins that are not admitted are returned too; their `admission` lists the missed nodes and edges.
     """
     architecture = architecture_of(model, width, d_head, d_mlp, layer_norm=layer_norm, activation=activation)
-    recipe, seeds = TwinRecipe(steps=steps, batch=batch), [int(seed) for seed in seeds]
+    recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), [int(seed) for seed in seeds]
     if not seeds:
         raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)
     keys = jax.vmap(jax.random.key)(np.array(seeds))
-    shapes, sizes = architecture.shapes(model), school.sizes
-    state = trainer.begin(jax.vmap(lambda key: start(key, shapes, sizes))(keys))
+    state = trainer.begin(start_of(start, model, architecture, school.inputs, seeds, school.sizes))
     state = state if kept is None else kept.read(state)
     found: dict[int, TwinModel] = {}
     while state.done < recipe.steps and len(found) < len(seeds):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch.nn import functional
 
 from tracr.adapters.torch import Origin, TorchModel
-from tracr.errors import PrecisionError, TracrError
-from tracr.model.number_formats import LONG, format_of
+from tracr.errors import TracrError
+from tracr.natural.formats import require_format
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
     from tracr.natural.twin_model import TwinModel
 
-__all__ = ["OfTwin", "TorchTwin", "require_format", "to_torch"]
+__all__ = ["OfTwin", "TorchTwin", "to_torch"]
 
 ACTIVATIONS = {
     "gelu": partial(functional.gelu, approximate="none"),
@@ -29,16 +29,6 @@ ACTIVATIONS = {
 def to_torch(twin: TwinModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchTwin:
     """The twin as a module."""
     return TorchTwin(twin, twin.parameters, dtype, device, trainable, check)
-
-
-def require_format(dtype: Any) -> None:
-    """Refuse a number format in which no twin was measured."""
-    name = dtype if isinstance(dtype, str) else format_of(dtype)
-    if name not in LONG:
-        raise PrecisionError(
-            f"the twin was measured in float32; nothing is known about it in {name}",
-            hint="use float32; to study it anyway, pass check=False to to_torch or to_transformer_lens",
-        )
 
 
 class OfTwin:

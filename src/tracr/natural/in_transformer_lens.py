@@ -19,7 +19,8 @@ from torch import nn
 from tracr.adapters.torch import as_dtype
 from tracr.adapters.transformer_lens import LensModel, config, to_bridge
 from tracr.natural.architecture import NORM_EPSILON
-from tracr.natural.in_torch import OfTwin, require_format
+from tracr.natural.formats import require_format
+from tracr.natural.in_torch import OfTwin
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters

@@ -16,9 +16,6 @@ REASONS = {
     "explore": (f"the page shows variables and labelled dimensions. {UNLABELLED.capitalize()}", ""),
     "figure": (UNLABELLED, ""),
     **dict.fromkeys(
-        ("to_jax", "to_onnx"), ("this export is not written", "use to_torch, to_transformer_lens or save_pretrained")
-    ),
-    **dict.fromkeys(
         ("rotated", "with_noise", "with_layer_norm", "variant", "changed", "with_weights", "plain"),
         ("variants are made from compiled models", "make the variant of twin.teacher, and train its twin"),
     ),

@@ -1,9 +1,9 @@
 """The weights that training begins with: random ones, or those of the compiled model rotated into the twin's width.
 
-The rotated start has the compiled model's heads and neurons, and small random weights in the others. A twin has layer
-norms and usually GELU, so the start answers like the teacher only in part: each reader's weights are multiplied by the
-mean norm of the residual stream there, the scores are made smaller until gradients pass, and the neurons' inputs larger
-until GELU is close to ReLU.
+The rotated start has the heads and neurons of the softened model (softening.py), whose gradients pass, and small random
+weights in the others. A twin has layer norms and usually GELU, so the start answers like the teacher only in part: each
+reader's weights are multiplied by the mean norm of the residual stream there, and the neurons' inputs by a factor that
+makes GELU close to ReLU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tracr.errors import TracrError
 from tracr.ir.parameters import LayerParameters
 from tracr.natural.architecture import Architecture
 from tracr.natural.network import Tree
+from tracr.natural.softening import soften
 from tracr.natural.teacher import Inputs
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import forward
@@ -31,8 +32,7 @@ __all__ = ["STARTS", "random_start", "start_of"]
 
 Array = NDArray[Any]
 STARTS = ("random", "compiled")
-LEFT_OVER = 0.0  # the size of random weights beside compiled ones, as a part of those of a random start
-SOFT_GAP = 24.0  # the largest difference of scores between selected and other keys
+LEFT_OVER = 0.05  # the size of random weights beside compiled ones, as a part of those of a random start
 STEEP = 8.0  # the factor of neurons' inputs: GELU(8 x) / 8 is within 0.03 of ReLU(x)
 MARGIN = 10.0  # the logit of the right answer
 MEASURED = 512  # inputs on which the residual stream's norm is measured
@@ -50,9 +50,10 @@ def start_of(
     if start == "random":
         return weights
     _check_room(model, architecture)
-    norms = _norms(model, architecture, inputs)
+    soft = _softened(model)
+    norms = _norms(soft, architecture, inputs)
     each = [
-        _rotated(model, architecture, norms, seed, jax.tree.map(lambda array, place=place: array[place], weights))
+        _rotated(soft, architecture, norms, seed, jax.tree.map(lambda array, place=place: array[place], weights))
         for place, seed in enumerate(seeds)
     ]
     return {name: jnp.asarray(np.stack([one[name] for one in each])) for name in shapes}
@@ -92,6 +93,14 @@ def _check_room(model: CompiledModel, architecture: Architecture) -> None:
             )
 
 
+def _softened(model: CompiledModel) -> CompiledModel:
+    """The softened model, or the model itself if it cannot be softened."""
+    try:
+        return soften(model)
+    except TracrError:
+        return model
+
+
 def _norms(model: CompiledModel, architecture: Architecture, inputs: Inputs) -> list[float]:
     """What each reader's weights are multiplied by, before each attention and MLP and before the unembedding."""
     streams: list[Array] = []
@@ -123,7 +132,7 @@ def _rotated(
     found["pos_embed.W_pos"] = parameters.W_pos @ basis.T
     for number, layer in enumerate(parameters.layers):
         attention, mlp = norms[2 * number : 2 * number + 2]
-        for name, array in _turned(layer, basis, attention, mlp, model, architecture).items():
+        for name, array in _turned(layer, basis, attention, mlp, architecture).items():
             part = found[f"blocks.{number}.{'mlp' if name.endswith(('in', 'out')) else 'attn'}.{name}"]
             if array.ndim == 3 or name in ("b_Q", "b_K", "b_V"):
                 part[: len(array)] = 0  # the rest of a compiled head
@@ -137,19 +146,13 @@ def _rotated(
 
 
 def _turned(
-    layer: LayerParameters,
-    basis: Array,
-    attention: float,
-    mlp: float,
-    model: CompiledModel,
-    architecture: Architecture,
+    layer: LayerParameters, basis: Array, attention: float, mlp: float, architecture: Architecture
 ) -> dict[str, Array]:
-    """The weights of a layer in the new basis, with smaller scores and steeper neurons."""
-    soft = min(1.0, SOFT_GAP / model.options.gap)
+    """The weights of a layer in the new basis, with steeper neurons."""
     steep = 1.0 if architecture.activation == "relu" else STEEP
     return {
-        "W_Q": soft * attention * basis @ layer.W_Q,
-        "b_Q": soft * layer.b_Q,
+        "W_Q": attention * basis @ layer.W_Q,
+        "b_Q": layer.b_Q,
         "W_K": attention * basis @ layer.W_K,
         "b_K": layer.b_K,
         "W_V": attention * basis @ layer.W_V,

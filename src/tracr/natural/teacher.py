@@ -117,7 +117,7 @@ class Teacher:
         token = self.network.tokens(base)
         before, after = self.answers.read(logits), self.answers.read(changed)
         moved = jnp.where(token, self.answers.apart(before, after), 0.0).max(axis=1)
-        fine = self.defined(end, seen, change * where[..., None])
+        fine = self.defined(end, seen, change * where[..., None], token)
         return Lesson(base, source, patch, before, after), Effect(moved, (fine | ~token).all(axis=1))
 
 

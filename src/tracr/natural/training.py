@@ -22,9 +22,10 @@ from tracr.natural.lessons import Bank
 from tracr.natural.network import Tree, TwinNetwork
 from tracr.natural.teacher import Lesson
 
-__all__ = ["State", "Trainer", "TwinRecipe", "start"]
+__all__ = ["State", "Trainer", "TwinRecipe"]
 
 Array = NDArray[Any]
+RATE, COMPILED_RATE = 2e-3, 1e-5
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class TwinRecipe:
 
     steps: int = 12_000
     batch: int = 512
-    learning_rate: float = 2e-3
+    start: str = "random"
+    """The weights to begin with; see starts.py."""
     warm_up: int = 200
     weight_decay: float = 1e-3
     clip: float = 1.0
@@ -47,6 +49,11 @@ class TwinRecipe:
     missed: float = 0.5
     """The share that is given to sites in proportion to the twin's error rate there."""
 
+    @property
+    def learning_rate(self) -> float:
+        """The highest learning rate; compiled weights are large, and higher rates destroy them."""
+        return COMPILED_RATE if self.start == "compiled" else RATE
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -56,24 +63,6 @@ class State:
     optimiser: Any
     shares: Array
     done: int
-
-
-def start(key: Any, sizes: dict[str, tuple[int, ...]], numbers: Array) -> Tree:
-    """Random weights; `numbers` are the sizes of the logits."""
-    weights: Tree = {}
-    for place, (name, shape) in enumerate(sizes.items()):
-        leaf = name.rpartition(".")[2]
-        if leaf.startswith("b_"):
-            weights[name] = jnp.zeros(shape)
-            continue
-        scale = 0.3 if leaf in ("W_E", "W_pos") else shape[-2] ** -0.5
-        if leaf == "W_Q":
-            scale *= shape[-1] ** -0.5  # scores are not divided by √d_head
-        if leaf == "W_O":
-            scale = (shape[0] * shape[1]) ** -0.5
-        weights[name] = scale * jax.random.normal(jax.random.fold_in(key, place), shape)
-    weights["unembed.W_U"] = weights["unembed.W_U"] * numbers
-    return weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.adapters import adapter
-from tracr.arguments import flag, path, text
+from tracr.arguments import flag, text
+from tracr.arguments import path as file_path
 from tracr.extras import need
 from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
@@ -170,6 +171,26 @@ class TwinModel:
         flags = flag("trainable", trainable), flag("check", check)
         return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
 
+    def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
+        """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.
+
+        `check` is as in `to_torch`.
+        """
+        adapter("jax")  # its error says how to install JAX
+        from tracr.natural.in_jax import to_jax
+
+        return to_jax(self, dtype, flag("check", check))
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write an ONNX file in float32, from `ids` [batch, position] to `logits`, for any batch and length.
+
+        The teacher and the measurements are not in it: use `save` for a twin to load again.
+        """
+        adapter("onnx")  # its error says how to install ONNX
+        from tracr.natural.in_onnx import to_onnx
+
+        to_onnx(self, file_path("path", path))
+
     def save_pretrained(self, folder: str | Path, *, output: str | None = None, overwrite: bool = False) -> None:
         """Write a GPT-2 checkpoint that `transformers` loads without this package; `tracr.load` reads the twin back.
 
@@ -182,7 +203,7 @@ class TwinModel:
         from tracr.natural.pretrained import save_pretrained
 
         name = None if output is None else text("output", output)
-        save_pretrained(self, path("folder", folder), output=name, overwrite=flag("overwrite", overwrite))
+        save_pretrained(self, file_path("folder", folder), output=name, overwrite=flag("overwrite", overwrite))
 
     if not TYPE_CHECKING:  # a type checker must report missing attributes
 

@@ -70,6 +70,9 @@ def _check_model(model: object) -> None:
         raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not model.expressions:
         raise TracrError("a loaded model has no expressions to compile again", hint="compile the program again")
+    if model.options.soft is not None or model.program.stored.backups:
+        what = "softened" if model.options.soft else "compiled with a backup"
+        raise TracrError(f"the model was {what}, and decoys are compiled anew", hint="make the decoys first")
     if model.options.level > 1:
         raise TracrError("level 2 removes or merges variables that no output reads", hint="compile with level=1")
     late = [name for name in model.options.passes or () if level_of(name) not in (0, 1)]

@@ -38,7 +38,7 @@ def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     temporary.mkdir()
     try:
         for name, content in files.items():
-            (temporary / name).parent.mkdir(exist_ok=True)
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             with open(temporary / name, "xb") as file:
                 file.write(content)
                 file.flush()

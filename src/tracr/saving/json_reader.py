@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from tracr.errors import FormatError
@@ -14,6 +15,7 @@ __all__ = ["Reader", "parse"]
 
 
 LARGEST_JSON_NUMBER = 10**300
+LONGEST_KEY = 80  # characters of a key that errors show
 
 
 class Reader:
@@ -37,6 +39,13 @@ class Reader:
             if names:
                 self.fail(f"{problem} {', '.join(map(repr, sorted(names)[:5]))}")
         return {key: Reader(value, f"{self.where}.{key}") for key, value in self.data.items()}
+
+    def members(self) -> Iterator[tuple[str, Reader]]:
+        """The keys and values of an object with any keys."""
+        if not isinstance(self.data, dict):
+            self.fail("is not a JSON object")
+        for key, value in self.data.items():
+            yield key, Reader(value, f"{self.where}[{_short(key)}]")
 
     def items(self, *, count: int | None = None) -> list[Reader]:
         """The elements of a list, exactly `count` of them if given."""
@@ -102,13 +111,22 @@ class Reader:
         return self.data
 
 
-def parse(data: bytes, name: str) -> Reader:
-    """Parse a JSON document; repeated keys, NaN, infinities and very deep nesting are refused."""
+def _short(key: str) -> str:
+    text = repr(key)
+    return text if len(text) <= LONGEST_KEY else f"{text[:LONGEST_KEY]}..."
+
+
+def parse(data: bytes, name: str, *, constants: bool = False) -> Reader:
+    """Parse a JSON document; repeated keys, NaN, infinities and very deep nesting are refused.
+
+    With `constants`, NaN and infinities are parsed, and refused by `number` with their place.
+    """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise FormatError(f"{name} has an object with a key that occurs twice")
+            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            raise FormatError(f"{name} has an object with a key that occurs twice: {_short(twice)}")
         return found
 
     def no_constant(constant: str) -> NoReturn:
@@ -116,7 +134,8 @@ def parse(data: bytes, name: str) -> Reader:
 
     try:
         text = data.decode("utf-8")
-        return Reader(json.loads(text, object_pairs_hook=unique, parse_constant=no_constant), name)
+        known = float if constants else no_constant
+        return Reader(json.loads(text, object_pairs_hook=unique, parse_constant=known), name)
     except RecursionError:
         raise FormatError(f"{name} is nested too deep") from None
     except FormatError:

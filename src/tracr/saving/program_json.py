@@ -28,6 +28,7 @@ from tracr.ir.ops import (
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.program import Program, SOpNode, Stored
 from tracr.ir.selectors import CompositeNode, Kind, Selector, SelectorNode
+from tracr.ir.softness import Softness
 from tracr.nearness import same_value
 from tracr.rasp.annotations import Encoding
 from tracr.saving.json_reader import Reader
@@ -43,7 +44,11 @@ ENCODINGS = {encoding.value: encoding for encoding in Encoding}
 # Options
 
 
-NEWER = ("output_first", "max_memory")  # options that older folders lack; written only if they are not the default
+NEWER = (
+    "output_first",
+    "max_memory",
+    "soft",
+)  # options that older folders lack; written only if they are not the default
 
 
 def options_json(options: Options) -> dict[str, Any]:
@@ -51,8 +56,25 @@ def options_json(options: Options) -> dict[str, Any]:
     found = {field.name: getattr(options, field.name) for field in fields(Options)}
     found = {name: value for name, value in found.items() if name not in NEWER or value != getattr(Options, name)}
     vocab = [encode_value(token) for token in found.pop("vocab")]
-    passes = list(found.pop("passes"))
-    return {"vocab": vocab, "passes": passes, **{name: encode_value(value) for name, value in found.items()}}
+    passes, soft = list(found.pop("passes")), found.pop("soft", None)
+    others = {name: encode_value(value) for name, value in found.items()}
+    return {"vocab": vocab, "passes": passes, **others, **({"soft": _soft_json(soft)} if soft else {})}
+
+
+def _soft_json(soft: Softness) -> dict[str, Any]:
+    gaps, slopes = ([[encode_value(label), number] for label, number in part] for part in (soft.gaps, soft.slopes))
+    return {"gap": soft.gap, "gaps": gaps, "slopes": slopes, "shown": soft.shown, "error": soft.error}
+
+
+def _read_soft(reader: Reader) -> Softness:
+    given = reader.object(("gap", "gaps", "slopes", "shown", "error"))
+
+    def named(name: str) -> tuple[tuple[str, float], ...]:
+        pairs = [place.items(count=2) for place in given[name].items()]
+        return tuple((label.text(), float(number.number())) for label, number in pairs)
+
+    gap, error = (float(given[name].number()) for name in ("gap", "error"))
+    return Softness(gap, named("gaps"), named("slopes"), given["shown"].text(), error)
 
 
 def read_options(reader: Reader) -> Options:
@@ -65,8 +87,10 @@ def read_options(reader: Reader) -> Options:
     others = {
         field.name: _read_option(given[field.name], field.default)
         for field in fields(Options)
-        if field.name in given and field.name not in ("vocab", "passes")
+        if field.name in given and field.name not in ("vocab", "passes", "soft")
     }
+    if "soft" in given:
+        others["soft"] = _read_soft(given["soft"])
     if len(set(passes)) < len(passes):
         given["passes"].fail("has a name twice")
     return Options(vocab, **others, passes=passes)  # which puts them into the order they have today
@@ -119,7 +143,9 @@ def _read_outputs(reader: Reader) -> tuple[tuple[str, int], ...]:
 def program_json(program: Program) -> dict[str, Any]:
     """The program as JSON, without the options and the tables."""
     chosen = program.stored
-    stored = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
+    stored: dict[str, Any] = {"split": list(chosen.split), "sums": list(chosen.sums), "few_bits": chosen.few_bits}
+    if chosen.backups:
+        stored["backups"] = list(chosen.backups)
     return {
         **({"stored": stored} if chosen != Stored() else {}),
         **({"shared": [list(map(encode_value, pair)) for pair in program.shared.items()]} if program.shared else {}),
@@ -251,13 +277,16 @@ def _read_diagnostics(reader: Reader) -> tuple[Diagnostic, ...]:
 
 
 def _read_stored(reader: Reader, program: Program) -> Stored:
-    given = reader.object(("split", "sums", "few_bits"))
+    given = reader.object(("split", "sums", "few_bits"), optional=("backups",))
     split, sums = (tuple(place.integer() for place in given[name].items()) for name in ("split", "sums"))
     if any(number not in program.selectors for number in split):
         given["split"].fail("names a selector that does not exist")
     if any(number not in program.sops or sum_of(program, program.sops[number]) is None for number in sums):
         given["sums"].fail("names a table that is not a sum")
-    return Stored(split, sums, given["few_bits"].boolean())
+    backups = tuple(place.integer() for place in given["backups"].items()) if "backups" in given else ()
+    if any(number not in program.sops for number in backups) or len(set(backups)) < len(backups):
+        given["backups"].fail("names a variable that does not exist, or one twice")
+    return Stored(split, sums, given["few_bits"].boolean(), backups)
 
 
 def _check(program: Program, reader: Reader) -> None:

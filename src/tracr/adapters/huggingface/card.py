@@ -168,6 +168,10 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
     gap = model.options.gap
     astray = leak(gap, model.options.max_seq_len)
     share = f"at most {astray:.1g}" if astray else "exactly 0"
+    attention = f"- **Attention** puts unselected keys {gap:g} below selected ones: their share is {share} in float32."
+    if soft := model.options.soft:
+        least = min([soft.gap, *dict(soft.gaps).values()])
+        attention = f"- **Attention** is soft: unselected keys are {least:g} or more below selected ones."
     power = epsilon.hex().partition("p")[2].lstrip("+")
     lines = [
         f"- **Layer norms** change nothing. Their epsilon is 2^{power} and their weight its root, so they divide by "
@@ -175,7 +179,7 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
         f"{square / (2 * epsilon):.1g}. "
         "Every reader subtracts the rest of the mean that rounding leaves. In float32 a reader sees each coordinate "
         "with a relative error of at most 2^-23 (1.2e-7).",
-        f"- **Attention** puts unselected keys {gap:g} below selected ones: their share is {share} in float32.",
+        attention,
     ]
     if ACTIVATIONS[activation] > 1:
         lines.append(

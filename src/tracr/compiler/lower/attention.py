@@ -29,7 +29,8 @@ __all__ = ["write_aggregate", "write_width"]
 
 def write_aggregate(builder: CircuitBuilder, node: SOpNode, op: Aggregation) -> None:
     """Add heads that copy or average; a mean stored one-hot is averaged as a number and then decoded."""
-    exact = op.copies and builder.program.selectors[op.selector].at_most_one and not astray(builder)
+    selector = builder.program.selectors[op.selector]
+    exact = op.copies and selector.at_most_one and not astray(builder, surely=selector.always)
     space = builder.space(node, exact=exact and builder.variable(op.value).noise == EXACT)
     if op.copies or space.numerical:
         builder.holds(node, _aggregated(builder, node, op, space))
@@ -63,7 +64,7 @@ def _write_one_head(
 ) -> Variable:
     selector = builder.program.selectors[op.selector]
     read = read_numbers if space.numerical else read_codes
-    value, noise = read(builder, op, selector, space)
+    value, noise = read(builder, op, selector, space, surely=selector.always)
     default = np.zeros(space.size) if selector.always else space.code(op.default)
     if default.any():
         value = value + LinearMap.of(BOS, default[None, :])
@@ -94,17 +95,24 @@ def _write_share(builder: CircuitBuilder, node: SOpNode, selector: Selector | No
     """Add a head that reads BOS's share c/(c+w), and an MLP that decodes w.
 
     c is the longest length: the shares are then spread over [1/2, 1], and the smallest gap is about 1/(4c). The logit
-    of BOS is rounded first, and the shares are computed from the rounded c.
+    of BOS is rounded first, and the shares are computed from the rounded c. In a softened model the other keys have a
+    weight e: with up to n keys the share is between c/(c+w+(n-w)e) and c/(c+w), and the MLP decodes the middle.
     """
     assert isinstance(node.domain, Finite)
-    longest = builder.program.options.max_seq_len
+    options = builder.program.options
+    longest = options.max_seq_len
     logit = bos_logit(longest)
-    weight = math.exp(logit)
-    noise = Noise(error=share_error(longest) + astray(builder), grid=2.0**-24)
+    weight, widths = math.exp(logit), node.domain.numbers
     label = builder.fresh_label(f"{node.label}_share")
+    most = weight / (weight + widths)
+    soft = options.soft if conjunction.literals else None
+    least = most if soft is None else weight / (weight + widths + (longest - widths) * math.exp(-soft.gap_of(label)))
+    reach = float((most - least).max()) / 2
+    lost = reach if builder.leaks else astray(builder, surely=False)
+    noise = Noise(error=share_error(longest) + lost, grid=2.0**-24)
     share = Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, (1.0,), low=0.5, high=1.0, node=node.id, scratch=True)
     what = f"c/(c+w) for {node.label}, c = {longest}"
     add_head(builder, selector, conjunction, logit, LinearMap.of(BOS, np.eye(1)), ((share, np.eye(1)),), what)
-    widths = node.domain.numbers
-    shares = Finite(tuple((weight / (weight + widths)).tolist()))
-    write_function(builder, node, read_number(share), shares, shares.codes)
+    shares = Finite(tuple(((most + least) / 2).tolist()))
+    read = replace(read_number(share), reach=reach)
+    write_function(builder, node, read, shares, shares.codes, zero=node.id in builder.program.stored.backups)

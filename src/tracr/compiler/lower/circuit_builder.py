@@ -100,6 +100,17 @@ class CircuitBuilder:
         """Whether a pass or an option that has a switch is on."""
         return self.program.options.on(name)
 
+    def slope(self, label: str) -> float:
+        """How far the steps of the neurons that write a variable reach beyond its values; 0 for plateaus."""
+        soft = self.program.options.soft
+        return 0.0 if soft is None else soft.slope_of(label)
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the error bounds include attention on keys that are not selected, because the model is softened."""
+        soft = self.program.options.soft
+        return soft is not None and soft.bounded
+
     @property
     def default_logit(self) -> float:
         """The logit of BOS for a head that attends to BOS only if it selects nothing."""
@@ -242,6 +253,19 @@ class CircuitBuilder:
         self.budget.hold(size, f"the matrices of {component.label}")
         self._components.append(component)
 
+    @property
+    def count(self) -> int:
+        """How many components were added."""
+        return len(self._components)
+
+    def delay(self, since: int, variable: Variable) -> None:
+        """Let the components added after the first `since` wait for a variable: they read it with weights of 0."""
+        for place in range(since, len(self._components)):
+            first, *others = (component := self._components[place]).maps
+            if variable not in first.blocks:
+                first = LinearMap({**first.blocks, variable: np.zeros((variable.size, first.width))}, first.width)
+            self._components[place] = component.with_maps([first, *others])
+
     def need(self, rows: int, columns: int, what: str, node: SOpNode, times: int = 1) -> None:
         """Refuse a matrix, or several of the same size, that does not fit into the memory."""
         self.budget.need(FLOAT * times * rows * columns, what, node)
@@ -288,6 +312,7 @@ class CircuitBuilder:
         if variable not in self._clean:
             label = self.fresh_label(f"{variable.label}_clean")
             space = Variable(label, Encoding.CATEGORICAL, variable.values, node=variable.node)
-            units = look_up(partial(read_through, variable), np.eye(variable.size), variable.noise, merge=False)
+            read, soft = partial(read_through, variable), self.slope(label) > 0
+            units = look_up(read, np.eye(variable.size), variable.noise, merge=False, soft=soft)
             self._clean[variable] = self.write_mlp(space, units, f"{variable.label}, rounded to 0 and 1")
         return self._clean[variable]

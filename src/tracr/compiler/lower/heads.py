@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +19,16 @@ from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
 from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
 from tracr.craft.variables import Array, Variable
+from tracr.errors import CompileError
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation
+from tracr.ir.options import MOST_ASTRAY
 from tracr.ir.selectors import Selector
+from tracr.ir.softness import default_logit, leaked
 from tracr.ir.switches import OptionName
 from tracr.values import is_number
 
-__all__ = ["add_head", "astray", "read_codes", "read_numbers"]
+__all__ = ["add_head", "astray", "astray_in_sums", "read_codes", "read_numbers"]
 
 HeadValue = tuple[LinearMap, Noise]  # the map of the values of a head, and the noise of the result
 Writes = tuple[tuple[Variable, Array], ...]
@@ -49,17 +53,38 @@ def add_head(
     """
     one_to_find = selector is not None and (selector.at_most_one or copies) and bos_logit < 0
     same = conjunction, bos_logit, one_to_find, surely  # the pattern is shared with heads that read other values there
-    query, key = builder.attention(same, lambda: _attention(builder, *same), what)
+    label = writes[0][0].label
+    query, key = builder.attention(same, lambda: _softened(builder, label, *same), what)
     name = "everything" if selector is None else selector.label
-    builder.add(Head(writes[0][0].label, query, key, value, writes, name, what), value)
+    builder.add(Head(label, query, key, value, writes, name, what), value)
+
+
+def _softened(
+    builder: CircuitBuilder, label: str, conjunction: Conjunction, bos_logit: float, one_to_find: bool, surely: bool
+) -> tuple[LinearMap, LinearMap]:
+    """The queries and keys of a head, with the gap of the head.
+
+    PAD keeps its distance, and so does the BOS query from other keys. BOS keeps its weight if it takes part in a sum or
+    a width. As a default it is where its share is smallest (`default_logit`), and if every query selects a key it has
+    the logit of PAD: no attention.
+    """
+    query, key, always = _attention(builder, conjunction, one_to_find, surely)
+    options = builder.program.options
+    if options.soft is None:
+        return attend(query, key, always, bos_logit, options.gap)
+    gap = options.soft.gap_of(label)
+    if bos_logit < 0:
+        bos_logit = -2 * GAP if surely else default_logit(gap, options.max_seq_len)
+    scale = gap / options.gap
+    return attend(query, key.then(scale * np.eye(key.width)), always.then(np.array([[scale]])), bos_logit)
 
 
 def _attention(
-    builder: CircuitBuilder, conjunction: Conjunction, bos_logit: float, one_to_find: bool, surely: bool
-) -> tuple[LinearMap, LinearMap]:
-    """The queries and keys of a head."""
+    builder: CircuitBuilder, conjunction: Conjunction, one_to_find: bool, surely: bool
+) -> tuple[LinearMap, LinearMap, LinearMap]:
+    """The queries and keys of a head, and a term of the keys that is the same for every query."""
     query, key, always = NOTHING, NOTHING, LinearMap({}, 1)
-    tolerance = 1 / 16 if one_to_find else 0.0
+    tolerance = 1 / 16 if one_to_find and not builder.leaks else 0.0
     for literal in conjunction.literals:
         queries, keys, for_all = (
             (_find_number(builder, literal) if surely else None)
@@ -68,7 +93,7 @@ def _attention(
         )
         query, key = (queries, keys) if query is NOTHING else (query.beside(queries), key.beside(keys))
         always = always + for_all
-    return attend(query, key, always, bos_logit, builder.program.options.gap)
+    return query, key, always
 
 
 Sides = tuple[LinearMap, LinearMap, LinearMap]  # queries, keys, and a term of the keys that is the same for every query
@@ -271,24 +296,31 @@ def _read(builder: CircuitBuilder, variable: Variable, matrix: Array) -> LinearM
     return read_through(variable, matrix)
 
 
-def read_numbers(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
-    """The map of the number, with a flag for each value that is not a number, such as `None`."""
+def read_numbers(
+    builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable, *, surely: bool = False
+) -> HeadValue:
+    """The map of the number, with a flag for each value that is not a number, such as `None`.
+
+    `surely`: every query has a key in this head.
+    """
     read = builder.number(op.value)
     value = _place(read.number, space.size, 0)
     for held, flag in read.flags:
         if held in space.index:
             value = value + _place(flag, space.size, space.index[held])
     default = float(op.default) if is_number(op.default) and not selector.always else 0.0
-    leaked = 2 * astray(builder) * max(read.largest, abs(default))
+    lost = 2 * astray(builder, surely=surely) * max(read.largest, abs(default))
     if selector.at_most_one:
-        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid and not leaked else 0.0
+        grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid and not lost else 0.0
         copied = 0.0 if grid else U * max(read.largest, abs(default))
-        return value, Noise(read.noise.error + copied + leaked, 0.0, grid)
-    return value, Noise(mean_error(builder.program.options.max_seq_len, read.largest, read.noise.error) + leaked)
+        return value, Noise(read.noise.error + copied + lost, 0.0, grid)
+    return value, Noise(mean_error(builder.program.options.max_seq_len, read.largest, read.noise.error) + lost)
 
 
-def read_codes(builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable) -> HeadValue:
-    """The map of the code, moved to the directions of the result."""
+def read_codes(
+    builder: CircuitBuilder, op: Aggregation, selector: Selector, space: Variable, *, surely: bool = False
+) -> HeadValue:
+    """The map of the code, moved to the directions of the result; `surely`: every query has a key in this head."""
     source = builder.variable(op.value)
     if source.compact and space.compact:  # a value has the same bits everywhere
         return read_code(source), EXACT
@@ -300,13 +332,30 @@ def read_codes(builder: CircuitBuilder, op: Aggregation, selector: Selector, spa
     moved = np.zeros((view.size, space.size))
     moved[place] = space.codes(domain.values)
     added = 0.0 if selector.at_most_one else (builder.program.options.max_seq_len + 8) * U
-    leaked = astray(builder)
-    return read_through(view, moved), Noise(view.noise.error + added + leaked, view.noise.cold + leaked)
+    lost = astray(builder, surely=surely)
+    return read_through(view, moved), Noise(view.noise.error + added + lost, view.noise.cold + lost)
 
 
-def astray(builder: CircuitBuilder) -> float:
-    """The most attention that leaks to unselected keys with the chosen gap."""
-    return leak(builder.program.options.gap, builder.program.options.max_seq_len)
+def astray(builder: CircuitBuilder, *, surely: bool) -> float:
+    """The most attention that leaks to unselected keys with the chosen gap; `surely`: every query selects a key."""
+    options = builder.program.options
+    if options.soft is None or not options.soft.bounded:
+        return leak(options.gap, options.max_seq_len)
+    found = leaked(options.soft.gap, options.max_seq_len, surely=surely)
+    if found > MOST_ASTRAY:
+        raise CompileError(
+            f"with a gap of {options.soft.gap:g} up to {found:.0%} of the attention leaks to other keys",
+            hint="use a larger gap",
+        )
+    return found
+
+
+def astray_in_sums(builder: CircuitBuilder) -> float:
+    """How much a key that is not selected adds to a sum, relative to a selected key."""
+    options = builder.program.options
+    if options.soft is None or not options.soft.bounded:
+        return leak(options.gap, options.max_seq_len)
+    return 1.01 * math.exp(-options.soft.gap)
 
 
 def _place(column: LinearMap, width: int, at: int) -> LinearMap:

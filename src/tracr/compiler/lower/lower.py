@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.lower.attention import write_aggregate, write_width
+from tracr.compiler.lower.backups import add_backup
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.pairs import write_pairs
@@ -50,7 +51,10 @@ def lower(program: Program) -> Circuit:
     for node in program.sops.values():
         constant = isinstance(node.domain, Finite) and len(node.domain) == 1
         op = Constant() if constant and builder.on(OptionName.CONSTANTS) else node.op
-        _lower(builder.sums.get(node.id, op), builder, node)
+        op = builder.sums.get(node.id, op)
+        _lower(op, builder, node)
+        if node.id in program.stored.backups:
+            add_backup(builder, node, functools.partial(_lower, op, builder))
     if program.options.level == 0:
         builder.embed_inputs()
     for _, output in program.outputs:
@@ -67,7 +71,7 @@ def check_precision(builder: CircuitBuilder, node: SOpNode) -> None:
     if not variable.numerical:
         return
     error = variable.noise.error
-    if isinstance(node.op, Aggregation) and builder.program.options.gap >= GAP:
+    if isinstance(node.op, Aggregation) and builder.program.options.gap >= GAP and not builder.leaks:
         read = builder.number(node.op.value)
         if read.low >= 0 or read.high <= 0:
             error = read.noise.error
@@ -134,7 +138,8 @@ def _(op: Lookup, builder: CircuitBuilder, node: SOpNode) -> None:
         classes = min(len(op.table), len(values) + 1) if merge else len(op.table)
         what = f"is a table of {len(op.table):,} values, of {classes:,} kinds"
         builder.need(len(op.table), classes, what, node, times=3)
-        units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge)
+        soft = builder.slope(space.label) > 0
+        units = look_up(functools.partial(read_through, source), table, source.noise, merge=merge, soft=soft)
     builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))
 
 

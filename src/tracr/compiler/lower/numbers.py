@@ -16,6 +16,7 @@ from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
 from tracr.ir.domains import Codes, Finite
+from tracr.ir.ops import UNREACHED
 from tracr.ir.program import SOpNode, describe
 from tracr.ir.switches import OptionName
 from tracr.nearness import TWINS, apart, nearly_equal
@@ -34,10 +35,20 @@ class RoundingTwins(CompileError):
 class FunctionOfNumber:
     """An s-op (`node`) that is a function of a number: `codes[i]` is its value's code where the number is `points[i]`.
 
-    Points that no input reaches, or on which the user's function raises, are ignored.
+    Points that no input reaches, or on which the user's function raises, are ignored. `zero`: if the number is 0, which
+    must not be a point, nothing is written.
     """
 
-    def __init__(self, builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
+    def __init__(
+        self,
+        builder: CircuitBuilder,
+        node: SOpNode,
+        read: NumberRead,
+        points: Finite,
+        codes: Codes,
+        *,
+        zero: bool = False,
+    ) -> None:
         if (codes < 0).any():
             points = Finite(tuple(value for value, code in zip(points.values, codes, strict=True) if code >= 0))
             codes = codes[codes >= 0]
@@ -45,6 +56,10 @@ class FunctionOfNumber:
         self.builder, self.node, self.read, self.points, self.codes = builder, node, read, points, codes
         self.space = builder.space(node)
         self.table = builder.rows(node, self.space, codes)
+        if zero:
+            self.points = Finite((0.0, *points.values))
+            self.codes = np.concatenate([[UNREACHED], codes]).astype(np.int32)
+            self.table = np.concatenate([np.zeros((1, self.space.size)), self.table])
 
     def direct(self) -> Units | None:
         """The smallest single layer of neurons that is precise enough; `None` if there is none."""
@@ -71,7 +86,7 @@ class FunctionOfNumber:
 
     def _steps(self, table: Array) -> Units:
         check_steps(self.builder, self.node, *table.shape)
-        return steps(self.node, self.read, self.points, table)
+        return steps(self.builder, self.space.label, self.node, self.read, self.points, table)
 
     def _precise(self, error: float) -> bool:
         """Whether an error is within the tolerance: relative to the smallest number, or the s-op's own tolerance."""
@@ -92,21 +107,25 @@ class FunctionOfNumber:
         classes, _ = runs(self.points, self.codes[:, None])
         first = np.unique(classes, return_index=True)[1]
         check_steps(builder, self.node, len(classes), len(first))
-        units = steps(self.node, self.read, self.points, np.eye(len(first))[classes])
+        label = builder.fresh_label(f"{self.node.label}_runs")
+        units = steps(builder, label, self.node, self.read, self.points, np.eye(len(first))[classes])
         if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
             raise _too_rough(self.node, units)
-        label = builder.fresh_label(f"{self.node.label}_runs")
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = builder.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
-        values = look_up(
-            partial(read_through, stage), self.table[first], stage.noise, merge=builder.on(OptionName.KINKS)
-        )
+        merge, soft = builder.on(OptionName.KINKS), builder.slope(self.space.label) > 0
+        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=merge, soft=soft)
         return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 
-def write_function(builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes) -> None:
-    """Add the MLP of a function of a number; two MLPs, if one layer is not precise enough."""
-    function = FunctionOfNumber(builder, node, read, points, codes)
+def write_function(
+    builder: CircuitBuilder, node: SOpNode, read: NumberRead, points: Finite, codes: Codes, *, zero: bool = False
+) -> None:
+    """Add the MLP of a function of a number; two MLPs, if one layer is not precise enough.
+
+    `zero`: if the number is 0, nothing is written.
+    """
+    function = FunctionOfNumber(builder, node, read, points, codes, zero=zero)
     function.write(function.direct())
 
 
@@ -116,11 +135,14 @@ def check_steps(builder: CircuitBuilder, node: SOpNode, points: int, directions:
     builder.need(points, directions, what, node, times=STAIRCASE)
 
 
-def steps(node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
-    """A staircase from the points to the rows of `table`; a refusal names the points that are too close."""
+def steps(builder: CircuitBuilder, label: str, node: SOpNode, read: NumberRead, points: Finite, table: Array) -> Units:
+    """A staircase from the points to the rows of `table`, for the variable `label`.
+
+    A refusal names the points that are too close.
+    """
     order, others = _split(points, table)
     try:
-        return staircase(read, points.numbers[order], table[order], others)
+        return staircase(read, points.numbers[order], table[order], others, builder.slope(label))
     except TooClose as gap:
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
@@ -158,7 +180,7 @@ def _converted(builder: CircuitBuilder, node: SOpNode, classes: Classes) -> Vari
     if variable.codebook is not None:
         units = look_up_bits(read_code(variable), variable.codebook, table)
     else:
-        units = steps(node, builder.number(node.id), node.domain, table)
+        units = steps(builder, label, node, builder.number(node.id), node.domain, table)
     if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:
         raise _too_rough(node, units)
     return builder.write_mlp(space, units, f"one-hot code of {node.label}")

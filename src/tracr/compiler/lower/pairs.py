@@ -128,5 +128,6 @@ def _write_table(builder: CircuitBuilder, node: SOpNode, op: PairLookup, sides: 
         kept = written.any(axis=1)
         cells, written = cells[kept], written[kept]
     (fst_noise, fst), (snd_noise, snd) = inputs
-    units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, (fst_noise, snd_noise))
+    soft, noise = builder.slope(space.label) > 0, (fst_noise, snd_noise)
+    units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, noise, soft=soft)
     builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))

@@ -12,15 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.lower.circuit_builder import CircuitBuilder
-from tracr.compiler.lower.heads import add_head, astray, read_codes, read_numbers
+from tracr.compiler.lower.heads import add_head, astray, astray_in_sums, read_codes, read_numbers
 from tracr.compiler.lower.numbers import check_steps, steps
 from tracr.compiler.selectors.conjunctions import Conjunction
 from tracr.compiler.selectors.head_plans import Plan
 from tracr.craft.heads import bos_logit
 from tracr.craft.linear import LinearMap, NumberRead, linear_combination, present, read_code, read_number
 from tracr.craft.mlps import Units, carry, divide, join, look_up
-from tracr.craft.numerics import CLEAN, Noise, U, power_of_two_above, sum_error
+from tracr.craft.numerics import CLEAN, TOO_ROUGH, Noise, U, power_of_two_above, sum_error
 from tracr.craft.variables import NUMBER, Array, Variable
+from tracr.errors import CompileError
 from tracr.ir.domains import Finite
 from tracr.ir.ops import Aggregation
 from tracr.ir.program import SOpNode, describe
@@ -53,7 +54,9 @@ def add_codes(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Pla
         nothing = present() + total.then(np.full((space.size, 1), -1.0))
         total, table = total.beside(nothing), np.vstack([table, space.code(op.default)])
     rough = Noise(max(noise.error, 2 * CLEAN) * len(plan.heads), noise.cold * len(plan.heads))
-    units = look_up(total.then, table, rough, merge=False)
+    if builder.leaks and max(rough.error, rough.cold) > TOO_ROUGH:
+        raise CompileError(f"the sum of {len(plan.heads)} heads is too rough", expression=node, hint="use a larger gap")
+    units = look_up(total.then, table, rough, merge=False, soft=builder.slope(space.label) > 0)
     return builder.write_mlp(space, units, describe(builder.program, node))
 
 
@@ -86,14 +89,15 @@ def add_numbers(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: P
     if not selector.always:
         nothing = present() + found.then(np.array([[-1.0]]))
         default = space.code(op.default)
-        units = join(units, Units(nothing, default[None, :], Noise(U * float(np.abs(default).max()))))
+        error = U + (len(plan.heads) * astray(builder, surely=False) if builder.leaks else 0.0)
+        units = join(units, Units(nothing, default[None, :], Noise(error * float(np.abs(default).max()))))
     return builder.write_mlp(space, units, describe(builder.program, node))
 
 
 def _count(builder: CircuitBuilder, node: SOpNode, number: int) -> Variable:
     label = builder.fresh_label(f"{node.label}_count{number}")
     longest = builder.program.options.max_seq_len
-    noise = Noise(longest * (sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(builder)))
+    noise = Noise(longest * (sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray_in_sums(builder)))
     return Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, low=0.0, high=longest, node=node.id, scratch=True)
 
 
@@ -145,7 +149,7 @@ def _total(builder: CircuitBuilder, counts: list[tuple[NumberRead, float]], sele
     """
     longest = builder.program.options.max_seq_len
     signs = len({sign for _, sign in counts})
-    per_key = sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray(builder)
+    per_key = sum_error(longest, 1.0, 0.0, count_weight(longest)) + astray_in_sums(builder)
     noise = Noise(signs * longest * (per_key + 2 * U) + len(counts) * longest * U)
     low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=0))
     return replace(linear_combination(counts), noise=noise, low=low, high=high)
@@ -175,12 +179,12 @@ def divide_sums(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: P
     label = builder.fresh_label(f"{node.label}_count")
     code = Variable(label, Encoding.CATEGORICAL, widths.values, node=node.id, scratch=True)
     check_steps(builder, node, len(widths), len(widths))
-    decoded = steps(node, total, widths, np.eye(len(widths)))
+    decoded = steps(builder, label, node, total, widths, np.eye(len(widths)))
     code = builder.write_mlp(code, decoded, f"number of keys of {node.label}")
     default = None if selector.always else space.code(op.default)
     flags = [(space.index[held], _flag(sums, held)) for held, _ in read.flags if held in space.index]
     number_sum = linear_combination(sums).number
-    error += longest * astray(builder) * read.largest
+    error += longest * astray_in_sums(builder) * read.largest
     units = divide(number_sum, flags, code, longest * read.largest, error, default, space.size)
     return builder.write_mlp(space, units, describe(builder.program, node))
 

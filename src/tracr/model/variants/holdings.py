@@ -177,9 +177,10 @@ def _grids(model: CompiledModel, times: range) -> Array:
 def rough_from(model: CompiledModel) -> NDArray[np.intp]:
     """The first sub-layer after which each slot holds a number with an error; `NEVER` if there is none."""
     found, embedded = np.full(model.layout.width, NEVER), _embedded(model)
+    soft = model.options.soft is not None and not model.options.soft.bounded
     for direction in model.layout.directions:
         noise = direction.variable.noise
-        exact = direction.variable in embedded or noise.error == 0.0 == noise.cold
+        exact = direction.variable in embedded or (noise.error == 0.0 == noise.cold and not soft)
         if not exact or _grid(direction, embedded) == 0.0:
             found[direction.slot] = min(found[direction.slot], direction.since)
     return found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracr.ir.layout import Direction
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["BUDGET", "checked", "first_problem"]
+__all__ = ["BUDGET", "checked", "first_problem", "held_and_wanted"]
 
 Array = NDArray[Any]
 BUDGET = 2_000  # inputs for the check of a variant
@@ -74,9 +74,20 @@ def _unreadable(model: CompiledModel, codes: Array) -> str:
 
 
 def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
-    """Each variable after each sub-layer where it has directions, with the inputs and positions where it is wrong.
+    """Each variable after each sub-layer where it has directions, with the inputs and positions where it is wrong."""
+    for variable, hook, held, wanted in held_and_wanted(model, evaluation, ids):
+        exact = variable in (ONE, BOS, PAD) or not variable.numerical
+        allowed = np.maximum(HALF if exact else margin(wanted, ANSWER), variable.noise.error)
+        yield variable.label, hook, (np.abs(held - wanted) > allowed).any(axis=-1)
 
-    This includes the labels of BOS and PAD, which are 0 at tokens, and of the constant `one` at level 0.
+
+def held_and_wanted(
+    model: CompiledModel, evaluation: Evaluation, ids: Array
+) -> Iterator[tuple[Variable, str, Array, Array]]:
+    """Each variable after each sub-layer where it has directions: the coordinates it has, and those of its value.
+
+    Both are [input, position, direction], for the directions that are part of the model; without BOS. This includes the
+    labels of BOS and PAD, which are 0 at tokens, and of the constant `one` at level 0.
     """
     streams = _streams(model, ids)
     length = evaluation.batch.codes.shape[1]
@@ -91,17 +102,13 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
         variable: np.full((1, 1, 1), float(variable is ONE)) for variable in (ONE, BOS, PAD) if variable in directions
     }
     for variable, wanted in (own | flags).items():
-        exact = variable in flags or not variable.numerical
-        usual = HALF if exact else margin(wanted, ANSWER)
-        allowed = np.maximum(usual, variable.noise.error)
         for hook, time, stream in streams:
             here = [(one.place, one.slot) for one in directions[variable] if one.held(time)]
             if not here:
                 continue
             places, slots = map(list, zip(*here, strict=True))
             held = model.basis.get(stream[:, 1 : length + 1], slots)
-            off = np.abs(held - wanted[..., places]) > np.broadcast_to(allowed, wanted.shape)[..., places]
-            yield variable.label, hook, off.any(axis=-1)
+            yield variable, hook, held, wanted[..., places]
 
 
 def _streams(model: CompiledModel, ids: Array) -> list[tuple[str, int, Array]]:
