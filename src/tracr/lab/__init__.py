@@ -8,7 +8,7 @@ catalogue.py  `case` and `cases`: the programs of `tracr.zoo`
 fresh.py      `private`: random programs, drawn from a seed
 stored_subject.py  `write_subject` and `read_subject`: a model with its pairs, as a folder
 formats/      circuits in the formats of other tools, checked and scored
-methods/      methods: functions from a subject and data to a number for each edge
+methods/      methods: functions from a subject and data to a number for each edge; a registry, and runs with their cost
 faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 realising.py  the realisations of a case: compiled, rotated, ..., twin
 subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk

@@ -61,9 +61,10 @@ class EdgeNetwork:
                 return read(name, tensor)
             if name.endswith("attn.hook_result"):
                 return write(name, tensor)
-            if name.endswith("hook_mlp_out") and parameters.layers[int(name.split(".")[1])].b_in.size:
-                bias = parameters.layers[int(name.split(".")[1])].b_out  # nobody's
-                return write(name, tensor - bias) + bias
+            if name.endswith("hook_mlp_out") and (layer := parameters.layers[int(name.split(".")[1])]).b_in.size:
+                own = tensor - layer.b_out  # the bias is nobody's
+                found = write(name, own)
+                return None if found is own else found + layer.b_out  # no further rounding where nothing changes
             return None
 
         activation = None if self.architecture is None else self.architecture.act(jax.nn)

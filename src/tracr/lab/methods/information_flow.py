@@ -5,10 +5,10 @@ at one position. The proximity of the writer to the stream, and the score of the
 
     p(w, r) = max(0, ‖s_r‖₁ - ‖s_r - w‖₁),      mean over inputs and positions of p(w, r) / Σ_v p(v, r)
 
-with the sum over all writers v before r; a share 0/0 counts 0. Positions are BOS and tokens. The
-corrupted pass and the metric are not used. The paper follows routes from one position of the output and drops edges
-below a threshold, and its heads have values only. As in MIB (Mueller et al. 2025), every edge has its share as score,
-and queries and keys are readers too. Therefore the q, k and v edges of a head have equal scores.
+with the sum over all writers v before r; a share 0/0 counts 0. Positions are BOS and tokens. The corrupted pass and the
+metric are not used. The paper follows routes from one position of the output and drops edges below a threshold, and its
+heads have values only. As in MIB (Mueller et al. 2025), every edge has its share as score, and queries and keys are
+readers too. Therefore the q, k and v edges of a head have equal scores.
 
 Checked against a direct computation in the tests; auto-circuit has no such method.
 """
