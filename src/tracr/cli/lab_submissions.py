@@ -72,7 +72,7 @@ def check_submission(
     """Say what is wrong with FILE, a circuit found in a subject.
 
     Exits with status 1 if the file cannot be scored. FILE is an EAP or MIB circuit, or JSON that maps edges to scores
-    (docs/lab_formats.md).
+    (docs/lab-formats.md).
 
     Example: tracr lab check circuit.json --subject hist
     """

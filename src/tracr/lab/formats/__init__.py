@@ -1,4 +1,4 @@
-"""Circuits in the formats of other tools (docs/lab_formats.md).
+"""Circuits in the formats of other tools (docs/lab-formats.md).
 
 naming.py          the names of writers and readers in four formats
 found_circuit.py   `FoundCircuit`: edges with scores, and the edges chosen

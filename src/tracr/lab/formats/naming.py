@@ -201,7 +201,7 @@ def _check_numbers(name: str, fields: Mapping[str, str], sizes: CircuitSizes) ->
         if field in fields and int(fields[field]) >= limit:
             raise FormatError(
                 f"{name} has the {field} {fields[field]}, counted from 0, of {limit}",
-                hint="count from 0" if limit else f"the model has no {field}",
+                hint=f"the last {field} is {limit - 1}" if limit else f"the model has no {field}",
             )
     if "last" in fields and int(fields["last"]) != sizes.layers - 1:
         raise FormatError(
