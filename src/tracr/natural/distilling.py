@@ -20,7 +20,7 @@ from tracr.natural.checkpoint import Checkpoint
 from tracr.natural.examiner import Examiner
 from tracr.natural.lessons import Bank, draw_bank
 from tracr.natural.network import Tree, TwinNetwork, network_of
-from tracr.natural.starts import start_of
+from tracr.natural.starts import check_start, start_of
 from tracr.natural.teacher import Inputs, Teacher, inputs_of, teacher_of
 from tracr.natural.training import State, Trainer, TwinRecipe
 from tracr.natural.twin_model import TwinModel
@@ -96,6 +96,7 @@ def twins(
     recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), [int(seed) for seed in seeds]
     if not seeds:
         raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
+    check_start(start, model, architecture)
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)
     trainer = Trainer(school.network, school.teacher.answers, school.lessons, school.teacher.wired, recipe)

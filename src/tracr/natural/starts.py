@@ -28,7 +28,7 @@ from tracr.runtime.forward import forward
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["STARTS", "random_start", "start_of"]
+__all__ = ["STARTS", "check_start", "random_start", "start_of"]
 
 Array = NDArray[Any]
 STARTS = ("random", "compiled")
@@ -38,18 +38,35 @@ MARGIN = 10.0  # the logit of the right answer
 MEASURED = 512  # inputs on which the residual stream's norm is measured
 
 
+def check_start(start: str, model: CompiledModel, architecture: Architecture) -> None:
+    """Refuse a start that does not exist, or a compiled one without room for the model's dimensions and neurons."""
+    if start not in STARTS:
+        raise TracrError(f"there is no start {start!r}", hint=f"use one of {', '.join(STARTS)}")
+    if start == "random":
+        return
+    layers = model.parameters.layers
+    least = {
+        "width": model.parameters.W_E.shape[1] + architecture.layer_norm,
+        "d_head": max((max(layer.W_Q.shape[2], layer.W_V.shape[2]) for layer in layers if len(layer.W_Q)), default=1),
+        "d_mlp": max(layer.W_in.shape[1] for layer in layers),
+    }
+    for name, size in least.items():
+        if getattr(architecture, name) < size:
+            raise TracrError(
+                f"the compiled model does not fit into {name}={getattr(architecture, name)}",
+                hint=f'use {name}={size} or more, or start="random"',
+            )
+
+
 def start_of(
     start: str, model: CompiledModel, architecture: Architecture, inputs: Inputs, seeds: Sequence[int], numbers: Array
 ) -> Tree:
     """The weights at the start with a leading axis of seeds; `numbers` are the sizes of the logits."""
-    if start not in STARTS:
-        raise TracrError(f"there is no start {start!r}", hint=f"use one of {', '.join(STARTS)}")
     shapes = architecture.shapes(model)
     keys = jax.vmap(jax.random.key)(np.array(seeds))
     weights: Tree = jax.vmap(lambda key: random_start(key, shapes, numbers))(keys)
     if start == "random":
         return weights
-    _check_room(model, architecture)
     soft = _softened(model)
     norms = _norms(soft, architecture, inputs)
     each = [
@@ -77,28 +94,14 @@ def random_start(key: Any, shapes: dict[str, tuple[int, ...]], numbers: Array) -
     return weights
 
 
-def _check_room(model: CompiledModel, architecture: Architecture) -> None:
-    """A rotated start needs room for all of the model's dimensions, keys and neurons."""
-    layers = model.parameters.layers
-    least = {
-        "width": model.parameters.W_E.shape[1] + architecture.layer_norm,
-        "d_head": max((max(layer.W_Q.shape[2], layer.W_V.shape[2]) for layer in layers if len(layer.W_Q)), default=1),
-        "d_mlp": max(layer.W_in.shape[1] for layer in layers),
-    }
-    for name, size in least.items():
-        if getattr(architecture, name) < size:
-            raise TracrError(
-                f"the compiled model does not fit into {name}={getattr(architecture, name)}",
-                hint=f'use {name}={size} or more, or start="random"',
-            )
-
-
 def _softened(model: CompiledModel) -> CompiledModel:
-    """The softened model, or the model itself if it cannot be softened."""
+    """The softened model, or the model itself if it cannot be softened with the same components."""
     try:
-        return soften(model)
+        soft = soften(model)
     except TracrError:
         return model
+    shapes, own = ([array.shape for _, array in one.parameters.named()] for one in (soft, model))
+    return soft if shapes == own else model
 
 
 def _norms(model: CompiledModel, architecture: Architecture, inputs: Inputs) -> list[float]:
