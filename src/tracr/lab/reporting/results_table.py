@@ -1,0 +1,308 @@
+"""The rows of a run, checked, with short names for methods and realisations; the edges of a row are kept once.
+
+A row counts for the scores if it is done and its model was admitted. Nothing else is left out silently: the numbers of
+failed rows, of rows of models that were not admitted, of undefined scores and of repeated rows are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tracr.errors import FormatError
+from tracr.lab.choices import Configured
+from tracr.lab.leaderboard import STANDING_KEY, Standing, standings
+from tracr.lab.methods import METHODS
+from tracr.lab.realising import REALISATIONS
+from tracr.lab.rows import COLUMNS, KEY, SCORES
+
+__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "result_table"]
+
+SCORE_NAMES = {
+    "auroc": "AUROC",
+    "average_precision": "average precision",
+    "precision_at_size": "precision at size",
+    "exact": "exact",
+    "cpr": "CPR",
+    "cmd": "CMD",
+}
+"""The scores of a table, as they are written; a smaller CMD is better, a larger value of all others."""
+LISTS = ("missed", "extra", "edges", "truth", "unread")
+HEAVY = frozenset((*LISTS, "numbers", "jointly_found"))
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A row of the table of results.
+
+    Args:
+        method, realisation: names with settings that differ from the defaults, and with dials.
+        case, seed, digest, error: as in the table; `error` is "" if the row is done.
+        admitted: whether the row counts for the scores.
+        scores: by name; `None` where a score is undefined.
+        seconds, forwards, backwards: the cost.
+        candidates: all edges of the model.
+        alone, jointly: the edges needed alone, and those needed jointly.
+        missed, extra: needed edges that were not found, and inert ones that were.
+        jointly_found: the edges needed jointly that have a number at least as large as the found edges.
+        unread: edges that lead to no output, of decoys; `None` if the table does not say.
+    """
+
+    method: str
+    realisation: str
+    case: str
+    seed: int
+    digest: str
+    error: str
+    admitted: bool
+    scores: Mapping[str, float | None]
+    seconds: float
+    forwards: int
+    backwards: int
+    candidates: tuple[str, ...]
+    alone: tuple[str, ...]
+    jointly: tuple[str, ...]
+    missed: tuple[str, ...]
+    extra: tuple[str, ...]
+    jointly_found: tuple[str, ...]
+    unread: frozenset[str] | None
+
+    @property
+    def scored(self) -> bool:
+        """Whether the row counts for the scores."""
+        return not self.error and self.admitted
+
+    @property
+    def found(self) -> frozenset[str]:
+        """The edges that the method found; those needed jointly count neither way."""
+        return frozenset(self.alone) - frozenset(self.missed) | frozenset(self.extra)
+
+
+@dataclass(frozen=True, eq=False)
+class ResultTable:
+    """The rows of a table of results.
+
+    Args:
+        rows: each row once.
+        repeated: how many rows were left out because the same run is there already.
+        conditions: track, pairs, ablation and granularity, the same in all rows.
+        same_pairs: whether all seeds have the same pairs.
+        light: the rows as they were given, without lists.
+    """
+
+    rows: tuple[ResultRow, ...]
+    repeated: int
+    conditions: Mapping[str, Any]
+    same_pairs: bool
+    light: tuple[Mapping[str, Any], ...]
+
+    @cached_property
+    def scored(self) -> tuple[ResultRow, ...]:
+        """The rows that count for the scores."""
+        return tuple(row for row in self.rows if row.scored)
+
+    @cached_property
+    def realisations(self) -> tuple[str, ...]:
+        """Their names, in the order of `REALISATIONS`."""
+        return tuple(sorted({row.realisation for row in self.rows}, key=_realisation_order))
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Their names, in the order of `METHODS`; others come last."""
+        known = list(METHODS)
+
+        def order(label: str) -> tuple[int, str]:
+            name = label.partition(" ")[0].partition(":")[0]
+            return (known.index(name) if name in known else len(known)), label
+
+        return tuple(sorted({row.method for row in self.rows}, key=order))
+
+    @cached_property
+    def cases(self) -> tuple[str, ...]:
+        """Their names, sorted."""
+        return tuple(sorted({row.case for row in self.rows}))
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds, sorted."""
+        return tuple(sorted({row.seed for row in self.rows}))
+
+    @cached_property
+    def standings(self) -> Mapping[tuple[str, str], Standing]:
+        """The standing of each (realisation, method), in order."""
+        names = {
+            tuple(given[name] for name in STANDING_KEY): (row.realisation, row.method)
+            for given, row in zip(self.light, self.rows, strict=True)
+        }
+        found = {names[tuple(getattr(one, name) for name in STANDING_KEY)]: one for one in standings(self.light)}
+        return {key: found[key] for key in self.cells}
+
+    @cached_property
+    def cells(self) -> Mapping[tuple[str, str], tuple[ResultRow, ...]]:
+        """The rows of each (realisation, method), in order."""
+        groups: dict[tuple[str, str], list[ResultRow]] = {
+            (realisation, method): [] for realisation in self.realisations for method in self.methods
+        }
+        for row in self.rows:
+            groups[row.realisation, row.method].append(row)
+        return {key: tuple(rows) for key, rows in groups.items() if rows}
+
+
+def _realisation_order(label: str) -> tuple[int, list[tuple[int, float, str]]]:
+    """By name as usual, then by dials; numbers as numbers."""
+    name, *dials = label.split(":")
+    known = list(REALISATIONS)
+    parts = []
+    for dial in dials:
+        setting, _, value = dial.partition("=")
+        try:
+            parts.append((0, float(value), setting))
+        except ValueError:
+            parts.append((1, 0.0, dial))
+    return (known.index(name) if name in known else len(known)), parts
+
+
+def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
+    """Check rows as `tracr.lab.read_results` gives them; a `FormatError` names the first wrong one."""
+    seen: set[tuple[Any, ...]] = set()
+    lists: dict[tuple[str, ...], tuple[str, ...]] = {}
+    versions: dict[tuple[str, str], set[str]] = {}
+    kept: list[Mapping[str, Any]] = []
+    repeated = 0
+    for number, row in enumerate(rows):
+        _check(number, row)
+        key = tuple(row[name] for name in KEY)
+        repeated += key in seen
+        if key not in seen:
+            seen.add(key)
+            versions.setdefault((row["method"], row["settings"]), set()).add(row["version"])
+            shared = {name: _shared(row.get(name), lists) for name in LISTS}
+            kept.append({**row, **shared, "numbers": None, "jointly_found": _jointly_found(row)})
+    if not kept:
+        raise FormatError("the table of results has no rows", hint="run `tracr lab run -o FOLDER` first")
+    found = tuple(_row(row, len(versions[row["method"], row["settings"]]) > 1) for row in kept)
+    light = tuple({name: row[name] for name in row if name not in HEAVY} for row in kept)
+    return ResultTable(found, repeated, _conditions(kept), len({row["pairs_seed"] for row in kept}) == 1, light)
+
+
+def _shared(values: Sequence[str] | None, lists: dict[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...] | None:
+    """A list as a tuple, the same object for equal lists."""
+    if values is None:
+        return None
+    key = tuple(values)
+    return lists.setdefault(key, key)
+
+
+def _jointly_found(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The edges needed jointly whose numbers reach those of the found edges: of a set, or the top of the ranking."""
+    kinds, numbers = row["truth"] or (), row["numbers"] or ()
+    if "jointly" not in kinds or len(numbers) != len(kinds):
+        return ()
+    ranked = [number for number, kind in zip(numbers, kinds, strict=True) if kind != "jointly" and number is not None]
+    size = len(kinds) if row["as_set"] else kinds.count("alone")
+    top = sorted(ranked, reverse=True)[:size]
+    least = top[-1] if len(top) == size and top else -math.inf
+    every = zip(row["edges"], kinds, numbers, strict=True)
+    return tuple(edge for edge, kind, number in every if kind == "jointly" and number is not None and number >= least)
+
+
+def _check(number: int, row: Any) -> None:
+    """Refuse a row that `tracr lab run` cannot have written."""
+    if not isinstance(row, Mapping):
+        raise FormatError(f"row {number} is no row of a table", hint="pass what `lab.read_results` gives")
+    missing = [name for name in COLUMNS if name not in row and name != "unread"]
+    if missing:
+        raise FormatError(f"row {number} has no column {missing[0]}", hint="name the folder that `tracr lab run` wrote")
+    problem = _problem(row)
+    if problem:
+        raise FormatError(f"row {number} ({row['method']} on {row['case']}): {problem}", hint="run this row again")
+
+
+def _problem(row: Mapping[str, Any]) -> str:
+    for name in ("method", "version", "settings", "case", "realisation", "dials", "status", "granularity", "ablation"):
+        if not isinstance(row[name], str):
+            return f"{name} is {row[name]!r}, not text"
+    for name in ("settings", "dials"):
+        try:
+            if not isinstance(json.loads(row[name]), dict):
+                return f"{name} is not a JSON object"
+        except ValueError:
+            return f"{name} is not JSON"
+    if not isinstance(row["seed"], int):
+        return f"seed is {row['seed']!r}, not a whole number"
+    if row["status"] not in ("done", "failed"):
+        return f"status is {row['status']!r}, neither done nor failed"
+    return "" if row["status"] == "failed" else _problem_of_scores(row)
+
+
+def _problem_of_scores(row: Mapping[str, Any]) -> str:
+    for name in SCORES:
+        value = row[name]
+        if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
+            return f"{name} is {value!r}, not a finite number"
+    if not isinstance(row["admitted"], bool):
+        return f"admitted is {row['admitted']!r}, neither true nor false"
+    for name in ("missed", "extra", "edges", "truth"):
+        if not isinstance(row[name], Sequence) or not all(isinstance(edge, str) for edge in row[name]):
+            return f"{name} is not a list of text"
+    if any(edge.count("->") != 1 for edge in row["edges"]):
+        return "edges are not of the form writer->reader"
+    if len(row["edges"]) != len(row["truth"]):
+        return f"there are {len(row['edges'])} edges but {len(row['truth'])} kinds"
+    if not {*row["missed"], *row["extra"]} <= {*row["edges"]}:
+        return "an edge that was missed or is extra is no candidate"
+    return ""
+
+
+def _conditions(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The conditions of all rows; a table of several is refused."""
+    found: dict[str, Any] = {}
+    for name in ("track", "pairs", "ablation", "granularity"):
+        values = sorted({str(row[name]) for row in rows})
+        if len(values) > 1:
+            raise FormatError(
+                f"the rows have different {name}: {' and '.join(values[:2])}", hint="report each run by itself"
+            )
+        found[name] = rows[0][name]
+    return found
+
+
+def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
+    done = row["status"] == "done"
+    kinds: dict[str, list[str]] = {"alone": [], "jointly": [], "inert": []}
+    for edge, kind in zip(row["edges"] or (), row["truth"] or (), strict=True):
+        kinds.setdefault(kind, []).append(edge)
+    return ResultRow(
+        _method_label(row, several_versions),
+        str(Configured(row["realisation"], json.loads(row["dials"]))),
+        row["case"],
+        row["seed"],
+        row["model_digest"] or "",
+        "" if done else row["error"] or "an error without a message",
+        bool(done and row["admitted"]),
+        {name: None if row[name] is None else float(row[name]) for name in SCORES} if done else {},
+        float(row["seconds"] or 0.0),
+        int(row["forward_passes"] or 0),
+        int(row["backward_passes"] or 0),
+        row["edges"] or (),
+        tuple(kinds["alone"]),
+        tuple(kinds["jointly"]),
+        row["missed"] or (),
+        row["extra"] or (),
+        row["jointly_found"],
+        None if row.get("unread") is None else frozenset(row["unread"]),
+    )
+
+
+def _method_label(row: Mapping[str, Any], several_versions: bool) -> str:
+    """The method with the settings that differ from its defaults, and its version if there are several."""
+    settings = json.loads(row["settings"])
+    if row["method"] in METHODS:
+        usual = METHODS[row["method"]].settings
+        settings = {name: value for name, value in settings.items() if name not in usual or usual[name] != value}
+    label = str(Configured(row["method"], settings))
+    return f"{label} (version {row['version']})" if several_versions else label
