@@ -80,6 +80,8 @@ def _grid(count: int, height: float) -> tuple[Figure, list[Any]]:
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
     for panel in panels[count:]:
         panel.set_visible(False)
+    for panel in panels[max(0, count - columns) : count]:
+        panel.tick_params(labelbottom=True)
     return figure, panels
 
 

@@ -15,8 +15,8 @@ __all__ = ["escaped", "html_table", "listed", "notes_html", "paragraph", "shown_
 
 
 def escaped(text: Any) -> str:
-    """A text for HTML; a lone surrogate, which UTF-8 does not have, is shown as a question mark."""
-    return escape(str(text).encode("utf-8", "replace").decode())
+    """A text for HTML."""
+    return escape(str(text))
 
 
 def paragraph(sentences: Iterable[str]) -> str:

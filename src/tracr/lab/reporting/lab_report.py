@@ -76,7 +76,7 @@ class LabReport:
     @cached_property
     def html(self) -> str:
         """The page."""
-        return page_html(self.title, self.findings, dict(self.tables), self.notes)
+        return page_html(self.title, self.findings, dict(self.tables), self.notes).encode("utf-8", "replace").decode()
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file .html, or page, tables and figures to a folder; returns the path of the page."""
@@ -96,7 +96,7 @@ class LabReport:
         written = []
         for name, table in self.tables.items():
             written.append(Path(folder) / f"{name}.csv")
-            write_file(written[-1], table.csv().encode("utf-8", "replace"), make_folder=True)
+            write_file(written[-1], table.csv().encode(), make_folder=True)
         return written
 
     def save_figures(self, folder: str | Path) -> list[Path]:

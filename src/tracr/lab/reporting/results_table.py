@@ -170,7 +170,6 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
     """Check rows as `tracr.lab.read_results` gives them; a `FormatError` names the first wrong one."""
     seen: set[tuple[Any, ...]] = set()
     lists: dict[tuple[str, ...], tuple[str, ...]] = {}
-    versions: dict[tuple[str, str], set[str]] = {}
     kept: list[Mapping[str, Any]] = []
     repeated = 0
     for number, row in enumerate(rows):
@@ -179,14 +178,22 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
         repeated += key in seen
         if key not in seen:
             seen.add(key)
-            versions.setdefault((row["method"], row["settings"]), set()).add(row["version"])
             shared = {name: _shared(row.get(name), lists) for name in LISTS}
-            kept.append({**row, **shared, "numbers": None, "jointly_found": _jointly_found(row)})
+            texts = {name: _readable(value) for name, value in row.items() if isinstance(value, str)}
+            kept.append({**row, **texts, **shared, "numbers": None, "jointly_found": _jointly_found(row)})
     if not kept:
         raise FormatError("the table of results has no rows", hint="run `tracr lab run -o FOLDER` first")
+    versions: dict[tuple[str, str], set[str]] = {}
+    for row in kept:
+        versions.setdefault((row["method"], row["settings"]), set()).add(row["version"])
     found = tuple(_row(row, len(versions[row["method"], row["settings"]]) > 1) for row in kept)
     light = tuple({name: row[name] for name in row if name not in HEAVY} for row in kept)
     return ResultTable(found, repeated, _conditions(kept), len({row["pairs_seed"] for row in kept}) == 1, light)
+
+
+def _readable(text: str) -> str:
+    """A text that UTF-8 can write: lone surrogates become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _shared(values: Sequence[str] | None, lists: dict[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...] | None:
