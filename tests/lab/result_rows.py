@@ -12,9 +12,20 @@ from tracr.ground_truth.edge_keys import all_later, as_text
 from tracr.ground_truth.scores import score_edges
 from tracr.lab.rows import COLUMNS
 
-METHODS = (("exact", {}, 4.0), ("eap", {}, 1.5), ("eap-ig-inputs", {"steps": 10}, 2.5), ("random", {}, 0.0))
+Settings = dict[str, Any]
+METHODS: tuple[tuple[str, Settings, float], ...] = (
+    ("exact", {}, 4.0),
+    ("eap", {}, 1.5),
+    ("eap-ig-inputs", {"steps": 10}, 2.5),
+    ("random", {}, 0.0),
+)
 """Names, settings, and how much larger the numbers of needed edges are."""
-REALISATIONS = (("compiled", {}), ("compiled", {"gap": 16}), ("rotated", {}), ("decoys", {}))
+REALISATIONS: tuple[tuple[str, Settings], ...] = (
+    ("compiled", {}),
+    ("compiled", {"gap": 16}),
+    ("rotated", {}),
+    ("decoys", {}),
+)
 HOSTILE = (
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
@@ -36,8 +47,8 @@ def architecture(layers: int = 2, heads: int = 2) -> tuple[tuple[str, str], ...]
 def result_rows(
     cases: Sequence[str] = ("hist", "count", "dyck1", "sort"),
     seeds: Sequence[int] = (0, 1, 2),
-    methods: Sequence[tuple[str, dict[str, Any], float]] = METHODS,
-    realisations: Sequence[tuple[str, dict[str, Any]]] = REALISATIONS,
+    methods: Sequence[tuple[str, Settings, float]] = METHODS,
+    realisations: Sequence[tuple[str, Settings]] = REALISATIONS,
     draw: int = 0,
 ) -> list[dict[str, Any]]:
     """A row for each method, case, realisation and seed; some scores are undefined."""

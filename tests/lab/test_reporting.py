@@ -17,7 +17,7 @@ import pytest
 
 import tracr
 from tests.cli.calling import invoke, run
-from tests.lab.result_rows import HOSTILE, brute_force, failed, result_rows
+from tests.lab.result_rows import HOSTILE, Settings, brute_force, failed, result_rows
 from tracr import lab
 from tracr.lab.reporting import sentences
 from tracr.lab.reporting.circuit_drawing import draw_circuit
@@ -108,6 +108,7 @@ def test_scores_are_those_of_scikit_learn() -> None:
 
         return value
 
+    found: dict[tuple[str, ...], lab.Standing]
     found = {(one.realisation, one.dials, one.method): one for one in lab.report(rows).leaderboard()}
     for name, score in (("auroc", sklearn.roc_auc_score), ("average_precision", sklearn.average_precision_score)):
         for key, mean in means(rows, by(score)).items():
@@ -230,17 +231,22 @@ def test_what_is_left_out_is_counted() -> None:
     rows[1] = {**rows[1], "admitted": False}
     report = lab.report([*rows, rows[5]])
     said = sentences.about_table(report.table)
-    assert f"give {len(rows)} rows; {len(rows) - 2} count for the scores, 1 failed, and 1 are of twins" in said[0]
+    assert f"give {len(rows)} rows; {len(rows) - 2} count for the scores, 1 failed, 0 are of " in said[0]
+    assert said[0].endswith("a case does not allow, and 1 of models that were not admitted.")
     assert "1 row of runs that were there already were left out." in said
     assert report.tables["errors"].rows == (("compiled", "ValueError: <no>", 1, "hist"),)
     assert "&lt;no&gt;" in report.html
+    refused = [failed(rows[2], "not made: no"), {**failed(rows[3], "not admitted: no"), "admitted": False}]
+    left = lab.report([*refused, *rows[4:]]).tables["left_out"]
+    assert left.columns[2:7] == ("rows", "scored", "failed", "not made", "not admitted")
+    assert [sum(row[place] for row in left.rows) for place in range(2, 7)] == [190, 188, 0, 1, 1]
     newer = [{**row, "version": "2"} for row in result_rows() if row["method"] == "eap"]
     assert "eap (version 2)" in lab.report([*result_rows(), *newer]).table.methods
 
 
 def test_hostile_names_are_text() -> None:
     """Names of cases, methods, realisations and errors are shown as they are, and are never HTML."""
-    methods = [(name, {}, 1.0) for name in HOSTILE[:3]]
+    methods: list[tuple[str, Settings, float]] = [(name, {}, 1.0) for name in HOSTILE[:3]]
     rows = result_rows(HOSTILE, (0, 1), methods, [("compiled", {}), *((name, {"x": name}) for name in HOSTILE[:3])])
     rows[0] = failed(rows[0], HOSTILE[0])
     rows.append({**rows[1], "case": "lone \ud800 surrogate"})
@@ -275,20 +281,24 @@ def test_tables_as_csv(tmp_path: Path) -> None:
 
 
 def test_figures(tmp_path: Path) -> None:
-    """Figures are returned, and written as SVG and PDF; the same table gives the same bytes."""
+    """Figures are returned, drawn when they are asked for, and can be written."""
     pytest.importorskip("matplotlib")
-    rows = result_rows(("hist", "count"), (0, 1))
-    first, again = (lab.report(rows) for _ in range(2))
-    assert {
-        "auroc_by_realisation",
-        "auroc_by_gap_of_compiled",
-        "faithfulness_and_truth",
-        "correlations",
-        "seeds",
-    } <= set(first.figures)
-    chosen = first.figures["auroc_by_gap_of_compiled"]
+    figures = lab.report(result_rows(("hist", "count"), (0, 1))).figures
+    assert {"auroc_by_realisation", "cmd_by_gap_of_compiled", "faithfulness_and_truth", "seeds"} <= set(figures)
+    chosen = figures["auroc_by_gap_of_compiled"]
     assert [text.get_text() for text in chosen.axes[3].get_xticklabels()] == ["16", "256"]
-    assert first.figures["auroc_by_gap_of_compiled"] is chosen
+    assert [axes.get_title() for axes in chosen.axes] == ["exact", "eap", "eap-ig-inputs", "random", "", ""]
+    assert figures["auroc_by_gap_of_compiled"] is chosen
+    chosen.savefig(tmp_path / "figure.svg")
+    assert "<svg" in (tmp_path / "figure.svg").read_text()
+    assert "auroc_by_gap_of_compiled" not in lab.report(result_rows(realisations=[("compiled", {})])).figures
+
+
+@pytest.mark.slow
+def test_a_folder_of_everything(tmp_path: Path) -> None:
+    """Page, tables, and every figure as SVG and PDF; the same table gives the same bytes."""
+    pytest.importorskip("matplotlib")
+    first, again = (lab.report(result_rows(("hist", "count"), (0, 1))) for _ in range(2))
     assert first.save(tmp_path / "all") == tmp_path / "all" / "report.html"
     names = {path.name for path in (tmp_path / "all" / "figures").iterdir()}
     assert names == {f"{name}.{kind}" for name in first.figures for kind in ("svg", "pdf")}
@@ -384,8 +394,10 @@ def test_damaged_folders_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_large_table() -> None:
     """100 cases × 6 realisations × 8 methods × 3 seeds are one page of less than 10 MB."""
-    methods = [(name, {}, 1.0 - place / 8) for place, name in enumerate("abcdefgh")]
-    realisations = [(name, {}) for name in ("compiled", "rotated", "superposed", "softened", "decoys", "twin")]
+    methods: list[tuple[str, Settings, float]] = [(name, {}, 1.0 - place / 8) for place, name in enumerate("abcdefgh")]
+    realisations: list[tuple[str, Settings]] = [
+        (name, {}) for name in ("compiled", "rotated", "superposed", "softened", "decoys", "twin")
+    ]
     report = lab.report(result_rows([f"case {n}" for n in range(100)], (0, 1, 2), methods, realisations))
     assert len(report.table.rows) == 14_400
     assert len(report.html.encode()) < 10_000_000

@@ -18,7 +18,7 @@ choices.py    names with settings; finding.py finds methods by name, or in a use
 rows.py       one subject, several methods: the rows of the table of results
 running.py    `run`: methods on subjects, resumable
 bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
-unread_edges.py  edges that lead to no output, of decoys
+unread_edges.py  edges that do not lead to the case's output: of decoys, of another program
 reporting/    `report`: tables, figures and a page of a run
 """
 

@@ -1,4 +1,4 @@
-"""The edges of a model that lead to no output: those of decoys."""
+"""The edges of a model that do not lead to the output that a case asks for: those of decoys, or of another program."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ __all__ = ["unread_edges"]
 
 
 def unread_edges(truth: Any, granularity: Granularity = "qkv") -> tuple[EdgeKey, ...]:
-    """The wired candidates from whose readers no path leads to the unembedding; none for a twin.
+    """The wired candidates from whose readers no path leads to the output; none for a twin.
 
-    A candidate that also carries a variable of the program is not among them.
+    A candidate that also carries a variable of the program is not among them. A truth about one output of several has
+    the truth about all as `whole`; its own edges are those that lead to the output.
 
     >>> from tracr import lab
     >>> unread_edges(lab.case("hist").model.ground_truth)
     ()
     """
+    if isinstance(whole := getattr(truth, "whole", None), GroundTruth):
+        read = {*truth.split(granularity)[0]}
+        return tuple(key for key in whole.split(granularity)[0] if key not in read)
     if not isinstance(truth, GroundTruth):
         return ()
     edges = truth.edges(FINEST)

@@ -1,7 +1,7 @@
 """The report of a run: tables, figures and one page, made from the table of results alone.
 
 lab_report.py         `report` and `LabReport`
-results_table.py      the rows, checked; short names for methods and realisations
+results_table.py      the rows, with short names for methods and realisations; row_checks.py: refuses damaged ones
 comparing.py          the laboratory's questions, answered with intervals
 rank_correlation.py   Spearman's rank correlation, with an interval
 tables.py             the answers as tables, for the page and as CSV; sentences.py: as sentences

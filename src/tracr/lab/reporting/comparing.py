@@ -226,10 +226,11 @@ class ReportedParts:
 
     Args:
         realisation, method: of which rows.
-        unread: the mean share of the edges of decoys (they lead to no output) that were reported.
+        unread: the mean share of the inert edges that do not lead to the case's output (of decoys, of another program)
+            that were reported.
         other: the mean share of all other inert edges that were reported, in the same rows.
         jointly: the mean share of the edges needed jointly that were reported; they may be.
-        decoy_edges, jointly_edges: how many there are in all rows.
+        unread_edges, jointly_edges: how many there are in all rows.
     """
 
     realisation: str
@@ -237,27 +238,26 @@ class ReportedParts:
     unread: Estimate | None
     other: Estimate | None
     jointly: Estimate | None
-    decoy_edges: int
+    unread_edges: int
     jointly_edges: int
 
 
 def reported_parts(table: ResultTable) -> list[ReportedParts]:
-    """For each realisation and method with edges of decoys, or with edges needed jointly."""
+    """For each realisation and method with edges that do not lead to the output, or with edges needed jointly."""
     found = []
     for (realisation, method), rows in _scored(table).items():
-        decoys = {place: _decoy_edges(row) for place, row in enumerate(rows)}
-        with_decoys = [(row, decoys[place]) for place, row in enumerate(rows) if decoys[place]]
+        with_unread = [(row, edges) for row in rows if (edges := (row.unread or frozenset()) & _inert(row))]
         jointly = sum(len(row.jointly) for row in rows)
-        if not with_decoys and not jointly:
+        if not with_unread and not jointly:
             continue
         found.append(
             ReportedParts(
                 realisation,
                 method,
-                _mean((row.case, _share(row.extra, edges)) for row, edges in with_decoys),
-                _mean((row.case, _share(row.extra, _inert(row) - edges)) for row, edges in with_decoys),
+                _mean((row.case, _share(row.extra, edges)) for row, edges in with_unread),
+                _mean((row.case, _share(row.extra, _inert(row) - edges)) for row, edges in with_unread),
                 _mean((row.case, _share(row.jointly_found, frozenset(row.jointly))) for row in rows),
-                sum(len(edges) for _, edges in with_decoys),
+                sum(len(edges) for _, edges in with_unread),
                 jointly,
             )
         )
@@ -266,10 +266,6 @@ def reported_parts(table: ResultTable) -> list[ReportedParts]:
 
 def _inert(row: ResultRow) -> frozenset[str]:
     return frozenset(row.candidates) - frozenset(row.alone) - frozenset(row.jointly)
-
-
-def _decoy_edges(row: ResultRow) -> frozenset[str]:
-    return (row.unread or frozenset()) & _inert(row)
 
 
 def _share(reported: Iterable[str], edges: frozenset[str]) -> float | None:

@@ -71,7 +71,7 @@ class LabReport:
     @cached_property
     def figures(self) -> Mapping[str, Figure]:
         """All figures by name, drawn when they are asked for (matplotlib: `pip install 'tracr[viz]'`)."""
-        return _Drawn(figure_makers(self.findings))
+        return DrawnFigures(figure_makers(self.findings))
 
     @cached_property
     def html(self) -> str:
@@ -125,7 +125,7 @@ class LabReport:
         return f'{STYLE}<div class="tracr-lab">{html_table(self.tables["leaderboard"])}</div>'
 
 
-class _Drawn(Mapping[str, "Figure"]):
+class DrawnFigures(Mapping[str, "Figure"]):
     """Figures that are drawn when they are first asked for."""
 
     def __init__(self, makers: Mapping[str, Any]) -> None:

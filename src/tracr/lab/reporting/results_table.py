@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,8 @@ from tracr.lab.choices import Configured
 from tracr.lab.leaderboard import STANDING_KEY, Standing, standings
 from tracr.lab.methods import METHODS
 from tracr.lab.realising import REALISATIONS
-from tracr.lab.rows import COLUMNS, KEY, SCORES
+from tracr.lab.reporting.row_checks import check_row, conditions_of
+from tracr.lab.rows import KEY, SCORES
 
 __all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "result_table"]
 
@@ -32,6 +34,7 @@ SCORE_NAMES = {
 }
 """The scores of a table, as they are written; a smaller CMD is better, a larger value of all others."""
 LISTS = ("missed", "extra", "edges", "truth", "unread")
+NOT_MADE = "not made:"  # before the reason for which a realisation of a case was refused
 HEAVY = frozenset((*LISTS, "numbers", "jointly_found"))
 
 
@@ -42,14 +45,15 @@ class ResultRow:
     Args:
         method, realisation: names with settings that differ from the defaults, and with dials.
         case, seed, digest, error: as in the table; `error` is "" if the row is done.
-        admitted: whether the row counts for the scores.
+        admitted: whether the model was admitted, so that its truth is known.
         scores: by name; `None` where a score is undefined.
         seconds, forwards, backwards: the cost.
         candidates: all edges of the model.
         alone, jointly: the edges needed alone, and those needed jointly.
         missed, extra: needed edges that were not found, and inert ones that were.
         jointly_found: the edges needed jointly that have a number at least as large as the found edges.
-        unread: edges that lead to no output, of decoys; `None` if the table does not say.
+        unread: edges that do not lead to the case's output: of decoys, of another program; `None` if the table does
+            not say.
     """
 
     method: str
@@ -72,9 +76,18 @@ class ResultRow:
     unread: frozenset[str] | None
 
     @property
+    def outcome(self) -> str:
+        """What became of the row: "scored", "failed", "not made" or "not admitted"."""
+        if not self.admitted:
+            return "not admitted"
+        if self.error:
+            return "not made" if self.error.startswith(NOT_MADE) else "failed"
+        return "scored"
+
+    @property
     def scored(self) -> bool:
         """Whether the row counts for the scores."""
-        return not self.error and self.admitted
+        return self.outcome == "scored"
 
     @property
     def found(self) -> frozenset[str]:
@@ -173,7 +186,7 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
     kept: list[Mapping[str, Any]] = []
     repeated = 0
     for number, row in enumerate(rows):
-        _check(number, row)
+        check_row(number, row)
         key = tuple(row[name] for name in KEY)
         repeated += key in seen
         if key not in seen:
@@ -188,7 +201,7 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
         versions.setdefault((row["method"], row["settings"]), set()).add(row["version"])
     found = tuple(_row(row, len(versions[row["method"], row["settings"]]) > 1) for row in kept)
     light = tuple({name: row[name] for name in row if name not in HEAVY} for row in kept)
-    return ResultTable(found, repeated, _conditions(kept), len({row["pairs_seed"] for row in kept}) == 1, light)
+    return ResultTable(found, repeated, conditions_of(kept), len({row["pairs_seed"] for row in kept}) == 1, light)
 
 
 def _readable(text: str) -> str:
@@ -217,72 +230,11 @@ def _jointly_found(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(edge for edge, kind, number in every if kind == "jointly" and number is not None and number >= least)
 
 
-def _check(number: int, row: Any) -> None:
-    """Refuse a row that `tracr lab run` cannot have written."""
-    if not isinstance(row, Mapping):
-        raise FormatError(f"row {number} is no row of a table", hint="pass what `lab.read_results` gives")
-    missing = [name for name in COLUMNS if name not in row and name != "unread"]
-    if missing:
-        raise FormatError(f"row {number} has no column {missing[0]}", hint="name the folder that `tracr lab run` wrote")
-    problem = _problem(row)
-    if problem:
-        raise FormatError(f"row {number} ({row['method']} on {row['case']}): {problem}", hint="run this row again")
-
-
-def _problem(row: Mapping[str, Any]) -> str:
-    for name in ("method", "version", "settings", "case", "realisation", "dials", "status", "granularity", "ablation"):
-        if not isinstance(row[name], str):
-            return f"{name} is {row[name]!r}, not text"
-    for name in ("settings", "dials"):
-        try:
-            if not isinstance(json.loads(row[name]), dict):
-                return f"{name} is not a JSON object"
-        except ValueError:
-            return f"{name} is not JSON"
-    if not isinstance(row["seed"], int):
-        return f"seed is {row['seed']!r}, not a whole number"
-    if row["status"] not in ("done", "failed"):
-        return f"status is {row['status']!r}, neither done nor failed"
-    return "" if row["status"] == "failed" else _problem_of_scores(row)
-
-
-def _problem_of_scores(row: Mapping[str, Any]) -> str:
-    for name in SCORES:
-        value = row[name]
-        if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
-            return f"{name} is {value!r}, not a finite number"
-    if not isinstance(row["admitted"], bool):
-        return f"admitted is {row['admitted']!r}, neither true nor false"
-    for name in ("missed", "extra", "edges", "truth"):
-        if not isinstance(row[name], Sequence) or not all(isinstance(edge, str) for edge in row[name]):
-            return f"{name} is not a list of text"
-    if any(edge.count("->") != 1 for edge in row["edges"]):
-        return "edges are not of the form writer->reader"
-    if len(row["edges"]) != len(row["truth"]):
-        return f"there are {len(row['edges'])} edges but {len(row['truth'])} kinds"
-    if not {*row["missed"], *row["extra"]} <= {*row["edges"]}:
-        return "an edge that was missed or is extra is no candidate"
-    return ""
-
-
-def _conditions(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The conditions of all rows; a table of several is refused."""
-    found: dict[str, Any] = {}
-    for name in ("track", "pairs", "ablation", "granularity"):
-        values = sorted({str(row[name]) for row in rows})
-        if len(values) > 1:
-            raise FormatError(
-                f"the rows have different {name}: {' and '.join(values[:2])}", hint="report each run by itself"
-            )
-        found[name] = rows[0][name]
-    return found
-
-
 def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
     done = row["status"] == "done"
-    kinds: dict[str, list[str]] = {"alone": [], "jointly": [], "inert": []}
+    kinds: dict[str, list[str]] = defaultdict(list)
     for edge, kind in zip(row["edges"] or (), row["truth"] or (), strict=True):
-        kinds.setdefault(kind, []).append(edge)
+        kinds[kind].append(edge)
     return ResultRow(
         _method_label(row, several_versions),
         str(Configured(row["realisation"], json.loads(row["dials"]))),
@@ -290,11 +242,9 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
         row["seed"],
         row["model_digest"] or "",
         "" if done else row["error"] or "an error without a message",
-        bool(done and row["admitted"]),
-        {name: None if row[name] is None else float(row[name]) for name in SCORES} if done else {},
-        float(row["seconds"] or 0.0),
-        int(row["forward_passes"] or 0),
-        int(row["backward_passes"] or 0),
+        row["admitted"] is not False,
+        _scores(row) if done else {},
+        *(row[name] or 0 for name in ("seconds", "forward_passes", "backward_passes")),
         row["edges"] or (),
         tuple(kinds["alone"]),
         tuple(kinds["jointly"]),
@@ -303,6 +253,10 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
         row["jointly_found"],
         None if row.get("unread") is None else frozenset(row["unread"]),
     )
+
+
+def _scores(row: Mapping[str, Any]) -> dict[str, float | None]:
+    return {name: None if row[name] is None else float(row[name]) for name in SCORES}
 
 
 def _method_label(row: Mapping[str, Any], several_versions: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tracr.lab.bootstrap import Estimate
@@ -37,13 +38,13 @@ def _has_interval(estimate: Estimate | None) -> bool:
 def about_table(table: ResultTable) -> list[str]:
     """What was run, what was left out, and what a seed is."""
     given = table.conditions
-    rows, scored = len(table.rows), len(table.scored)
-    failed = sum(bool(row.error) for row in table.rows)
+    count = Counter(row.outcome for row in table.rows)
     said = [
         f"{_count(len(table.cases), 'case')}, {_count(len(table.realisations), 'realisation')}, "
-        f"{_count(len(table.methods), 'method')} and {_count(len(table.seeds), 'seed')} give {rows:,} rows; "
-        f"{scored:,} count for the scores, {failed:,} failed, and {rows - scored - failed:,} are of twins "
-        "that were not admitted.",
+        f"{_count(len(table.methods), 'method')} and {_count(len(table.seeds), 'seed')} give "
+        f"{len(table.rows):,} rows; {count['scored']:,} count for the scores, {count['failed']:,} failed, "
+        f"{count['not made']:,} are of models that a case does not allow, and {count['not admitted']:,} of models that "
+        "were not admitted.",
         f"The truth is that for {_count(given['pairs'], 'pair')} of inputs under the {given['ablation']} ablation, at "
         f"the granularity {given['granularity']}.",
         "All seeds have the same pairs. A seed draws the model, where it is random, and the random numbers of a method."
@@ -136,15 +137,18 @@ def about_parts(found: Findings) -> list[str]:
     """Question 4: a sentence for each realisation and method with decoys; else that there are none."""
     said = [_decoys(one) for one in found.parts if _has_interval(one.unread)]
     said += [_jointly(one) for one in _most_jointly(found.parts)]
-    if not any(one.decoy_edges for one in found.parts):
-        said.append("No row of this table has edges of decoys.")
+    if not any(one.unread_edges for one in found.parts):
+        said.append("No row of this table has edges of decoys or of another program.")
     if not any(one.jointly_edges for one in found.parts):
         said.append("No row of this table has edges that are needed only jointly, as backups have.")
     return said
 
 
 def _decoys(one: ReportedParts) -> str:
-    text = f"On {one.realisation}, {one.method} reports a share of {estimate_text(one.unread)} of the edges of decoys"
+    text = (
+        f"On {one.realisation}, {one.method} reports a share of {estimate_text(one.unread)} of the edges that do not "
+        "lead to the output, of decoys or of another program"
+    )
     return (
         f"{text}, and of {estimate_text(one.other)} of the other inert edges."
         if _has_interval(one.other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ from tracr.lab.reporting.results_table import SCORE_NAMES, ResultTable
 
 __all__ = ["Findings", "ReportTable", "report_tables"]
 
+OUTCOMES = ("scored", "failed", "not made", "not admitted")
 PARTS = ("mean", "low", "high", "cases", "values")
 
 
@@ -124,25 +126,23 @@ def _leaderboard(table: ResultTable) -> ReportTable:
 
 
 def _left_out(table: ResultTable) -> ReportTable:
+    outcomes = {key: Counter(row.outcome for row in rows) for key, rows in table.cells.items()}
     return ReportTable(
         "left_out",
-        "Rows that count for the scores, rows that do not, and in how many of the first each score is undefined.",
+        "Rows that count for the scores; rows that failed, whose model the case does not allow (not made), or whose "
+        "model was not admitted; and in how many of the first each score is undefined.",
         (
             "realisation",
             "method",
             "rows",
-            "scored",
-            "failed",
-            "not admitted",
+            *OUTCOMES,
             *(f"{name} undefined" for name in SCORE_NAMES.values()),
         ),
         tuple(
             (
                 *key,
-                one.rows + one.failed + one.not_admitted,
-                one.rows,
-                one.failed,
-                one.not_admitted,
+                outcomes[key].total(),
+                *(outcomes[key][name] for name in OUTCOMES),
                 *(one.undefined[name] for name in SCORE_NAMES),
             )
             for key, one in table.standings.items()
@@ -212,19 +212,19 @@ def _seeds(found: Findings) -> ReportTable:
 def _parts(found: Findings) -> ReportTable:
     return ReportTable(
         "parts",
-        "The share of the edges of decoys, of all other inert edges in the same models, and of the edges needed "
-        "jointly that were reported.",
+        "The share of the edges of decoys and of other programs, of all other inert edges in the same models, and of "
+        "the edges needed jointly that were reported.",
         (
             "realisation",
             "method",
-            "decoy edges reported",
+            "decoy or other program reported",
             "other inert edges reported",
             "jointly needed edges reported",
-            "decoy edges",
+            "edges of decoys or other programs",
             "jointly needed edges",
         ),
         tuple(
-            (one.realisation, one.method, one.unread, one.other, one.jointly, one.decoy_edges, one.jointly_edges)
+            (one.realisation, one.method, one.unread, one.other, one.jointly, one.unread_edges, one.jointly_edges)
             for one in found.parts
         ),
     )
