@@ -47,7 +47,7 @@ class ResultRow:
         case, seed, digest, error: as in the table; `error` is "" if the row is done.
         admitted: whether the model was admitted, so that its truth is known.
         scores: by name; `None` where a score is undefined.
-        seconds, forwards, backwards: the cost.
+        passes: forward and backward passes together.
         candidates: all edges of the model.
         alone, jointly: the edges needed alone, and those needed jointly.
         missed, extra: needed edges that were not found, and inert ones that were.
@@ -64,9 +64,7 @@ class ResultRow:
     error: str
     admitted: bool
     scores: Mapping[str, float | None]
-    seconds: float
-    forwards: int
-    backwards: int
+    passes: int
     candidates: tuple[str, ...]
     alone: tuple[str, ...]
     jointly: tuple[str, ...]
@@ -244,7 +242,7 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
         "" if done else row["error"] or "an error without a message",
         row["admitted"] is not False,
         _scores(row) if done else {},
-        *(row[name] or 0 for name in ("seconds", "forward_passes", "backward_passes")),
+        sum(row[name] or 0 for name in ("forward_passes", "backward_passes")),
         row["edges"] or (),
         tuple(kinds["alone"]),
         tuple(kinds["jointly"]),

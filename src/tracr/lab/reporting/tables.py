@@ -114,7 +114,7 @@ def _leaderboard(table: ResultTable) -> ReportTable:
     rows = []
     for (realisation, method), one in table.standings.items():
         scored = [row for row in table.cells[realisation, method] if row.scored]
-        passes = float(np.mean([row.forwards + row.backwards for row in scored])) if scored else None
+        passes = float(np.mean([row.passes for row in scored])) if scored else None
         seeds = len({row.seed for row in scored})
         rows.append((realisation, method, *(one.scores[name] for name in SCORE_NAMES), seeds, passes, one.seconds))
     return ReportTable(
