@@ -177,7 +177,7 @@ class SeedSpread:
         realisation, method: of which rows.
         deviation: the mean over cases of the standard deviation of the AUROC over seeds.
         overlap: the mean over cases of the overlap of found edges between two seeds: the share of the edges found with
-            one of them that were found with both.
+            one of them that were found with both. Edges that are found only if ties are broken well do not count.
         truth_overlap: the same of the needed edges. It is below 1 if seeds have pairs that need different edges.
     """
 
@@ -222,7 +222,7 @@ def _overlap(rows: Sequence[ResultRow], edges: Callable[[ResultRow], frozenset[s
 
 @dataclass(frozen=True)
 class ReportedParts:
-    """Which edges a method reports that it should not, or need not.
+    """Which edges a method reports that it should not, or need not; ties are broken at random.
 
     Args:
         realisation, method: of which rows.
@@ -254,9 +254,9 @@ def reported_parts(table: ResultTable) -> list[ReportedParts]:
             ReportedParts(
                 realisation,
                 method,
-                _mean((row.case, _share(row.extra, edges)) for row, edges in with_unread),
-                _mean((row.case, _share(row.extra, _inert(row) - edges)) for row, edges in with_unread),
-                _mean((row.case, _share(row.jointly_found, frozenset(row.jointly))) for row in rows),
+                _mean((row.case, row.reported_share(edges)) for row, edges in with_unread),
+                _mean((row.case, row.reported_share(_inert(row) - edges)) for row, edges in with_unread),
+                _mean((row.case, row.reported_share(frozenset(row.jointly))) for row in rows),
                 sum(len(edges) for _, edges in with_unread),
                 jointly,
             )
@@ -266,7 +266,3 @@ def reported_parts(table: ResultTable) -> list[ReportedParts]:
 
 def _inert(row: ResultRow) -> frozenset[str]:
     return frozenset(row.candidates) - frozenset(row.alone) - frozenset(row.jointly)
-
-
-def _share(reported: Iterable[str], edges: frozenset[str]) -> float | None:
-    return len(edges.intersection(reported)) / len(edges) if edges else None

@@ -22,7 +22,7 @@ from tracr.lab.realising import REALISATIONS
 from tracr.lab.reporting.row_checks import check_row, conditions_of
 from tracr.lab.rows import KEY, SCORES
 
-__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "result_table"]
+__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "TopEdges", "result_table"]
 
 SCORE_NAMES = {
     "auroc": "AUROC",
@@ -35,7 +35,23 @@ SCORE_NAMES = {
 """The scores of a table, as they are written; a smaller CMD is better, a larger value of all others."""
 LISTS = ("missed", "extra", "edges", "truth", "unread")
 NOT_MADE = "not made:"  # before the reason for which a realisation of a case was refused
-HEAVY = frozenset((*LISTS, "numbers", "jointly_found"))
+HEAVY = frozenset((*LISTS, "numbers", "top"))
+
+
+@dataclass(frozen=True)
+class TopEdges:
+    """The top of a ranking: as many edges as are needed, of those that are needed alone or inert.
+
+    Args:
+        jointly: the edges needed jointly whose numbers reach the smallest number at the top.
+        border: the edges with that number, if not all of them fit.
+        share: the share of the border that fits: the probability that an edge there is found if ties are broken at
+            random.
+    """
+
+    jointly: tuple[str, ...] = ()
+    border: frozenset[str] = frozenset()
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class ResultRow:
         candidates: all edges of the model.
         alone, jointly: the edges needed alone, and those needed jointly.
         missed, extra: needed edges that were not found, and inert ones that were.
-        jointly_found: the edges needed jointly that have a number at least as large as the found edges.
+        top: the edges at the top of the ranking.
         unread: edges that do not lead to the case's output: of decoys, of another program; `None` if the table does
             not say.
     """
@@ -70,7 +86,7 @@ class ResultRow:
     jointly: tuple[str, ...]
     missed: tuple[str, ...]
     extra: tuple[str, ...]
-    jointly_found: tuple[str, ...]
+    top: TopEdges
     unread: frozenset[str] | None
 
     @property
@@ -89,8 +105,14 @@ class ResultRow:
 
     @property
     def found(self) -> frozenset[str]:
-        """The edges that the method found; those needed jointly count neither way."""
-        return frozenset(self.alone) - frozenset(self.missed) | frozenset(self.extra)
+        """The edges that the method found, however ties are broken; those needed jointly count neither way."""
+        return frozenset(self.alone) - frozenset(self.missed) | frozenset(self.extra) - self.top.border
+
+    def reported_share(self, edges: frozenset[str]) -> float | None:
+        """The expected share of inert or jointly needed edges that were found, if ties are broken at random."""
+        reported = edges.intersection(self.extra) | edges.intersection(self.top.jointly)
+        tied = len(reported & self.top.border)
+        return (len(reported) - tied + self.top.share * tied) / len(edges) if edges else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +213,7 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
             seen.add(key)
             shared = {name: _shared(row.get(name), lists) for name in LISTS}
             texts = {name: _readable(value) for name, value in row.items() if isinstance(value, str)}
-            kept.append({**row, **texts, **shared, "numbers": None, "jointly_found": _jointly_found(row)})
+            kept.append({**row, **texts, **shared, "numbers": None, "top": _top(row)})
     if not kept:
         raise FormatError("the table of results has no rows", hint="run `tracr lab run -o FOLDER` first")
     versions: dict[tuple[str, str], set[str]] = {}
@@ -215,17 +237,21 @@ def _shared(values: Sequence[str] | None, lists: dict[tuple[str, ...], tuple[str
     return lists.setdefault(key, key)
 
 
-def _jointly_found(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The edges needed jointly whose numbers reach those of the found edges: of a set, or the top of the ranking."""
+def _top(row: Mapping[str, Any]) -> TopEdges:
     kinds, numbers = row["truth"] or (), row["numbers"] or ()
-    if "jointly" not in kinds or len(numbers) != len(kinds):
-        return ()
-    ranked = [number for number, kind in zip(numbers, kinds, strict=True) if kind != "jointly" and number is not None]
+    if not kinds or len(numbers) != len(kinds):
+        return TopEdges()
+    every = [(edge, kind, x) for edge, kind, x in zip(row["edges"], kinds, numbers, strict=True) if x is not None]
+    ranked = sorted((x for _, kind, x in every if kind != "jointly"), reverse=True)
     size = len(kinds) if row["as_set"] else kinds.count("alone")
-    top = sorted(ranked, reverse=True)[:size]
-    least = top[-1] if len(top) == size and top else -math.inf
-    every = zip(row["edges"], kinds, numbers, strict=True)
-    return tuple(edge for edge, kind, number in every if kind == "jointly" and number is not None and number >= least)
+    least = -math.inf if len(ranked) < size else ranked[size - 1] if size else math.inf
+    above, tied = sum(x > least for x in ranked), ranked.count(least)
+    share = (size - above) / tied if tied and len(ranked) >= size else 1.0
+    return TopEdges(
+        tuple(edge for edge, kind, x in every if kind == "jointly" and x >= least),
+        frozenset(edge for edge, _, x in every if x == least) if share < 1 else frozenset(),
+        share,
+    )
 
 
 def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
@@ -248,7 +274,7 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
         tuple(kinds["jointly"]),
         row["missed"] or (),
         row["extra"] or (),
-        row["jointly_found"],
+        row["top"],
         None if row.get("unread") is None else frozenset(row["unread"]),
     )
 

@@ -213,7 +213,7 @@ def _parts(found: Findings) -> ReportTable:
     return ReportTable(
         "parts",
         "The share of the edges of decoys and of other programs, of all other inert edges in the same models, and of "
-        "the edges needed jointly that were reported.",
+        "the edges needed jointly that were reported, if ties are broken at random.",
         (
             "realisation",
             "method",
