@@ -2,6 +2,7 @@
 
 lab_report.py         `report` and `LabReport`
 results_table.py      the rows, with short names for methods and realisations; row_checks.py: refuses damaged ones
+top_edges.py          the top of a ranking, and ties at its border
 comparing.py          the laboratory's questions, answered with intervals
 rank_correlation.py   Spearman's rank correlation, with an interval
 tables.py             the answers as tables, for the page and as CSV; sentences.py: as sentences

@@ -88,7 +88,7 @@ def _data(rows: Sequence[ResultRow], drawing: CircuitDrawing | None, table: Resu
     for row in sorted(rows, key=lambda row: (_place(row, table), row.seed)):
         place = [*_place(row, table), row.seed]
         if row.error:
-            listed.append([*place, 0])
+            listed.append([*place, 0, row.outcome])
             continue
         scores = [_rounded(row.scores[name]) for name in SCORE_NAMES]
         truth = truths.setdefault(row.alone, len(truths))

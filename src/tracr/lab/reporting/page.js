@@ -139,7 +139,7 @@ function number(values, text) {
 }
 
 function seedButton(details, content, row, what) {
-  if (row[3] === FAILED) return make("span", { class: "none" }, `seed ${row[2]} failed`);
+  if (row[3] === FAILED) return make("span", { class: "none" }, `seed ${row[2]} ${row[4]}`);
   const mark = row[3] === ADMITTED ? "" : " (not admitted)";
   const label = `Draw ${what}, seed ${row[2]}${mark}`;
   const button = make("button", { type: "button", "aria-pressed": "false", "aria-label": label }, `${row[2]}${mark}`);

@@ -7,7 +7,6 @@ failed rows, of rows of models that were not admitted, of undefined scores and o
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,10 @@ from tracr.lab.leaderboard import STANDING_KEY, Standing, standings
 from tracr.lab.methods import METHODS
 from tracr.lab.realising import REALISATIONS
 from tracr.lab.reporting.row_checks import check_row, conditions_of
+from tracr.lab.reporting.top_edges import TopEdges, top_edges
 from tracr.lab.rows import KEY, SCORES
 
-__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "TopEdges", "result_table"]
+__all__ = ["SCORE_NAMES", "ResultRow", "ResultTable", "result_table"]
 
 SCORE_NAMES = {
     "auroc": "AUROC",
@@ -36,22 +36,6 @@ SCORE_NAMES = {
 LISTS = ("missed", "extra", "edges", "truth", "unread")
 NOT_MADE = "not made:"  # before the reason for which a realisation of a case was refused
 HEAVY = frozenset((*LISTS, "numbers", "top"))
-
-
-@dataclass(frozen=True)
-class TopEdges:
-    """The top of a ranking: as many edges as are needed, of those that are needed alone or inert.
-
-    Args:
-        jointly: the edges needed jointly whose numbers reach the smallest number at the top.
-        border: the edges with that number, if not all of them fit.
-        share: the share of the border that fits: the probability that an edge there is found if ties are broken at
-            random.
-    """
-
-    jointly: tuple[str, ...] = ()
-    border: frozenset[str] = frozenset()
-    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -213,7 +197,7 @@ def result_table(rows: Iterable[Mapping[str, Any]]) -> ResultTable:
             seen.add(key)
             shared = {name: _shared(row.get(name), lists) for name in LISTS}
             texts = {name: _readable(value) for name, value in row.items() if isinstance(value, str)}
-            kept.append({**row, **texts, **shared, "numbers": None, "top": _top(row)})
+            kept.append({**row, **texts, **shared, "numbers": None, "top": top_edges(row)})
     if not kept:
         raise FormatError("the table of results has no rows", hint="run `tracr lab run -o FOLDER` first")
     versions: dict[tuple[str, str], set[str]] = {}
@@ -235,23 +219,6 @@ def _shared(values: Sequence[str] | None, lists: dict[tuple[str, ...], tuple[str
         return None
     key = tuple(values)
     return lists.setdefault(key, key)
-
-
-def _top(row: Mapping[str, Any]) -> TopEdges:
-    kinds, numbers = row["truth"] or (), row["numbers"] or ()
-    if not kinds or len(numbers) != len(kinds):
-        return TopEdges()
-    every = [(edge, kind, x) for edge, kind, x in zip(row["edges"], kinds, numbers, strict=True) if x is not None]
-    ranked = sorted((x for _, kind, x in every if kind != "jointly"), reverse=True)
-    size = len(kinds) if row["as_set"] else kinds.count("alone")
-    least = -math.inf if len(ranked) < size else ranked[size - 1] if size else math.inf
-    above, tied = sum(x > least for x in ranked), ranked.count(least)
-    share = (size - above) / tied if tied and len(ranked) >= size else 1.0
-    return TopEdges(
-        tuple(edge for edge, kind, x in every if kind == "jointly" and x >= least),
-        frozenset(edge for edge, _, x in every if x == least) if share < 1 else frozenset(),
-        share,
-    )
 
 
 def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
