@@ -19,7 +19,7 @@ from tracr.model.derived import DerivedModel
 from tracr.model.variants.basis import Axes, Basis, Directions
 from tracr.model.variants.variant import in_basis
 from tracr.model.verification import Verification
-from tracr.natural.architecture import in_numpy
+from tracr.natural.activations import in_numpy
 from tracr.natural.formats import require_format
 from tracr.natural.learned.truth import LearnedTruth
 from tracr.runtime.forward import Hook, forward
