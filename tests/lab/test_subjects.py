@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -140,17 +142,46 @@ def test_twins_are_kept_and_say_whether_they_are_admitted(tmp_path: Path) -> Non
     twin = untrained(lab.case("hist").model, seed=4)
     with pytest.raises(tracr.TracrError, match=r"no cache to keep the twin in\n  hint: pass cache=FOLDER"):
         lab.keep_twin("hist", twin)
-    with pytest.raises(tracr.TracrError, match="teacher is not the compiled model of count"):
+    with pytest.raises(tracr.TracrError, match="not one of the case count: its teacher"):
         lab.keep_twin("count", twin, cache=tmp_path)
     kept = lab.keep_twin("hist", twin, cache=tmp_path)
-    dials = {"width": 24, "d_head": 8, "d_mlp": 20}
+    dials: dict[str, Any] = {"width": 24, "d_head": 8, "d_mlp": 20}
     found = lab.subject("hist", "twin", seed=4, cache=tmp_path, **dials)
     assert found.digest == kept.digest
     assert dict(found.dials) == dict(kept.dials) == dials
     assert not found.admitted
     assert lab.subject("hist").admitted
-    assert {*lab.subject("hist").minimal(found.case.pairs(64, 4)).alone} == {*found.truth.alone}
+    with pytest.raises(tracr.errors.NotAdmitted, match=r"twin of hist with seed 4 was not admitted: [^$]*hint: use"):
+        _ = found.truth
+
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "natural" / "twins"
+
+
+@pytest.mark.parametrize("place", ["hist-0", "hist/seed0", "hist"])
+def test_trained_twins_of_a_folder(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All layouts are read; the twin has the case's truth; nothing is trained; other seeds and shapes are refused."""
+    shutil.copytree(COMMITTED / "hist", tmp_path / place)
+    found = lab.subject("hist", "twin", twins=tmp_path)
+    assert found.admitted
+    assert found.digest == lab.subject("hist", "twin", twins=COMMITTED, width=64).digest
+    assert {*found.truth.alone} == {*lab.subject("hist").truth.alone}
     assert len(found.truth.candidates()) > len(lab.subject("hist").truth.candidates())
+    for pair in found.case.pairs(16):
+        assert found.model(list(pair.clean)) == list(pair.clean_answer)
+    with pytest.raises(
+        tracr.TracrError, match=r"no twin of hist with seed 1 in [^$]*hint: train it: tracr twin"
+    ):
+        lab.subject("hist", "twin", seed=1, twins=tmp_path)
+    with pytest.raises(tracr.TracrError, match="with seed 0 has width=64, not 32"):
+        lab.subject("hist", "twin", twins=tmp_path, width=32)
+    with pytest.raises(tracr.TracrError, match="is not one of the case hist: its teacher is not"):
+        lab.subject(lab.case("hist", vocab="abc"), "twin", twins=tmp_path)
+    monkeypatch.setenv("TRACR_TWINS", str(tmp_path))
+    assert lab.subject("hist", "twin").digest == found.digest
+    monkeypatch.setenv("TRACR_TWINS", str(tmp_path / "missing"))
+    with pytest.raises(tracr.TracrError, match="there is no folder"):
+        lab.subject("hist", "twin")
 
 
 def test_the_dials_of_twins_are_the_settings_of_training() -> None:

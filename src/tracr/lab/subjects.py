@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracr.arguments import text, whole
 from tracr.compress import CompressedModel
-from tracr.errors import TracrError
+from tracr.errors import InputError, NotAdmitted, TracrError
 from tracr.ground_truth.ablations import Ablation
 from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
@@ -24,6 +24,7 @@ from tracr.lab.one_case import Case
 from tracr.lab.realising import TWIN_SHAPE, Realisation, compiled_base, realisation_of
 from tracr.lab.selecting import named_case
 from tracr.lab.subject_cache import VARIABLE, SubjectCache, key_of, weights_digest
+from tracr.lab.twin_folder import TwinFolder, require_teacher
 from tracr.natural.twin_model import TwinModel
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ class Subject:
         """The edges needed alone, needed jointly and inert on given pairs, as `ground_truth.minimal` gives them.
 
         For a compiled model, a variant or a softened model, this is measured on the model itself. For a twin it is its
-        teacher's; see `admitted`. For a superposed model it is that of the compiled model. Superposition and noise may
-        change answers, or which edges matter; both are measured on the pairs, and a `TracrError` refuses such a model.
+        teacher's; a twin that was not admitted is refused (`NotAdmitted`). For a superposed model it is that of the
+        compiled model. Superposition and noise may change answers, or which edges matter; both are measured on the
+        pairs, and a `TracrError` refuses such a model.
         """
         pairs = list(pairs)
         if isinstance(self.model, CompressedModel) and ablation != "resample":
@@ -94,30 +96,46 @@ class Subject:
                 f"the truth of a superposed model is not known under the ablation {ablation!r}",
                 hint='use "resample", or another realisation',
             )
-        known = self._known.ground_truth
-        truth: PairTruth = known.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
-        if self.realisation in ("noise", "superposed"):
-            self._check(truth.pairs)
+        if not self.admitted:
+            missed = self.model.admission.missed
+            raise NotAdmitted(
+                f"the twin of {self.case.name} with seed {self.seed} was not admitted: its truth is not known "
+                f"({len(missed)} of {len(self.model.admission.sites)} nodes and edges missed)",
+                hint="use another seed, or train it for longer",
+            )
+        known, changed = self._known.ground_truth, self.realisation in ("noise", "superposed")
+        try:
+            truth: PairTruth = known.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
+        except InputError:
+            if changed:  # wrong answers may be the reason
+                self._check_answers(MethodData.of(pairs))
+            raise
+        if changed:
+            self._check_answers(MethodData.of(truth.pairs))
+            self._check_edges(MethodData.of(truth.pairs))
         return truth
 
-    def _check(self, pairs: Iterable[TokenPair]) -> None:
-        """Refuse a model with wrong answers on the pairs, or in which patching an edge has another effect.
-
-        With noise every reader reads every writer a little: edges that the program does not have must not matter. In a
-        superposed model features share dimensions: the edges that matter must be those of the compiled model.
-        """
-        data, base = MethodData.of(pairs), compiled_base(self.case, self.dials)
+    def _check_answers(self, data: MethodData) -> None:
+        """Refuse a model with wrong answers on the pairs."""
+        base = compiled_base(self.case, self.dials)
         clean, _, token = data.ids(base.vocabulary)
         if (answers_differ(base.outputs, base.logits(clean), self.model.logits(clean)) & token).any():
             raise TracrError(
                 f"the {self.realisation} model of {self.case.name} does not compute its program",
                 hint="use another seed or other dials, such as less noise",
             )
+
+    def _check_edges(self, data: MethodData) -> None:
+        """Refuse a model in which patching an edge has another effect than in the compiled model.
+
+        With noise every reader reads every writer a little: edges that the program does not have must not matter. In a
+        superposed model features share dimensions: the edges that matter must be those of the compiled model.
+        """
         here = exact_patching(self.model, data)
         if self.realisation == "noise":
             wrong = [key for key in self.model.ground_truth.split("qkv")[1] if here[key] > 0]
         else:
-            there = exact_patching(base, data)
+            there = exact_patching(compiled_base(self.case, self.dials), data)
             wrong = [key for key, share in here.items() if (share > 0) != (there[key] > 0)]
         if wrong:
             raise TracrError(
@@ -128,7 +146,13 @@ class Subject:
 
 
 def subject(
-    case: Case | str, realisation: str = "compiled", *, seed: int = 0, cache: str | Path | None = None, **dials: Any
+    case: Case | str,
+    realisation: str = "compiled",
+    *,
+    seed: int = 0,
+    cache: str | Path | None = None,
+    twins: str | Path | None = None,
+    **dials: Any,
 ) -> Subject:
     """A realisation of a case.
 
@@ -138,17 +162,22 @@ def subject(
         seed: the seed of the realisation.
         cache: a folder in which subjects are kept, so that they are made once. By default the folder in the environment
             variable TRACR_CACHE; without it nothing is kept.
+        twins: a folder of trained twins (`twin_folder.py`): a twin is taken from there, and never trained. By default
+            the folder in the environment variable TRACR_TWINS.
         dials: `level` and `gap`, options of the compiler for the model that the realisation is made from, and the
             realisation's own dials: docs/lab.md lists them.
 
-    A realisation that the case does not allow raises a `TracrError`. A twin is trained if it is not in the cache; one
-    that was not admitted is returned too, with `admitted` false.
+    A realisation that the case does not allow raises a `TracrError`. Without a folder of twins, a twin is trained if it
+    is not in the cache. One that was not admitted is returned too, but its truth is refused.
 
     >>> found = subject("hist", "rotated", seed=1)
     >>> found.realisation, found.truth
     ('rotated', PairTruth(4 edges needed alone, 0 jointly, 4 inert; resample ablation, 64 pairs, granularity qkv))
     """
     made = _Recipe.of(case, realisation, seed, dials)
+    trained = TwinFolder.of(twins) if realisation == "twin" else None
+    if trained is not None:
+        return made.subject(made.shaped(trained.twin(made.case.name, made.seed, made.base)))
     kept = SubjectCache.of(cache)
     if kept is None or realisation == "compiled":
         return made.subject(made.model())
@@ -174,8 +203,7 @@ def keep_twin(case: Case | str, twin: TwinModel, *, cache: str | Path | None = N
     made, kept = _Recipe.of(case, "twin", twin.seed, {**differing, **dials}), SubjectCache.of(cache)
     if kept is None:
         raise TracrError("there is no cache to keep the twin in", hint=f"pass cache=FOLDER, or set {VARIABLE}")
-    if weights_digest(twin.teacher.parameters) != weights_digest(made.base.parameters):
-        raise TracrError(f"the twin's teacher is not the compiled model of {made.case.name}", hint="name its own case")
+    require_teacher(twin, made.base, made.case.name, "the twin")
     kept.write(made.key, twin, made.about)
     return made.subject(twin)
 
@@ -220,6 +248,17 @@ class _Recipe:
         way = self.realisation
         state = {"checkpoint": training} if way.trained else {}
         return way.make(self.base, self.case, self.seed, {**way.own(self.dials), **state})
+
+    def shaped(self, twin: TwinModel) -> TwinModel:
+        """A trained twin, if it has the shape that the dials ask for; a dial that is not given may have any value."""
+        for name in TWIN_SHAPE:
+            has = getattr(twin.architecture, name)
+            if self.dials.get(name, has) != has:
+                raise TracrError(
+                    f"the twin of {self.case.name} with seed {self.seed} has {name}={has}, not {self.dials[name]}",
+                    hint=f"leave {name} out, or train another twin",
+                )
+        return twin
 
     def subject(self, model: Any) -> Subject:
         dials = MappingProxyType(dict(sorted(self.dials.items())))

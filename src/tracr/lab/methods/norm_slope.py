@@ -1,7 +1,7 @@
 """The gradient before a layer norm, from that after it.
 
-With c the centred stream, v its mean square, σ = √(v + ε) and g the gain, the norm is y = g c / σ. For the gradient G at
-y, the gradient at the stream is P (g/σ) (G - (c/σ) mean(G c/σ)), where P subtracts the mean over dimensions.
+With c the centred stream, v its mean square, σ = √(v + ε) and g the gain, the norm is y = g c / σ. For the gradient G
+at y, the gradient at the stream is P (g/σ) (G - (c/σ) mean(G c/σ)), where P subtracts the mean over dimensions.
 """
 
 from __future__ import annotations
