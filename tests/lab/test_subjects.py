@@ -169,9 +169,7 @@ def test_trained_twins_of_a_folder(place: str, tmp_path: Path, monkeypatch: pyte
     assert len(found.truth.candidates()) > len(lab.subject("hist").truth.candidates())
     for pair in found.case.pairs(16):
         assert found.model(list(pair.clean)) == list(pair.clean_answer)
-    with pytest.raises(
-        tracr.TracrError, match=r"no twin of hist with seed 1 in [^$]*hint: train it: tracr twin"
-    ):
+    with pytest.raises(tracr.TracrError, match=r"no twin of hist with seed 1 in [^$]*hint: train it: tracr twin"):
         lab.subject("hist", "twin", seed=1, twins=tmp_path)
     with pytest.raises(tracr.TracrError, match="with seed 0 has width=64, not 32"):
         lab.subject("hist", "twin", twins=tmp_path, width=32)

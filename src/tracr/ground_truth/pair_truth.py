@@ -20,7 +20,7 @@ writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError
-from tracr.ground_truth.ablations import Ablation, check_ablation, position_means, without_near_ties
+from tracr.ground_truth.ablations import (
+    Ablation,
+    check_ablation,
+    check_ablation_name,
+    position_means,
+    without_near_ties,
+)
 from tracr.ground_truth.data import FINEST, Granularity, check_granularity
 from tracr.ground_truth.edge_keys import coarsened, key_of_edge
 from tracr.ground_truth.input_pairs import TokenPair, read_pairs
@@ -36,6 +42,7 @@ from tracr.ground_truth.patching import EdgePatching, WritingPart, parts_of
 from tracr.ground_truth.scores import EdgeKey
 from tracr.ground_truth.scoring import EdgeTruth
 from tracr.model.verification import differs
+from tracr.runtime.outputs import Output
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
@@ -114,12 +121,23 @@ class PairTruth(EdgeTruth):
 
 
 def pair_truth(
-    truth: GroundTruth, pairs: Iterable[TokenPair], ablation: Ablation, granularity: Granularity
+    truth: GroundTruth,
+    pairs: Iterable[TokenPair],
+    ablation: Ablation,
+    granularity: Granularity,
+    *,
+    outputs: Sequence[Output] | None = None,
+    activation: Callable[[Any], Any] | None = None,
 ) -> PairTruth:
-    """Patch every edge of the model alone, then the others together."""
+    """Patch every edge of the model alone, then the others together.
+
+    With `outputs`, only the answers of these outputs count. `activation` is the function of the model's neurons, if it
+    is not ReLU; such a model is not the compiler's own, and the caller knows that it has no other edges.
+    """
     check_granularity(granularity)
-    check_ablation(truth, ablation)
-    runs = _PairRuns(truth, pairs, ablation, granularity)
+    check_ablation(truth, ablation) if activation is None else check_ablation_name(ablation)
+    patching = _patching_of(truth, granularity, activation)
+    runs = _PairRuns(truth, pairs, ablation, granularity, outputs or truth.model.outputs, patching)
     wired = runs.wired
     changes = runs.changes([[key] for key in wired])
     alone = {key for key, changed in zip(wired, changes, strict=True) if changed}
@@ -173,25 +191,30 @@ def _smallest(runs: _PairRuns, edges: Sequence[EdgeKey]) -> tuple[EdgeKey, ...]:
     return tuple(kept)
 
 
+def _patching_of(truth: GroundTruth, granularity: Granularity, activation: Callable[[Any], Any] | None) -> EdgePatching:
+    """The edges of a model that can be patched: at the finest granularity between groups of neurons."""
+    model = truth.model
+    groups = tuple(
+        WritingPart(node.id, node.layer, node.head, node.neurons) for node in truth.nodes() if node.layer is not None
+    )
+    parts = groups if granularity == FINEST else parts_of(model.parameters)
+    return EdgePatching(model.cast(np.float32), model.options.causal, parts, model.norm, activation)
+
+
 class _PairRuns:
     """The model on the clean inputs of pairs, with edges patched."""
 
     def __init__(
-        self, truth: GroundTruth, pairs: Iterable[TokenPair], ablation: Ablation, granularity: Granularity
+        self,
+        truth: GroundTruth,
+        pairs: Iterable[TokenPair],
+        ablation: Ablation,
+        granularity: Granularity,
+        outputs: Sequence[Output],
+        patching: EdgePatching,
     ) -> None:
-        model = truth.model
-        self.outputs = model.outputs
+        self.outputs, self.patching = outputs, patching
         self.pairs, self.skipped, clean, corrupted, lengths = _encoded(truth, pairs)
-        parts = (
-            parts_of(model.parameters)
-            if granularity != FINEST
-            else tuple(
-                WritingPart(node.id, node.layer, node.head, node.neurons)
-                for node in truth.nodes()
-                if node.layer is not None
-            )
-        )
-        self.patching = EdgePatching(model.cast(np.float32), model.options.causal, parts, model.norm)
         wired = dict.fromkeys(coarsened(key_of_edge(edge), granularity) for edge in truth.edges())
         self.fine: dict[EdgeKey, list[EdgeKey]] = {key: [] for key in wired}
         for key in self.patching.candidates:

@@ -141,7 +141,7 @@ def circuit_metrics(both: BothPasses, data: MethodData, circuits: Sequence[Seque
 
     def metric(logits: NDArray[Any]) -> NDArray[Any]:
         if data.weights is None:
-            return 1 - data.change(both.model.outputs, both.token, both.clean.logits, logits)
+            return 1 - data.change(both.outputs, both.token, both.clean.logits, logits)
         chosen = logits[..., : data.weights.shape[-1]].astype(np.float64)
         return np.asarray((chosen * data.weights).sum(axis=(-1, -2)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,11 @@ from tracr.ground_truth.edge_keys import as_text
 from tracr.ground_truth.input_pairs import TokenPair
 from tracr.ground_truth.pair_truth import PairTruth
 from tracr.ground_truth.scores import EdgeKey
+from tracr.lab.acceptable import acceptable_circuits
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.data import answers_differ
 from tracr.lab.one_case import Case
+from tracr.lab.output_truth import OutputTruth
 from tracr.lab.realising import TWIN_SHAPE, Realisation, compiled_base, realisation_of
 from tracr.lab.selecting import named_case
 from tracr.lab.subject_cache import VARIABLE, SubjectCache, key_of, weights_digest
@@ -29,11 +31,13 @@ from tracr.natural.twin_model import TwinModel
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
+    from tracr.runtime.outputs import Output
+    from tracr.values import Value
 
 __all__ = ["PAIRS", "Subject", "keep_twin", "subject"]
 
 PAIRS = 64  # pairs of `Subject.truth`
-FORMAT = 1  # of the recipes in caches
+FORMAT = 2  # of the recipes in caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +71,28 @@ class Subject:
     @property
     def candidates(self) -> tuple[EdgeKey, ...]:
         """All edges (writer, reader input) that the model allows: those that a method gives numbers to."""
-        found: tuple[EdgeKey, ...] = self._known.ground_truth.candidates()
+        found: tuple[EdgeKey, ...] = self._known.candidates()
         return found
 
     @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs that the case asks for: all, or the first of two programs."""
+        found: tuple[Output, ...] = self.model.outputs
+        return found[:1] if self.realisation == "two_programs" else found
+
+    def answer(self, tokens: Sequence[Value]) -> list[Value]:
+        """The model's answer to an input of the case."""
+        found = self.model(list(tokens))
+        return list(found[self.outputs[0].name] if isinstance(found, dict) else found)
+
+    @cached_property
     def _known(self) -> Any:
-        """The model whose mechanism is known: that of a superposed model is the compiled one."""
-        return self.model.compiled if isinstance(self.model, CompressedModel) else self.model
+        """The ground truth that holds for the model: for a superposed model, the compiled one's."""
+        if isinstance(self.model, CompressedModel):
+            return self.model.compiled.ground_truth
+        if self.realisation == "two_programs":
+            return OutputTruth(self.model.ground_truth, self.outputs[0])
+        return self.model.ground_truth
 
     @cached_property
     def truth(self) -> PairTruth:
@@ -85,10 +104,10 @@ class Subject:
     ) -> PairTruth:
         """The edges needed alone, needed jointly and inert on given pairs, as `ground_truth.minimal` gives them.
 
-        For a compiled model, a variant or a softened model, this is measured on the model itself. For a twin it is its
-        teacher's; a twin that was not admitted is refused (`NotAdmitted`). For a superposed model it is that of the
-        compiled model. Superposition and noise may change answers, or which edges matter; both are measured on the
-        pairs, and a `TracrError` refuses such a model.
+        For a compiled model, a variant, a softened or a learned model, this is measured on the model itself; with two
+        programs, on the answers of the case's output. For a twin it is its teacher's; a twin that was not admitted is
+        refused (`NotAdmitted`). For a superposed model it is that of the compiled model. Superposition and noise may
+        change answers, or which edges matter; both are measured on the pairs, and a `TracrError` refuses such a model.
         """
         pairs = list(pairs)
         if isinstance(self.model, CompressedModel) and ablation != "resample":
@@ -103,9 +122,9 @@ class Subject:
                 f"({len(missed)} of {len(self.model.admission.sites)} nodes and edges missed)",
                 hint="use another seed, or train it for longer",
             )
-        known, changed = self._known.ground_truth, self.realisation in ("noise", "superposed")
+        changed = self.realisation in ("noise", "superposed")
         try:
-            truth: PairTruth = known.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
+            truth: PairTruth = self._known.minimal(pairs=pairs, ablation=ablation, granularity=granularity)
         except InputError:
             if changed:  # wrong answers may be the reason
                 self._check_answers(MethodData.of(pairs))
@@ -114,6 +133,22 @@ class Subject:
             self._check_answers(MethodData.of(truth.pairs))
             self._check_edges(MethodData.of(truth.pairs))
         return truth
+
+    def acceptable(
+        self, pairs: Iterable[TokenPair], ablation: Ablation = "resample", granularity: Granularity = "qkv"
+    ) -> tuple[frozenset[EdgeKey], ...]:
+        """Sets of edges of which each is enough on the pairs: with all other edges ablated no answer changes.
+
+        The edges of `minimal` that are needed, alone or jointly, are such a set. In a model with a backup there are two
+        under the ablation "zero": without the backup, and without the first computation. A resampled code is valid, so
+        that nothing acts in its place: then there is one.
+        """
+        pairs = list(pairs)
+        truth = self.minimal(pairs, ablation, granularity)
+        needed = frozenset({*truth.alone, *truth.jointly})
+        if self.realisation != "backup" or ablation != "zero":
+            return (needed,)
+        return acceptable_circuits(self.model, needed, [list(clean) for clean, _ in truth.pairs], granularity)
 
     def _check_answers(self, data: MethodData) -> None:
         """Refuse a model with wrong answers on the pairs."""
@@ -158,7 +193,7 @@ def subject(
 
     Args:
         case: a case, or the name of a program of the zoo.
-        realisation: "compiled", "rotated", "layer_norm", "noise", "superposed", "softened", "decoys" or "twin".
+        realisation: a name in `REALISATIONS`: "compiled", "rotated", "superposed", "twin", ...
         seed: the seed of the realisation.
         cache: a folder in which subjects are kept, so that they are made once. By default the folder in the environment
             variable TRACR_CACHE; without it nothing is kept.

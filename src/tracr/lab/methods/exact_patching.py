@@ -34,7 +34,7 @@ def exact_patching(subject: Any, data: MethodData, *, granularity: Granularity =
         both.clean,
         both.corrupted.written,
         list(groups.values()),
-        lambda logits: data.change(both.model.outputs, both.token, both.clean.logits, logits),
+        lambda logits: data.change(both.outputs, both.token, both.clean.logits, logits),
     )
     count_passes(changes.size)
     return dict(zip(groups, changes.mean(axis=1).tolist(), strict=True))

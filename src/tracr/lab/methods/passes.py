@@ -29,6 +29,7 @@ from tracr.nearness import nearly_equal
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
+    from tracr.runtime.outputs import Output
 
 __all__ = [
     "GRANULARITIES",
@@ -95,6 +96,8 @@ class BothPasses:
     corrupted: CleanPass
     token: NDArray[np.bool_]
     """Which positions hold a token, [pair, position]."""
+    outputs: Sequence[Output]
+    """The outputs whose answers count."""
 
     @property
     def pairs(self) -> int:
@@ -112,7 +115,7 @@ def both_passes(subject: Any, data: MethodData) -> BothPasses:
     clean, corrupted = patching.clean(clean_ids), patching.clean(corrupted_ids)
     count_passes(2 * len(token))
     _require_same(model, clean_ids, clean.logits, token)
-    return BothPasses(model, patching, clean, corrupted, token)
+    return BothPasses(model, patching, clean, corrupted, token, getattr(subject, "outputs", model.outputs))
 
 
 def _require_same(model: Any, ids: Array, logits: Array, token: NDArray[np.bool_]) -> None:
