@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.ground_truth.by_hand import ByHand, gelu, plain_norm
+from tests.ground_truth.by_hand import ByHand, gelu, gelu_new, plain_norm
+from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
 from tracr import lab
 from tracr.ground_truth.ablations import without_near_ties
@@ -21,6 +22,7 @@ from tracr.ground_truth.patching import EdgePatching
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.passes import patching_of
 from tracr.model.verification import differs
+from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
@@ -52,6 +54,8 @@ def by_hand(model: Any) -> ByHand:
         assert model.architecture.activation == "gelu"
         causal = model.teacher.options.causal
         return ByHand(model.parameters, causal=causal, norm=lambda x: plain_norm(x, 1e-5), activation=gelu)
+    if isinstance(model, LearnedModel):
+        return ByHand(model.parameters, causal=model.options.causal, activation=gelu_new)
     if model.norm is None:
         return ByHand(model.parameters, causal=model.options.causal)
     epsilon = model.norm.epsilon
@@ -71,6 +75,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "rotated": lambda: compiled("hist2").rotated(seed=1),
     "layer norm": lambda: compiled("hist").with_layer_norm(),
     "compressed": lambda: tracr.compress(compiled("hist"), method="exact"),
+    "learned": lambda: unlearned(compiled("hist2"), width=60),
     "twin": lambda: untrained(compiled("hist2")),
     "causal twin": lambda: untrained(causal()),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,22 @@ import numpy as np
 import pytest
 
 import tracr
+from tests.ground_truth.test_pair_truth import by_hand
+from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
 from tracr import lab
+from tracr.ground_truth.edge_keys import coarsened, key_of_edge
+from tracr.lab.faithfulness import faithfulness
+from tracr.lab.methods import MethodData, exact_patching
+from tracr.lab.methods.data import answers_differ
+from tracr.lab.methods.passes import both_passes
+from tracr.lab.output_truth import OutputTruth
 from tracr.lab.realising import REALISATIONS
 from tracr.lab.selecting import CORE
+from tracr.model.verification import differs
+from tracr.natural.backing_up import redundancies
 
-MADE = [name for name in REALISATIONS if name != "twin"]
+MADE = [name for name in REALISATIONS if name not in ("twin", "learned")]
 CASES = ("hist", "parity_so_far", "frac_prevs")
 
 
@@ -26,10 +37,14 @@ CASES = ("hist", "parity_so_far", "frac_prevs")
 def test_a_realisation_computes_the_program_and_is_kept(name: str, realisation: str, tmp_path: Path) -> None:
     """The answers are the program's; the truth covers all candidates; the kept subject is the same one."""
     case = lab.case(name)
+    if (name, realisation) == ("frac_prevs", "backup"):
+        with pytest.raises(tracr.TracrError, match=r"no variable of frac_prevs can have a backup: [^$]* hint: use"):
+            lab.subject(case, realisation)
+        return
     made = lab.subject(case, realisation, seed=1, cache=tmp_path)
     pairs = case.pairs(12, seed=2)
     for pair in pairs:
-        assert made.model(list(pair.clean)) == pytest.approx(list(pair.clean_answer), abs=1e-4)
+        assert made.answer(pair.clean) == pytest.approx(list(pair.clean_answer), abs=1e-4)
     truth = made.minimal(pairs)
     assert truth.alone
     assert sorted([*truth.alone, *truth.jointly, *truth.inert]) == sorted(truth.candidates())
@@ -135,6 +150,88 @@ def test_decoys_are_inert() -> None:
     }
     assert decoys
     assert len(more.truth.alone) == len(plain.truth.alone)
+
+
+def test_two_programs_are_told_apart() -> None:
+    """The truth is that of the case's output: edges that lead only to the other output are inert."""
+    made = lab.subject("hist", "two_programs", other="reverse")
+    assert [output.name for output in made.model.outputs] == ["hist", "reverse"]
+    assert set(made.model("abca")) == {"hist", "reverse"}
+    pairs = made.case.pairs(32)
+    truth = made.minimal(pairs)
+    whole = made.model.ground_truth.minimal(pairs=pairs)
+    ours, others = (set(one) for one in OutputTruth(made.model.ground_truth, made.outputs[0]).split("qkv"))
+    assert set(truth.alone) < set(whole.alone)
+    assert set(truth.alone) <= ours
+    assert set(whole.alone) - set(truth.alone) <= {*others, *truth.inert}
+    assert len(truth.alone) == len(lab.subject("hist").minimal(pairs).alone)
+    for granularity in ("head", "component", "qkv"):
+        assert truth.at(granularity).alone == made.minimal(pairs, granularity=granularity).alone
+    answers = MethodData.of(pairs)  # changed answers of the other output do not count
+    assert {key for key, share in exact_patching(made, answers).items() if share > 0} == set(truth.alone)
+    assert faithfulness(made, answers, truth.alone).metrics[1] == 1
+    with pytest.raises(tracr.TracrError, match="no program 'sortt'"):
+        lab.subject("hist", "two_programs", other="sortt")
+
+
+def test_a_backup_has_several_circuits() -> None:
+    """Under zeros two sets of edges are enough, under resampling one: patches of all other edges change no answer."""
+    made = lab.subject("hist", "backup", variable="hist")
+    pairs = made.case.pairs(32)
+    (redundancy,) = redundancies(made.model)
+    second = {coarsened(key_of_edge(edge), "qkv") for edge in redundancy.second_edges}
+    truth, zeros = made.minimal(pairs), made.minimal(pairs, "zero")
+    assert not second & {*truth.alone}
+    assert second & {*zeros.jointly}
+    both = both_passes(made, MethodData.of(pairs))
+    nothing = {name: np.zeros_like(output) for name, output in both.clean.written.items()}
+    for ablation, instead, count in (("resample", both.corrupted.written, 1), ("zero", nothing, 2)):
+        circuits = made.acceptable(pairs, ablation)  # type: ignore[arg-type]
+        assert len(set(circuits)) == len(circuits) == count
+        outside = [[key for key in both.patching.candidates if key not in circuit] for circuit in circuits]
+        logits = both.patching.run(both.clean, instead, [*outside, both.patching.candidates], lambda found: found)
+        changed = (answers_differ(made.outputs, both.clean.logits, logits) & both.token).any(axis=(1, 2))
+        assert changed.tolist() == [False] * count + [True]
+    first, other = made.acceptable(pairs, "zero")
+    assert first & second == frozenset() != other & second
+
+
+@pytest.mark.slow
+def test_learned_parts_are_subjects(tmp_path: Path) -> None:
+    """Trained, kept on disk, with the truth of the model itself; all methods that need no library score it."""
+    pytest.importorskip("jax")
+    pytest.importorskip("optax")
+    made = lab.subject("hist", "learned", cache=tmp_path)
+    assert lab.subject("hist", "learned", cache=tmp_path).digest == made.digest
+    pairs = made.case.pairs(32)
+    assert all(made.answer(pair.clean) == list(pair.clean_answer) for pair in pairs)
+    truth = made.minimal(pairs)
+    assert truth.alone == lab.subject("hist").minimal(pairs).alone
+    assert truth.score(exact_patching(made, MethodData.of(pairs))).auroc == 1
+    with pytest.raises(tracr.TracrError, match="did not train"):
+        lab.subject("hist_bos", "learned", steps=50)
+
+
+def test_the_truth_of_a_learned_model_is_its_own() -> None:
+    """Edges are patched in the learned model, also between groups of neurons: compared with a transformer by hand."""
+    learned = unlearned(lab.case("hist2").model, seed=1)
+    learned = replace(learned, weights=learned.weights.map(lambda array: 2 * array))
+    pairs = lab.case("hist2").pairs(12)
+    other, (output,) = by_hand(learned), learned.outputs
+    clean, corrupted, token = MethodData.of(pairs).ids(learned.vocabulary)
+    truth = learned.ground_truth.minimal(pairs=pairs)
+    wired, rest = learned.ground_truth.split("qkv")
+    assert {*rest} <= {*truth.inert}
+    plain = output.codes(np.stack([other.run(ids)[1] for ids in clean]).astype(np.float32))
+    for key in wired:
+        runs = np.stack([other.patched(*both, [key]) for both in zip(clean, corrupted, strict=True)])
+        changed = differs(output.domain, plain, output.codes(runs.astype(np.float32))) & token
+        assert changed.any() == (key in truth.alone), key
+    assert truth.alone
+    finest = learned.ground_truth.minimal(pairs=pairs, granularity="neuron_group")
+    assert {coarsened(key, "qkv") for key in finest.alone} <= {*truth.alone, *truth.jointly}
+    with pytest.raises(tracr.TracrError, match="minimal takes data= or pairs="):
+        learned.ground_truth.minimal(pairs=pairs, data=["abc"])  # type: ignore[call-overload]
 
 
 def test_twins_are_kept_and_say_whether_they_are_admitted(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def pair_truth(
     is not ReLU; such a model is not the compiler's own, and the caller knows that it has no other edges.
     """
     check_granularity(granularity)
-    check_ablation(truth, ablation) if activation is None else check_ablation_name(ablation)
+    _check_ablation(truth, ablation, activation)
     patching = _patching_of(truth, granularity, activation)
     runs = _PairRuns(truth, pairs, ablation, granularity, outputs or truth.model.outputs, patching)
     wired = runs.wired
@@ -189,6 +189,13 @@ def _smallest(runs: _PairRuns, edges: Sequence[EdgeKey]) -> tuple[EdgeKey, ...]:
             if runs.changes([fewer])[0]:
                 kept, done = fewer, False
     return tuple(kept)
+
+
+def _check_ablation(truth: GroundTruth, ablation: str, activation: object) -> None:
+    """Refuse an unknown ablation, and models that are not the compiler's own; those with an activation are known."""
+    if activation is None:
+        check_ablation(truth, ablation)
+    check_ablation_name(ablation)
 
 
 def _patching_of(truth: GroundTruth, granularity: Granularity, activation: Callable[[Any], Any] | None) -> EdgePatching:
