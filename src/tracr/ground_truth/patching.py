@@ -190,7 +190,7 @@ class _PatchedPass:
         self.start = next((n for n, edges in enumerate(model._until) if patched[:, edges].any()), len(model._until) - 1)
         self.stream = clean.streams[self.start][None]
         self.hidden: dict[str, Array] = {}
-        self.seen: dict[str, tuple[list[int], Array]] = {}
+        self.seen: dict[str, tuple[Array, Array]] = {}
         used = {model.candidates[place][0] for place in np.flatnonzero(patched.any(axis=0))}
         self.later = [part for part in model.parts if part.name in used and part.layer >= self.start]
         apart = used - {part.name for part in self.later}
@@ -265,22 +265,22 @@ class _PatchedPass:
         """
         writers = self.model._writers[readers[0]]
         places = np.array([[self.model._places[writer, reader] for writer in writers] for reader in readers])
-        streams: list[list[Array]] = [[] for _ in readers]
-        states: list[list[int]] = [[] for _ in readers]
-        for state, patch in enumerate(self.first):
-            mask = self.patched[patch][places]
+        masks = self.patched[self.first][:, places]
+        reached = np.asarray(masks.any(axis=2))
+        states = [np.flatnonzero(column) for column in reached.T]
+        seen = [np.empty((len(own), *self.stream.shape[1:]), self.stream.dtype) for own in states]
+        filled = [iter(one) for one in seen]
+        for state, mask in enumerate(masks):
             rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
             if not rows.size:
                 continue
-            changes = np.stack([self._change(writers[column], patch) for column in columns])
+            changes = np.stack([self._change(writers[column], self.first[state]) for column in columns])
             chosen = mask[np.ix_(rows, columns)].astype(changes.dtype)
             moved = (chosen @ changes.reshape(len(columns), -1)).reshape(-1, *self.stream.shape[1:])
-            moved += self.stream[state]
-            for row, stream in zip(rows.tolist(), moved, strict=True):
-                streams[row].append(stream)
-                states[row].append(state)
-        found = zip(readers, states, streams, strict=True)
-        self.seen = {reader: (own, np.stack(several)) for reader, own, several in found if own}
+            for row, more in zip(rows.tolist(), moved, strict=True):
+                np.add(self.stream[state], more, out=next(filled[row]))
+        found = zip(readers, states, seen, strict=True)
+        self.seen = {reader: (own, streams) for reader, own, streams in found if own.size}
 
     def _change(self, writer: str, patch: int) -> Array:
         """What a reader sees more if it sees the other output of a writer, in one patch."""
