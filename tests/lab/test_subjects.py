@@ -17,6 +17,8 @@ from tests.ground_truth.test_pair_truth import by_hand
 from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
 from tracr import lab
+from tracr.cli.sources import GivenOptions
+from tracr.cli.twinning import _teacher
 from tracr.ground_truth.edge_keys import coarsened, key_of_edge
 from tracr.lab.faithfulness import faithfulness
 from tracr.lab.methods import MethodData, exact_patching
@@ -25,6 +27,7 @@ from tracr.lab.methods.passes import both_passes
 from tracr.lab.output_truth import OutputTruth
 from tracr.lab.realising import REALISATIONS
 from tracr.lab.selecting import CORE
+from tracr.lab.twin_folder import require_teacher
 from tracr.model.verification import differs
 from tracr.natural.backing_up import redundancies
 
@@ -277,6 +280,14 @@ def test_trained_twins_of_a_folder(place: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("TRACR_TWINS", str(tmp_path / "missing"))
     with pytest.raises(tracr.TracrError, match="there is no folder"):
         lab.subject("hist", "twin")
+
+
+@pytest.mark.parametrize("program", ["zoo:hist2", "hist2", "zoo:frac_prevs"])
+def test_the_command_line_trains_twins_for_the_laboratory(program: str) -> None:
+    """`tracr twin zoo:NAME` has the case's compiled model as its teacher."""
+    name, teacher = _teacher(program, None, GivenOptions(None, None))
+    assert name == program.removeprefix("zoo:")
+    require_teacher(untrained(teacher), lab.case(name).model, name, "the twin")
 
 
 def test_the_dials_of_twins_are_the_settings_of_training() -> None:
