@@ -29,6 +29,7 @@ from tracr.lab.realising import REALISATIONS
 from tracr.lab.selecting import CORE
 from tracr.lab.twin_folder import require_teacher
 from tracr.model.verification import differs
+from tracr.natural.admission import Rate
 from tracr.natural.backing_up import redundancies
 
 MADE = [name for name in REALISATIONS if name not in ("twin", "learned")]
@@ -288,6 +289,29 @@ def test_the_command_line_trains_twins_for_the_laboratory(program: str) -> None:
     name, teacher = _teacher(program, None, GivenOptions(None, None))
     assert name == program.removeprefix("zoo:")
     require_teacher(untrained(teacher), lab.case(name).model, name, "the twin")
+
+
+def test_edges_without_a_true_answer_are_undecided() -> None:
+    """Edges that the teacher needs, but only where the program has no answer, are not scored on a twin."""
+    teacher, pairs = lab.case("hist").model, lab.case("hist").pairs(32)
+    twin = untrained(teacher)
+    needed = teacher.ground_truth.minimal(pairs=pairs).alone
+    sites = [
+        replace(site, agreement=Rate(5, 5)) if site.site in map("->".join, needed[1:]) else site
+        for site in twin.admission.sites
+    ]
+    twin = replace(twin, admission=replace(twin.admission, sites=tuple(sites)))
+    truth = twin.ground_truth.minimal(pairs=pairs)
+    assert (truth.alone, truth.undecided) == (needed[1:], needed[:1])
+    assert "1 undecided" in repr(truth)
+    every = [*truth.alone, *truth.jointly, *truth.inert, *truth.undecided]
+    assert sorted(every) == sorted(truth.candidates())
+    assert truth.score(dict.fromkeys(truth.alone, 1.0)).exact
+    assert truth.score({**dict.fromkeys(truth.alone, 1.0), needed[0]: 2.0}).exact
+    coarse = twin.ground_truth.minimal(pairs=pairs, granularity="component")
+    assert not coarse.undecided  # the queries alone are undecided, not the head
+    with pytest.raises(tracr.TracrError, match="are enough is not known"):
+        lab.Subject(lab.case("hist"), "twin", 0, {}, twin).acceptable(pairs)
 
 
 def test_the_dials_of_twins_are_the_settings_of_training() -> None:

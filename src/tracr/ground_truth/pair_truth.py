@@ -76,7 +76,8 @@ class PairTruth(EdgeTruth):
     """The candidates that are needed alone, needed jointly or inert, on given pairs under one kind of ablation.
 
     `sets` lists the smallest sets of jointly needed edges that were found: patching one of them changes an answer, and
-    no longer does if any of its edges is left out. `skipped` counts the pairs on which the program raises.
+    no longer does if any of its edges is left out. `skipped` counts the pairs on which the program raises. `undecided`
+    edges are none of the three and are not scored: only twins have them (`tracr.natural.truth`).
     """
 
     truth: PairedTruth = field(repr=False)
@@ -88,11 +89,13 @@ class PairTruth(EdgeTruth):
     jointly: tuple[EdgeKey, ...] = field(repr=False)
     inert: tuple[EdgeKey, ...] = field(repr=False)
     sets: tuple[tuple[EdgeKey, ...], ...] = field(repr=False)
+    undecided: tuple[EdgeKey, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
+        rest = f", {len(self.undecided)} undecided" if self.undecided else ""
         return (
-            f"PairTruth({len(self.alone)} edges needed alone, {len(self.jointly)} jointly, {len(self.inert)} inert; "
-            f"{self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity})"
+            f"PairTruth({len(self.alone)} edges needed alone, {len(self.jointly)} jointly, {len(self.inert)} inert"
+            f"{rest}; {self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity})"
         )
 
     @property

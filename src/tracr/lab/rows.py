@@ -157,7 +157,8 @@ class _Prepared:
 
 
 def _kind(truth: PairTruth, key: Any) -> str:
-    return "alone" if key in truth.alone else "jointly" if key in truth.jointly else "inert"
+    kinds = {"alone": truth.alone, "jointly": truth.jointly, "undecided": truth.undecided}
+    return next((kind for kind, keys in kinds.items() if key in keys), "inert")
 
 
 def run_subject(task: SubjectRuns) -> list[Row]:

@@ -143,7 +143,11 @@ class Subject:
         under the ablation "zero": without the backup, and without the first computation. A resampled code is valid, so
         that nothing acts in its place: then there is one.
         """
-        pairs = list(pairs)
+        if isinstance(self.model, CompressedModel | TwinModel):
+            raise TracrError(
+                f"which circuits of a {self.realisation} model are enough is not known: edges were patched one by one",
+                hint="use the compiled model of the case",
+            )
         truth = self.minimal(pairs, ablation, granularity)
         needed = frozenset({*truth.alone, *truth.jointly})
         if self.realisation != "backup" or ablation != "zero":
