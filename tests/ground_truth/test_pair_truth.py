@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,7 @@ from tracr.ground_truth.patching import EdgePatching
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.passes import patching_of
 from tracr.model.verification import differs
+from tracr.natural.admission import Rate
 from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs, rasp
@@ -439,6 +441,8 @@ def test_twins_have_more_candidates_than_their_teachers() -> None:
     """The further heads and MLPs are inert; truth and scores know them."""
     model = compiled("hist")
     twin = untrained(model)
+    measured = tuple(replace(site, agreement=Rate(9, 9)) for site in twin.admission.sites)
+    twin = replace(twin, admission=replace(twin.admission, sites=measured))
     truth, sites = twin.ground_truth, twin.architecture.sites
     assert ["->".join(key) for key in truth.candidates()] == [str(site) for site in sites.edges]
     assert set(truth.candidates()) == set(patching_of(twin).candidates)
