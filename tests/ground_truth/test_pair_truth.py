@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.ground_truth.by_hand import ByHand, gelu, plain_norm
+from tests.ground_truth.by_hand import ByHand, gelu, gelu_new, plain_norm
+from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
 from tracr import lab
 from tracr.ground_truth.ablations import without_near_ties
@@ -21,6 +23,8 @@ from tracr.ground_truth.patching import EdgePatching
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.passes import patching_of
 from tracr.model.verification import differs
+from tracr.natural.admission import Rate
+from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs, rasp
 from tracr.rasp.annotations import Encoding
@@ -52,6 +56,8 @@ def by_hand(model: Any) -> ByHand:
         assert model.architecture.activation == "gelu"
         causal = model.teacher.options.causal
         return ByHand(model.parameters, causal=causal, norm=lambda x: plain_norm(x, 1e-5), activation=gelu)
+    if isinstance(model, LearnedModel):
+        return ByHand(model.parameters, causal=model.options.causal, activation=gelu_new)
     if model.norm is None:
         return ByHand(model.parameters, causal=model.options.causal)
     epsilon = model.norm.epsilon
@@ -71,6 +77,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "rotated": lambda: compiled("hist2").rotated(seed=1),
     "layer norm": lambda: compiled("hist").with_layer_norm(),
     "compressed": lambda: tracr.compress(compiled("hist"), method="exact"),
+    "learned": lambda: unlearned(compiled("hist2"), width=60),
     "twin": lambda: untrained(compiled("hist2")),
     "causal twin": lambda: untrained(causal()),
 }
@@ -434,6 +441,8 @@ def test_twins_have_more_candidates_than_their_teachers() -> None:
     """The further heads and MLPs are inert; truth and scores know them."""
     model = compiled("hist")
     twin = untrained(model)
+    measured = tuple(replace(site, agreement=Rate(9, 9)) for site in twin.admission.sites)
+    twin = replace(twin, admission=replace(twin.admission, sites=measured))
     truth, sites = twin.ground_truth, twin.architecture.sites
     assert ["->".join(key) for key in truth.candidates()] == [str(site) for site in sites.edges]
     assert set(truth.candidates()) == set(patching_of(twin).candidates)
