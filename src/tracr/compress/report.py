@@ -26,6 +26,7 @@ __all__ = ["Readout", "Report", "Swap", "layer_outputs", "measure", "measured_lo
 Array = NDArray[Any]
 PAIRS = 256  # most inputs whose variables are swapped
 REPORTED_INPUTS = 4096  # most inputs of a report
+SAMPLED_INPUTS = 1000  # the inputs of a report if the model takes too many to run them all
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Report:
 
 def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> Report:
     """Measure a compressed model on the inputs given, by default on every input or a sample."""
-    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
+    task = _task(model, inputs)
     outs, logits = observe(model, task, model.network)
     right = _right(model.compiled, task, logits)
     tokens = _tokens(task)
@@ -143,10 +144,15 @@ def report(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = No
 
 def measure(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None = None) -> tuple[float, float]:
     """The accuracy over positions and the mean cosine of the sub-layers' writes."""
-    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
+    task = _task(model, inputs)
     outs, logits = observe(model, task, model.network)
     cosines = [_cosine(task, out, target) for out, target in zip(outs, task.targets, strict=True)]
     return float(_right(model.compiled, task, logits)[_tokens(task)].mean()), float(np.mean(cosines or [1.0]))
+
+
+def _task(model: CompressedModel, inputs: Sequence[Sequence[Value]] | None) -> Task:
+    """The inputs of a report: those given, every input, or a sample if they are too many."""
+    return task_of(model.compiled, inputs, SAMPLED_INPUTS).sample(REPORTED_INPUTS)
 
 
 # Losses
@@ -182,7 +188,7 @@ def layer_outputs(
 ) -> dict[str, tuple[Array, Array, Array]]:
     """The writes of every sub-layer before projection, as means over inputs [position, D]: in the compiled model, in
     the compressed one, and the squared difference."""
-    task = task_of(model.compiled, inputs).sample(REPORTED_INPUTS)
+    task = _task(model, inputs)
     outs, _ = observe(model, task, model.network)
     count = np.maximum(1, task.real.sum(axis=0))[:, None]
     found = {}
@@ -300,7 +306,7 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
             spread = ((true - true.mean(axis=0)) ** 2).sum()
             r2 = 1 - ((guess - true) ** 2).sum() / spread if spread > 0 else 1.0
             values = np.unique(codes[tokens].round(9), axis=0)
-            nearest = ((guess[:, None, :] - values[None]) ** 2).sum(axis=-1).argmin(axis=1)
+            nearest = ((values**2).sum(axis=1) - 2 * guess @ values.T).argmin(axis=1)
             right = np.abs(values[nearest] - true).max(axis=1) < 1e-6
             found.append(Readout(label, place, float(r2), float(right.mean())))
     return tuple(found)
