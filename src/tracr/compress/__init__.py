@@ -11,7 +11,8 @@ closed.py        PCA, and a projection without loss; narrow.py the same in fewer
 lossless.py      chooses between the two, or refuses
 compressing.py   `compress`
 model.py         CompressedModel; refusals.py the methods it lacks; saving.py its folders
-report.py        measures a compressed model against the compiled one
+observing.py     what a compressed model's sub-layers write; measuring.py the same for many projections together
+report.py        measures a compressed model against the compiled one; mechanism.py its variables
 figures.py       the figures of the paper's section 5
 superposing.py   `superpose`: superposition without training
 dictionaries.py  models to score dictionary learning on, and the score
@@ -30,7 +31,8 @@ from tracr.compress.dictionaries import Sample, Score, samples, score
 from tracr.compress.fast import FastRecipe
 from tracr.compress.lossless import ExactDims, exact_dim, exact_dims
 from tracr.compress.model import CompressedModel, Training
-from tracr.compress.report import Report, layer_outputs
+from tracr.compress.observing import layer_outputs
+from tracr.compress.report import Report
 from tracr.compress.sgd import Recipe
 from tracr.compress.superposing import superpose
 from tracr.compress.sweep import sweep

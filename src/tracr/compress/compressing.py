@@ -183,7 +183,7 @@ def measured(
     params: Params | None = None,
 ) -> CompressedModel:
     """The compressed model, with its losses measured on the inputs of the task in float64."""
-    from tracr.compress.report import measured_losses
+    from tracr.compress.observing import measured_losses
 
     network = task.network if objective is None or params is None else objective.trained(params)
     made = compressed_model(model, network, projection, training)

@@ -119,13 +119,18 @@ class CompressedModel(DerivedModel):
         return np.asarray(unit @ unit.T)
 
     @property
+    def read_back(self) -> dict[str, float]:
+        """The part of its size with which each feature is read back: the diagonal of `gram`."""
+        return dict(zip(self.labels, np.diag(self.gram).tolist(), strict=True))
+
+    @property
     def dropped(self) -> list[str]:
-        """The features that are not represented: they are read back with less than a tenth of their size."""
-        return [label for label, size in zip(self.labels, np.diag(self.gram), strict=True) if size < KEPT]
+        """The features that are read back with less than a tenth of their size (`read_back`)."""
+        return [label for label, size in self.read_back.items() if size < KEPT]
 
     @property
     def kept(self) -> list[str]:
-        """The features that are represented."""
+        """The features that are read back with at least a tenth of their size (`read_back`)."""
         gone = set(self.dropped)
         return [label for label in self.labels if label not in gone]
 
