@@ -81,7 +81,8 @@ def test_the_check_finds_a_product_of_few_digits() -> None:
 def test_many_projections_are_measured_like_one() -> None:
     """Losses, accuracy, cosines and causal slopes of several projections are those of their reports."""
     model, inputs = study("sort_unique")
-    some = [tracr.compress(model, 12, "pca", inputs=inputs), tracr.compress(model, 12, "exact", inputs=inputs)]
+    exact = tracr.compress(model, method="exact", inputs=inputs)
+    some = [tracr.compress(model, exact.d_model, "pca", inputs=inputs), exact]
     task = task_of(model, inputs)
     measuring = Measuring(model, task, sites_of(task.network, "one"))
     matrices = np.stack([small.W[None] for small in some])

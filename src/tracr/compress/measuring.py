@@ -24,13 +24,18 @@ NUMBERS = 20_000_000  # numbers of activations held for one group of projections
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a projection: losses on all inputs of the task, the share of right positions, the mean
-    cosine of the sub-layers' writes."""
+    """What was measured of a projection: losses on all inputs of the task, the share of right positions, and for every
+    sub-layer the mean cosine of its writes."""
 
     output_loss: float
     layer_loss: float
     accuracy: float
-    cosine: float
+    cosines: tuple[float, ...]
+
+    @property
+    def cosine(self) -> float:
+        """The mean over sub-layers."""
+        return float(np.mean(self.cosines)) if self.cosines else 1.0
 
 
 class Measuring:
@@ -56,8 +61,8 @@ class Measuring:
                 output, layers, cosines, logits = map(np.asarray, self._measure({"W": padded}))
             for number in range(len(some)):
                 right = decoded_alike(self._model, logits[number], self._wanted)[tokens]
-                mean = float(cosines[number].mean()) if cosines.shape[1] else 1.0
-                yield Measured(float(output[number]), float(layers[number].sum()), float(right.mean()), mean)
+                losses = float(output[number]), float(layers[number].sum())
+                yield Measured(*losses, float(right.mean()), tuple(cosines[number].tolist()))
 
     def slopes(self, matrices: Array) -> dict[str, Array]:
         """For every variable that the output depends on, the causal slope (`mechanism.Swap`) of each projection."""
