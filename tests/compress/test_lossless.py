@@ -34,11 +34,12 @@ def larger(name: str, tokens: int, length: int, level: int) -> tracr.CompiledMod
 
 
 def check(model: tracr.CompiledModel, budget: int = 100_000, seed: int = 0) -> None:
-    """The closed form and a superposition agree with the program, and every read is exact on all possible streams."""
+    """The closed form (on `budget` inputs) and a superposition (on 5,000) agree with the program; every read is exact
+    on all possible streams."""
     small = tracr.compress(model, method="exact")
     hidden = tracr.superpose(model, small.d_model + 1, seed=seed)
-    for made in (small, hidden):
-        found = made.verify(budget, seed=seed)
+    for made, most in ((small, budget), (hidden, min(budget, 5000))):
+        found = made.verify(most, seed=seed)
         if not found.inputs:
             raise NotCompared("the program raises on every input")
         assert found, found
@@ -193,7 +194,7 @@ def test_fewest_dimensions_of_random_programs(case: Case) -> None:
 @pytest.mark.parametrize(("tokens", "length"), [(4, 8), (10, 10), (12, 12)])
 def test_the_library_loses_nothing(name: str, tokens: int, length: int) -> None:
     """All inputs at (4, 8); at the others, a sample of the inputs, and all possible streams by their bases."""
-    for level in LEVELS:
+    for level in (0, 2):
         try:
             model = larger(name, tokens, length, level)
         except tracr.FunctionError:
