@@ -19,7 +19,7 @@ pytest.importorskip("optax")
 from tracr.compress.measuring import Measuring  # noqa: E402
 from tracr.compress.objective import Objective  # noqa: E402
 from tracr.compress.polish import Polish  # noqa: E402
-from tracr.compress.sgd import Recipe, Trainer, padded_starts  # noqa: E402
+from tracr.compress.sgd import Recipe, RecipeTrainer, padded_starts  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def prepared(name: str) -> tuple[Task, ProjectionSites]:
 def test_training_and_measuring_use_all_digits(name: str) -> None:
     """A step of the recipe with its gradient, and the measurement of the runs."""
     objective = Objective(*prepared(name))
-    trainer = Trainer(objective, Recipe(steps=2, chunk=2, batch=4))
+    trainer = RecipeTrainer(objective, Recipe(steps=2, chunk=2, batch=4))
     params = padded_starts(objective, [(6, 0), (4, 1)])
     assert_precise(lambda params: trainer._run(params, trainer._update.init(params), 0, 2), params)
     measuring = Measuring(study(name)[0], *prepared(name))

@@ -222,7 +222,7 @@ def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypa
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.Trainer, "train", broken)
+        patch.setattr(module.RecipeTrainer, "train", broken)
         done = sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe)
     assert (done.made, done.failed) == (2, 2)
     rows = parquet.read_table(done.results).to_pylist()
@@ -279,7 +279,7 @@ def test_groups_of_a_sweep_share_their_compiled_programs(tmp_path: Path, monkeyp
     module = importlib.import_module("tracr.compress.sweep")
     prepared: list[int] = []
     traced: list[int] = []
-    task_before, chunk_before = module.task_of, module.Trainer._chunk
+    task_before, chunk_before = module.task_of, module.RecipeTrainer._chunk
 
     def counted_task(*given: Any) -> Any:
         prepared.append(1)
@@ -290,7 +290,7 @@ def test_groups_of_a_sweep_share_their_compiled_programs(tmp_path: Path, monkeyp
         return chunk_before(*given)
 
     monkeypatch.setattr(module, "task_of", counted_task)
-    monkeypatch.setattr(module.Trainer, "_chunk", counted_chunk)
+    monkeypatch.setattr(module.RecipeTrainer, "_chunk", counted_chunk)
     model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
     done = sweep({"f": model}, [2, 3, 4], range(3), tmp_path, recipe=Recipe(steps=20, chunk=20), group=4)
     assert (done.made, done.failed) == (9, 0)

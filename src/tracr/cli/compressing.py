@@ -176,7 +176,7 @@ def sweep_programs(
 
     The results are Parquet. The same command run again does only the missing runs.
 
-    Example: tracr sweep --studies frac_prevs --dims 8,10,14 --seeds 0-4 --steps 50000 -o results
+    Example: tracr sweep --studies frac_prevs,sort_unique --dims 12 --seeds 0-4 --method fast -o results
     """
     from tqdm import tqdm
 

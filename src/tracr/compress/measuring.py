@@ -16,14 +16,14 @@ from tracr.compress.projection import ProjectionSites
 from tracr.compress.task import Task
 from tracr.model.compiled import CompiledModel
 
-__all__ = ["Measured", "Measuring"]
+__all__ = ["MeasuredRun", "Measuring"]
 
 Array = NDArray[Any]
 NUMBERS = 20_000_000  # numbers of activations held for one group of projections
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """What was measured of a projection: losses on all inputs of the task, the share of right positions, and for every
     sub-layer the mean cosine of its writes."""
 
@@ -50,7 +50,7 @@ class Measuring:
         self._rows = max(1, NUMBERS // max(1, activations))
         self._measure = self._objective.jax.jit(self._objective.jax.vmap(self._one))
 
-    def __call__(self, matrices: Array) -> Iterator[Measured]:
+    def __call__(self, matrices: Array) -> Iterator[MeasuredRun]:
         """The measurements of each projection."""
         tokens = token_positions(self._task)
         rows = min(self._rows, max(1, len(matrices)))
@@ -62,7 +62,7 @@ class Measuring:
             for number in range(len(some)):
                 right = decoded_alike(self._model, logits[number], self._wanted)[tokens]
                 losses = float(output[number]), float(layers[number].sum())
-                yield Measured(*losses, float(right.mean()), tuple(cosines[number].tolist()))
+                yield MeasuredRun(*losses, float(right.mean()), tuple(cosines[number].tolist()))
 
     def slopes(self, matrices: Array) -> dict[str, Array]:
         """For every variable that the output depends on, the causal slope (`mechanism.Swap`) of each projection."""

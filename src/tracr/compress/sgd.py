@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracr.compress.objective import Objective, Params
 from tracr.extras import need
 
-__all__ = ["Recipe", "Trained", "Trainer", "padded_starts", "starts", "train"]
+__all__ = ["Recipe", "RecipeTrainer", "Trained", "padded_starts", "starts", "train"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, float], None]
@@ -101,10 +101,10 @@ def train(
     objective: Objective, params: Params, recipe: Recipe, seed: int = 0, progress: Progress | None = None
 ) -> Trained:
     """Train all runs for `recipe.steps` steps, or until Ctrl-C, which keeps the result so far."""
-    return Trainer(objective, recipe, seed).train(params, progress)
+    return RecipeTrainer(objective, recipe, seed).train(params, progress)
 
 
-class Trainer:
+class RecipeTrainer:
     """Trains runs of one objective. The program is compiled once for each number of runs and dimensions."""
 
     def __init__(self, objective: Objective, recipe: Recipe, seed: int = 0) -> None:

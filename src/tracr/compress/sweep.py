@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tracr.compress.measuring import Measuring
 from tracr.compress.objective import Objective
 from tracr.compress.observing import measure
 from tracr.compress.projection import sites_of
-from tracr.compress.sgd import Recipe, Trainer, padded_starts
+from tracr.compress.sgd import Recipe, RecipeTrainer, padded_starts
 from tracr.compress.store import Row, Store
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
@@ -127,26 +127,30 @@ def sweep(
         raise TracrError("there is nothing to sweep over", hint="give programs, dims within their sizes, and seeds")
     there = store.done(retry=retry) & set(wanted)
     missing = [run for run in wanted if run not in there]
-    groups = (
-        ModelRuns(
-            name, f"{digests[name]} {settings}", files, given.get(name), runs, widest, method, asdict(chosen), scale
-        )
-        for name, model in models.items()
-        for files, runs, widest in _groups(
-            model, [(dim, seed) for program, dim, seed in missing if program == name], group
-        )
-    )
+    template = ModelRuns("", "", {}, None, (), 0, method, asdict(chosen), scale)
+    groups = _groups(models, missing, given, {name: f"{digests[name]} {settings}" for name in models}, group, template)
+    made = _make(store, workers.map(run_group, groups), len(there), len(wanted), progress)
+    failed = sum(row["status"] != "done" for row in store.rows())
+    return Swept(made, len(there), failed, store.finish())
+
+
+def _make(
+    store: Store,
+    results: Iterable[list[Row]],
+    there: int,
+    total: int,
+    progress: Callable[[int, int, float], None] | None,
+) -> int:
+    """Store the results of all groups as they come; returns their number."""
     best, made = np.inf, 0
-    if progress is not None:
-        progress(len(there), len(wanted), best)
-    for rows in workers.map(run_group, groups):
+    tell = progress or (lambda done, total, best: None)
+    tell(there, total, best)
+    for rows in results:
         store.add(rows)
         made += len(rows)
         best = min([best, *(row["loss"] for row in rows if row["status"] == "done")])
-        if progress is not None:
-            progress(len(there) + made, len(wanted), best)
-    failed = sum(row["status"] != "done" for row in store.rows())
-    return Swept(made, len(there), failed, store.finish())
+        tell(there + made, total, best)
+    return made
 
 
 def _checked(inputs: Mapping[str, Inputs], models: Mapping[str, CompiledModel]) -> dict[str, Inputs]:
@@ -176,19 +180,31 @@ def _runs(models: Mapping[str, CompiledModel], dims: list[int] | None, seeds: li
 
 
 def _groups(
-    model: CompiledModel, runs: list[tuple[int, int]], most: int
-) -> Iterator[tuple[dict[str, bytes], tuple[tuple[int, int], ...], int]]:
-    """The model's files, the runs of each group, and the largest dim of all.
-
-    Groups have nearly the same size, because a new size is compiled anew.
-    """
-    if not runs:
-        return
-    with tempfile.TemporaryDirectory() as aside:
-        model.save(Path(aside) / "model")
-        files = {entry.name: entry.read_bytes() for entry in (Path(aside) / "model").iterdir()}
-    for part in np.array_split(np.array(runs), -(-len(runs) // most)):
-        yield files, tuple((int(dim), int(seed)) for dim, seed in part), max(dim for dim, _ in runs)
+    models: Mapping[str, CompiledModel],
+    runs: list[tuple[str, int, int]],
+    inputs: Mapping[str, Inputs],
+    keys: Mapping[str, str],
+    most: int,
+    template: ModelRuns,
+) -> Iterator[ModelRuns]:
+    """The runs of each model in groups of nearly the same size, because a new size is compiled anew."""
+    for name, model in models.items():
+        mine = [(dim, seed) for program, dim, seed in runs if program == name]
+        if not mine:
+            continue
+        with tempfile.TemporaryDirectory() as aside:
+            model.save(Path(aside) / "model")
+            files = {entry.name: entry.read_bytes() for entry in (Path(aside) / "model").iterdir()}
+        of_model = replace(
+            template,
+            program=name,
+            key=keys[name],
+            files=files,
+            inputs=inputs.get(name),
+            widest=max(dim for dim, _ in mine),
+        )
+        for part in np.array_split(np.array(mine), -(-len(mine) // most)):
+            yield replace(of_model, runs=tuple((int(dim), int(seed)) for dim, seed in part))
 
 
 def run_group(group: ModelRuns) -> list[Row]:
@@ -206,7 +222,7 @@ class _BySgd:
         task = task_of(model, group.inputs)
         sites = sites_of(task.network, "one")
         self._objective = Objective(task, sites)
-        self._trainer = Trainer(self._objective, Recipe(**group.recipe))
+        self._trainer = RecipeTrainer(self._objective, Recipe(**group.recipe))
         self._measuring = Measuring(model, task, sites)
         self._size = len(group.runs)
 
