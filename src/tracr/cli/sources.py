@@ -51,6 +51,7 @@ class GivenOptions:
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
     max_memory: str | None = None
+    gap: float | None = None
 
     @property
     def given(self) -> list[str]:
@@ -199,6 +200,7 @@ def compiled(
 ) -> CompiledModel:
     """The model of `found`, compiled with the options of `choice`, else the defaults; `watch` sees every pass."""
     import tracr
+    from tracr.craft.numerics import GAP
     from tracr.ir.budget import DEFAULT
 
     if found.model is not None:
@@ -222,6 +224,7 @@ def compiled(
         watch=watch,
         check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
+        gap=GAP if choice.gap is None else choice.gap,
     )
     return replace(model, source=found.source)
 

@@ -50,7 +50,7 @@ class Store:
             self.parts.mkdir(parents=True, exist_ok=True)
         self._arrow, self._parquet = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
         before = self._settings()
-        for name, value in {**settings, **{f"model {name}": digest for name, digest in models.items()}}.items():
+        for name, value in {**{f"model {name}": digest for name, digest in models.items()}, **settings}.items():
             if before.setdefault(name, value) != value:
                 raise FormatError(
                     f"{self.folder} has results of a sweep with another {name}",

@@ -19,7 +19,7 @@ from tracr.runtime.forward import forward
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.values import Value, short_repr
 
-__all__ = ["OutputTarget", "Task", "all_inputs", "require_labelled", "task_of"]
+__all__ = ["OutputTarget", "Task", "all_are_few", "all_inputs", "require_labelled", "task_of"]
 
 Array = NDArray[np.float64]
 MOST_INPUTS = 20_000
@@ -82,22 +82,30 @@ def all_inputs(
     model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
 ) -> list[list[Value]]:
     """Every input of the model; optionally only some lengths, or only inputs without repeated tokens."""
-    shortest, longest = model.program.lengths
     tokens = model.options.vocab
     choose: Any = itertools.permutations if distinct else lambda pool, n: itertools.product(pool, repeat=n)
-    chosen = range(max(1, shortest), longest + 1) if lengths is None else lengths
+    chosen = _lengths(model) if lengths is None else lengths
     return [list(row) for length in chosen for row in choose(tokens, length)]
 
 
-def default_inputs(model: CompiledModel, budget: int = MOST_INPUTS) -> list[list[Value]]:
-    """Every input, or a random sample of lengths and tokens if there are more than `budget`."""
-    shortest, longest = model.program.lengths
+def all_are_few(model: CompiledModel) -> bool:
+    """Whether the model takes at most `MOST_INPUTS` inputs, so that all of them can be run."""
     size = len(model.options.vocab)
-    lengths = range(max(1, shortest), longest + 1)
-    if sum(size**length for length in lengths) <= budget:
+    return bool(sum(size**length for length in _lengths(model)) <= MOST_INPUTS)
+
+
+def _lengths(model: CompiledModel) -> range:
+    shortest, longest = model.program.lengths
+    return range(max(1, shortest), longest + 1)
+
+
+def default_inputs(model: CompiledModel, most: int = MOST_INPUTS) -> list[list[Value]]:
+    """Every input, or a random sample of `most` lengths and tokens if all are too many."""
+    if all_are_few(model):
         return all_inputs(model)
+    lengths, size = _lengths(model), len(model.options.vocab)
     rng = np.random.default_rng(0)
-    rows = {tuple(rng.integers(size, size=rng.choice(lengths)).tolist()) for _ in range(budget)}
+    rows = {tuple(rng.integers(size, size=rng.choice(lengths)).tolist()) for _ in range(most)}
     return [[model.options.vocab[code] for code in row] for row in sorted(rows)]
 
 
@@ -116,10 +124,10 @@ def require_labelled(model: object, what: str) -> None:
         )
 
 
-def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
-    """The task of reproducing the model on these inputs, by default on every input."""
+def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None, most: int = MOST_INPUTS) -> Task:
+    """The task of reproducing the model on these inputs, by default on every input, or on a sample of `most`."""
     require_labelled(model, "compressed")
-    given = default_inputs(model) if inputs is None else as_list("inputs", inputs, error=InputError)
+    given = default_inputs(model, most) if inputs is None else as_list("inputs", inputs, error=InputError)
     if not given:
         raise InputError("there are no inputs to compress the model on", hint="pass a list of token sequences")
     ids, _, lengths = model.vocabulary.encode(given)

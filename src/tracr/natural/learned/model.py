@@ -145,7 +145,7 @@ class LearnedModel(DerivedModel):
         """Refused: bounds on rounding are for compiled models."""
         raise Unavailable("rounding is not bounded for a learned model", hint="use learned.compiled.check_format")
 
-    def _kernel(self, dtype: DTypeLike) -> None:
+    def _kernel(self, dtype: DTypeLike | None) -> None:
         """None: the kernel has no GELU."""
 
     def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
