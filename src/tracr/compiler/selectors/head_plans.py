@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral, cover
 from tracr.craft.grouping import group_rows
-from tracr.craft.heads import LEGIBLE, SQUARE_RANK, selector_rank
+from tracr.craft.heads import LEGIBLE, SQUARE_RANK
 from tracr.ir.selectors import Selector
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
@@ -68,7 +68,7 @@ class Plan:
     def ranks(self) -> tuple[int, ...]:
         """The ranks of the heads' patterns."""
         return tuple(
-            sum(literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals)
+            sum(literal.rank if self.compact else literal.one_hot_rank for literal in conjunction.literals)
             for _, conjunction in self.heads
         )
 
@@ -100,11 +100,12 @@ def choose_plan(
     found = cover(selectors, number)
     if found is None:
         return None
-    inside = tuple((1, conjunction) for conjunction in found.inside)
-    candidates = [inside]
-    several = len(inside) != 1 or (split and reader == "width")
+    candidates: list[Heads] = [tuple((1, conjunction) for conjunction in found)]
+    several = len(found) != 1 or (split and reader == "width")
     if several and reader == "width":
-        candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
+        outside = cover(selectors, number, holds=False)
+        assert outside is not None
+        candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in outside)))
     if several and split:
         splits = [tuple(_split(heads)) for heads in candidates]
         candidates += [heads for heads in splits if heads not in candidates]
