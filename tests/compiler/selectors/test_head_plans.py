@@ -64,7 +64,8 @@ def test_a_cover_is_disjoint_and_complete(selectors: dict[int, Selector]) -> Non
     """Exactly one conjunction inside holds where the formula does, exactly one outside where it does not."""
     number = max(selectors)
     inside, outside = (cover(selectors, number, holds=side) for side in (True, False))
-    assert inside is not None and outside is not None
+    assert inside is not None
+    assert outside is not None
     cells = [list(itertools.product(range(queries), range(keys))) for queries, keys in SIZES]
     for place in itertools.product(*cells):
         at = dict(enumerate(place))
@@ -98,7 +99,8 @@ def test_large_conjunctions_and_disjunctions_need_no_truth_table() -> None:
             last = 100 + n
         for side, count in ((True, inside), (False, outside)):
             found = cover(selectors, last, holds=side)
-            assert found is not None and len(found) == count
+            assert found is not None
+            assert len(found) == count
 
 
 # Constructions

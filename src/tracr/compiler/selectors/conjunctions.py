@@ -15,11 +15,11 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.heads import LEGIBLE, SelectorClasses, selector_classes, selector_rank
 from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 

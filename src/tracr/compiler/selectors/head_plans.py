@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral, cover
 from tracr.craft.grouping import group_rows
 from tracr.craft.heads import LEGIBLE, SQUARE_RANK
