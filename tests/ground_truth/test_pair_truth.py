@@ -35,7 +35,7 @@ def compiled(name: str, level: int = 1) -> tracr.CompiledModel:
     return tracr.compile(example.program, example.vocab, example.max_seq_len, level=level)
 
 
-def pairs_of(model: tracr.CompiledModel, count: int, seed: int = 0) -> list[Pair]:
+def pairs_of(model: tracr.DesignedModel, count: int, seed: int = 0) -> list[Pair]:
     """Random pairs of mixed lengths."""
     rng, vocab = np.random.default_rng(seed), model.options.vocab
     lengths = rng.integers(max(1, model.program.lengths[0]), model.program.lengths[1] + 1, size=count).tolist()
@@ -138,8 +138,8 @@ def test_every_edge_is_a_candidate(name: str, level: int) -> None:
 )
 def test_candidates_that_are_not_wired_change_nothing(name: str, kind: str) -> None:
     """Each alone and all together, for pairs of inputs: they are inert by construction."""
-    model = compiled(name, 1 if kind == "rotated" else int(kind[-1]))
-    model = model.rotated(seed=2) if kind == "rotated" else model
+    plain = compiled(name, 1 if kind == "rotated" else int(kind[-1]))
+    model = plain.rotated(seed=2) if kind == "rotated" else plain
     unwired = model.ground_truth.split("qkv")[1]
     data = MethodData.of(pairs_of(model, 30))
     patching = patching_of(model)
@@ -152,7 +152,7 @@ def test_candidates_that_are_not_wired_change_nothing(name: str, kind: str) -> N
 # The truth for pairs
 
 
-def changes_by_hand(model: tracr.CompiledModel, pairs: list[Pair], edges: Any) -> bool:
+def changes_by_hand(model: tracr.DesignedModel, pairs: list[Pair], edges: Any) -> bool:
     """Whether patching these edges changes an answer, one pair at a time."""
     other = by_hand(model)
     for first, second in pairs:
@@ -180,7 +180,7 @@ def test_edges_needed_alone_change_an_answer_alone(name: str) -> None:
     assert sorted([*found.alone, *found.jointly, *found.inert]) == sorted(found.candidates())
 
 
-def check_claims(found: PairTruth, patching: EdgePatching, model: tracr.CompiledModel) -> None:
+def check_claims(found: PairTruth, patching: EdgePatching, model: tracr.DesignedModel) -> None:
     """Every statement of a truth for pairs of whole edges (granularity "qkv", resample), by patches."""
     data = MethodData.of(found.pairs)
     clean_ids, corrupted_ids, token = data.ids(model.vocabulary)

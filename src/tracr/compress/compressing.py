@@ -19,7 +19,7 @@ from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, require_labelled, task_of
 from tracr.errors import TracrError
 from tracr.extras import need
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["METHODS", "compress", "exact_dim", "measured"]
@@ -29,7 +29,7 @@ Progress = Callable[[str, int, float], None]
 
 
 def compress(
-    model: CompiledModel,
+    model: DesignedModel,
     dim: int | None = None,
     method: str = "fast",
     seed: int = 0,
@@ -94,12 +94,12 @@ def compress(
     return measured(model, task, projection, training, output_weight, layer_weight, objective, params)
 
 
-def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
+def exact_dim(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
     """The smallest number of dimensions of a compression without loss."""
     return int(exact_projection(task_of(model, inputs)).shape[1])
 
 
-def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
+def _check(model: DesignedModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
     require_labelled(model, "compressed")
     one_of("method", method, METHODS)
     if not isinstance(sharing, str) or sharing not in SHARING:
@@ -110,7 +110,7 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
     whole("dim", dim, 1, most=model.d_model)
 
 
-def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel:
+def _exact(model: DesignedModel, task: Task, dim: int | None) -> CompressedModel:
     W = exact_projection(task)
     if dim is not None and dim < W.shape[1]:
         raise TracrError(
@@ -168,7 +168,7 @@ def _fast(
 
 
 def measured(
-    model: CompiledModel,
+    model: DesignedModel,
     task: Task,
     projection: Projection,
     training: Training,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.network import Attention, Network
 from tracr.compress.task import Task, task_of
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.interventions import Location, locations
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
@@ -204,7 +204,7 @@ def measured_losses(model: CompressedModel, task: Task, network: Network) -> tup
     return _output_loss(task, logits), float(sum(_layer_losses(task, outs))), floor
 
 
-def _compiled_logits(model: CompiledModel, task: Task) -> Array:
+def _compiled_logits(model: DesignedModel, task: Task) -> Array:
     return np.asarray(forward(model.parameters, task.ids, np, causal=model.options.causal))
 
 
@@ -249,12 +249,12 @@ def _cosine(task: Task, out: Array, target: Array) -> float:
     return float(cosine[there].mean()) if there.any() else 1.0
 
 
-def _right(model: CompiledModel, task: Task, logits: Array) -> NDArray[np.bool_]:
+def _right(model: DesignedModel, task: Task, logits: Array) -> NDArray[np.bool_]:
     """The positions at which all outputs decode to the compiled model's."""
     return _same(model, logits, _compiled_logits(model, task))
 
 
-def _same(model: CompiledModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
+def _same(model: DesignedModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
     """The positions at which logits decode to the same values. An intervention can leave a one-hot output between two
     values: then both count as right."""
     right = np.ones(logits.shape[:2], dtype=bool)
@@ -306,7 +306,7 @@ def _readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
     return tuple(found)
 
 
-def _needed(model: CompiledModel, location: Location, place: str) -> bool:
+def _needed(model: DesignedModel, location: Location, place: str) -> bool:
     """Whether a component after `place` still reads the variable."""
     layer, after_mlp = int(place.split(".")[1]), place.endswith("post")
     for slot in location.slots[location.slots >= 0]:
@@ -327,7 +327,7 @@ def _stream(seen: dict[str, Array], hook: str) -> Array:
     return seen["hook_embed"] + seen["hook_pos_embed"] if hook == "hook_embed" else seen[hook]
 
 
-def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
+def _run(model: DesignedModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
     """Record every activation at the inputs' own lengths (zeros after them) in `seen`; returns the logits."""
     whole = np.zeros((*task.place.shape, parameters.W_U.shape[1]))
     for size, rows in _by_length(task):

@@ -20,7 +20,7 @@ from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.store import Row, Store
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.workers import SERIAL, Workers
 
 __all__ = ["ModelRuns", "Swept", "sweep"]
@@ -67,7 +67,7 @@ class Swept:
 
 
 def sweep(
-    models: Mapping[str, CompiledModel],
+    models: Mapping[str, DesignedModel],
     dims: Iterable[int] | None,
     seeds: Iterable[int],
     folder: str | Path,
@@ -124,7 +124,7 @@ def _check(method: str, group: int) -> None:
         raise TracrError(f"a group has at least one run, not {group}", hint="use group=1 or more")
 
 
-def _digest(model: CompiledModel) -> str:
+def _digest(model: DesignedModel) -> str:
     """The digest of a model's options and weights."""
     found = hashlib.sha256(repr(model.options).encode())
     for name, array in model.parameters.named():
@@ -132,7 +132,7 @@ def _digest(model: CompiledModel) -> str:
     return found.hexdigest()[:16]
 
 
-def _runs(models: Mapping[str, CompiledModel], dims: list[int] | None, seeds: list[int]) -> list[tuple[str, int, int]]:
+def _runs(models: Mapping[str, DesignedModel], dims: list[int] | None, seeds: list[int]) -> list[tuple[str, int, int]]:
     return [
         (name, dim, seed)
         for name, model in models.items()
@@ -143,7 +143,7 @@ def _runs(models: Mapping[str, CompiledModel], dims: list[int] | None, seeds: li
 
 
 def _groups(
-    models: Mapping[str, CompiledModel],
+    models: Mapping[str, DesignedModel],
     runs: list[tuple[str, int, int]],
     method: str,
     recipe: Mapping[str, Any],
@@ -175,7 +175,7 @@ def run_group(group: ModelRuns) -> list[Row]:
         return [_row(group.program, dim, seed, f"{type(error).__name__}: {error}".strip()) for dim, seed in group.runs]
 
 
-def _by_sgd(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
+def _by_sgd(model: DesignedModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
     """All runs together. A run of d dimensions is padded with zero columns, whose gradient is 0, so they stay zero."""
     task = task_of(model)
     objective = Objective(task, sites_of(task.network, "one"))
@@ -196,7 +196,7 @@ def _by_sgd(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int,
         yield (dim, seed), measured(model, task, Projection(matrices, objective.sites), training)
 
 
-def _by_fast(model: CompiledModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
+def _by_fast(model: DesignedModel, group: ModelRuns) -> Iterator[tuple[tuple[int, int], CompressedModel | str]]:
     for dim, seed in group.runs:
         try:
             made = compress(model, dim, "fast", seed, recipe=FastRecipe(**group.recipe))

@@ -36,7 +36,7 @@ from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["ground_truth_of", "read_slots", "written_slots"]
 
@@ -71,14 +71,14 @@ class _Carried:
     cancelled: bool
 
 
-def ground_truth_of(model: CompiledModel) -> GroundTruth:
+def ground_truth_of(model: DesignedModel) -> GroundTruth:
     """The nodes and edges of a model. Those of a variant are the compiled model's, along other directions."""
     wiring = _Wiring(model.plain)
     return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()), wiring.folded())
 
 
 class _Wiring:
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.model = model
         variables = list(model.layout.slots)
         named = [_special_label(model, variable) or variable.label for variable in variables]
@@ -315,7 +315,7 @@ class _Wiring:
         return None
 
 
-def _special_label(model: CompiledModel, variable: Variable) -> str:
+def _special_label(model: DesignedModel, variable: Variable) -> str:
     """The label of BOS, PAD or the constant one in the residual stream."""
     if variable not in SPECIAL:
         return ""

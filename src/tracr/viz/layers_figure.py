@@ -35,7 +35,7 @@ from tracr.viz.labels import shortened, visible
 if TYPE_CHECKING:
     from tracr.craft.mlps import MLP
     from tracr.ir.circuit import Component
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["layer_allocation"]
 
@@ -45,7 +45,7 @@ BOX_GAP = 0.12
 FOOTER = 3.0  # the least width of the text below
 
 
-def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+def layer_allocation(model: DesignedModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
     """Draw the components of each layer: what each writes and reads, and its size.
 
     Args:
@@ -76,7 +76,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     return canvas.figure
 
 
-def _footer(model: CompiledModel, width: float) -> list[str]:
+def _footer(model: DesignedModel, width: float) -> list[str]:
     """The lines that list the folded variables, which no component computes."""
     found = [
         f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"

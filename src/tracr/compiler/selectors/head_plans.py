@@ -103,14 +103,19 @@ def choose_plan(
     candidates: list[Heads] = [tuple((1, conjunction) for conjunction in found)]
     several = len(found) != 1 or (split and reader == "width")
     if several and reader == "width":
-        outside = cover(selectors, number, holds=False)
-        assert outside is not None
-        candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in outside)))
+        candidates.append(_counted_out(selectors, number))
     if several and split:
         splits = [tuple(_split(heads)) for heads in candidates]
         candidates += [heads for heads in splits if heads not in candidates]
     plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
     return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: (plan.cost, sum(plan.ranks)))
+
+
+def _counted_out(selectors: Mapping[int, Selector], number: int) -> Heads:
+    """The heads that count all keys, minus the keys of the complement."""
+    outside = cover(selectors, number, holds=False)
+    assert outside is not None
+    return ((1, Conjunction(())), *((-1, conjunction) for conjunction in outside))
 
 
 def _kind(heads: Heads, reader: Reader) -> Literal["one head", "parts", "sums"]:
