@@ -35,7 +35,7 @@ VARIANTS = {
     "noisy": lambda model: model.with_noise(1e-9),
     "with layer norms": lambda model: model.with_layer_norm(),
     "rotated with layer norms": lambda model: model.with_layer_norm().rotated(2),
-    "not certified": lambda model: replace(model, changed=model.parameters.map(lambda w: 2 * w), certified=False),
+    "not certified": lambda model: with_other_weights(model, model.parameters.map(lambda w: 2 * w)),
 }
 
 

@@ -12,7 +12,6 @@ from tests.ground_truth.construction import check_edges
 from tests.library import compiled
 from tracr.ground_truth.data import GRANULARITIES, Attends
 from tracr.ir.options import LEVELS
-from tracr.model.variants.variant_model import with_other_weights
 from tracr.rasp import programs, rasp
 
 library = pytest.mark.parametrize(("name", "level"), [(name, level) for name in programs.EXAMPLES for level in LEVELS])
@@ -31,7 +30,8 @@ def test_edges_follow_the_weights() -> None:
     before = {str(edge) for edge in model.ground_truth.edges()}
     layer = model.parameters.layers[0]
     blind = layer.W_K * (np.array(model.residual.labels) != "tokens:pad")[:, None]
-    changed = with_other_weights(model, replace(model.parameters, layers=(replace(layer, W_K=blind),)))
+    parameters = replace(model.parameters, layers=(replace(layer, W_K=blind),))
+    changed = replace(model, compilation=replace(model.compilation, parameters=parameters))
     assert before - {str(edge) for edge in changed.ground_truth.edges()} == {"embed -> blocks.0.attn.0.k: tokens:pad"}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.craft.heads import Head
 from tracr.ir.layout import ALWAYS
 from tracr.model.designed import DesignedModel
 from tracr.model.interventions import folded
@@ -56,9 +57,8 @@ def model_html(model: DesignedModel) -> str:
         *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
     ]
     components = []
-    for number, layer in enumerate(model.layout.layers):
-        components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
-        components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
+    for sublayer in model.schedule.sublayers():
+        components += [(sublayer.title, *_component(part), _size(part)) for part in sublayer.components]
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
         for name, one in folded(model.program, model.layout).items()
@@ -150,6 +150,12 @@ def _names(labels: Iterable[str]) -> str:
 def _component(component: Component) -> tuple[str, str]:
     writes = _names(variable.label for variable, _ in component.writes)
     return shortened(writes, NAMES_LENGTH), shortened(component.what, 90)
+
+
+def _size(component: Component) -> str:
+    if isinstance(component, Head):
+        return f"rank {component.rank}"
+    return _plural(component.read.width, "neuron")
 
 
 def _plural(count: int, what: str) -> str:

@@ -60,9 +60,8 @@ def slots_block(model: DesignedModel, width: float = 10.0, title: str = "") -> B
 
 def _names(model: DesignedModel) -> Iterator[str]:
     yield "embed"
-    for number in range(1, model.n_layers + 1):
-        yield f"Attn {number}"
-        yield f"MLP {number}"
+    for sublayer in model.schedule.sublayers():
+        yield sublayer.title
 
 
 def _groups(model: DesignedModel) -> Iterator[list[Direction]]:
