@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import tracr
 from tests.cli.calling import invoke, run_apart
 from tests.cli.calling import run as run_here
+from tests.lab.result_rows import brute_force
 from tests.natural.twins import untrained
 from tracr import lab
 from tracr.lab.rows import COLUMNS
@@ -54,26 +54,6 @@ def own(tmp_path: Path) -> Path:
     path = tmp_path / "own.py"
     path.write_text(OWN)
     return path
-
-
-def brute_force(row: dict[str, Any]) -> tuple[float, float, bool]:
-    """AUROC and average precision from the columns of a row, by their definitions; whether the top is the truth."""
-    labelled = [
-        (float("-inf") if number is None else number, kind)
-        for number, kind in zip(row["numbers"], row["truth"], strict=True)
-        if kind != "jointly"
-    ]
-    high = [number for number, kind in labelled if kind == "alone"]
-    low = [number for number, kind in labelled if kind == "inert"]
-    wins = sum((x > y) + 0.5 * (x == y) for x in high for y in low)
-    precision = total = 0.0
-    recall_before = 0.0
-    for threshold in sorted({*high, *low}, reverse=True):
-        hits = sum(x >= threshold for x in high)
-        precision = hits / (hits + sum(x >= threshold for x in low))
-        total += (hits / len(high) - recall_before) * precision
-        recall_before = hits / len(high)
-    return wins / (len(high) * len(low)), total, min(high) > max(low)
 
 
 def test_a_table_of_scores(tmp_path: Path, own: Path) -> None:

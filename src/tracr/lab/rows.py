@@ -21,6 +21,7 @@ from tracr.lab.methods import Method, MethodData, run_method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
+from tracr.lab.unread_edges import unread_edges
 
 __all__ = ["COLUMNS", "KEY", "SCORES", "Conditions", "SubjectRuns", "run_subject"]
 
@@ -64,6 +65,7 @@ COLUMNS: Mapping[str, str | list[str]] = {
     "as_set": "bool",
     "edges": ["string"],
     "truth": ["string"],
+    "unread": ["string"],
     "numbers": ["float64"],
 }
 """The columns of the table of results, with their types: docs/lab.md."""
@@ -135,6 +137,7 @@ class _Prepared:
             "inert": len(truth.inert),
             "edges": list(map(as_text, truth.candidates())),
             "truth": [_kind(truth, key) for key in truth.candidates()],
+            "unread": list(map(as_text, unread_edges(truth.truth, truth.granularity))),
         }
 
 

@@ -15,6 +15,7 @@ from tracr.compress.store import Store
 from tracr.errors import TracrError
 from tracr.ground_truth.ablations import Ablation
 from tracr.lab.choices import Configured, read_configured
+from tracr.lab.dials import dial_realisations
 from tracr.lab.finding import find_method
 from tracr.lab.one_case import Case
 from tracr.lab.realising import realisation_of
@@ -46,6 +47,7 @@ def run(
     realisations: Iterable[str | Configured] = ("compiled",),
     seeds: Iterable[int] = (0,),
     *,
+    dials: Iterable[str] = (),
     folder: str | Path,
     conditions: Conditions = DEFAULT,
     cache: str | Path | None = None,
@@ -62,6 +64,7 @@ def run(
         cases: cases, or words that `select_cases` reads: names, tags, `core`, `all`, `private:SEED:COUNT`.
         realisations: names of realisations, with dials: `superposed:ratio=1.5`.
         seeds: a seed draws the realisation, the pairs, and the random numbers of a method that has a setting `seed`.
+        dials: names of dials (`tracr.lab.DIALS`); each adds the realisations that it stands for.
         folder: the folder of the results; a run with other conditions is refused.
         conditions: the pairs and the truth.
         cache: the folder that subjects are kept in. By default that in TRACR_CACHE, else `folder`/subjects.
@@ -71,7 +74,7 @@ def run(
     """
     _check(conditions)
     chosen = [_found_anywhere(read_configured(one)) for one in methods]
-    ways = [read_configured(one) for one in realisations]
+    ways = [*map(read_configured, realisations), *dial_realisations(dials)]
     found_cases = _cases(cases, workers)
     for way in ways:
         realisation_of(way.name).check_dials(way.settings)

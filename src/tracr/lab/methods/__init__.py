@@ -30,10 +30,11 @@ from tracr.lab.methods.information_flow import information_flow
 from tracr.lab.methods.node_probing import node_probing
 from tracr.lab.methods.passes import count_passes
 from tracr.lab.methods.random_edges import random_edges
-from tracr.lab.methods.registry import METHODS, Method, MethodResult, run_method
+from tracr.lab.methods.registry import ALIASES, METHODS, Method, MethodResult, run_method
 from tracr.lab.methods.weight_norm import weight_norm
 
 __all__ = [
+    "ALIASES",
     "METHODS",
     "Method",
     "MethodData",
