@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 import tracr
-from tests.ground_truth.by_hand import ByHand, gelu, plain_norm
+from tests.ground_truth.by_hand import ByHand, gelu, gelu_new, plain_norm
+from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
+from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 from tracr.rasp import programs
 
@@ -41,6 +43,8 @@ def by_hand(model: Any) -> ByHand:
         assert model.architecture.activation == "gelu"
         causal = model.teacher.options.causal
         return ByHand(model.parameters, causal=causal, norm=lambda x: plain_norm(x, 1e-5), activation=gelu)
+    if isinstance(model, LearnedModel):
+        return ByHand(model.parameters, causal=model.options.causal, activation=gelu_new)
     if model.norm is None:
         return ByHand(model.parameters, causal=model.options.causal)
     epsilon = model.norm.epsilon
@@ -60,6 +64,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "rotated": lambda: compiled("hist2").rotated(seed=1),
     "layer norm": lambda: compiled("hist").with_layer_norm(),
     "compressed": lambda: tracr.compress(compiled("hist"), method="exact"),
+    "learned": lambda: unlearned(compiled("hist2"), width=60),
     "twin": lambda: untrained(compiled("hist2")),
     "causal twin": lambda: untrained(causal()),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tests.natural.twins import untrained
 from tracr import lab
 from tracr.lab.methods import MethodData, exact_patching
 from tracr.lab.methods.passes import patching_of
+from tracr.natural.admission import Rate
 
 
 def test_exact_patching_finds_the_edges_needed_alone() -> None:
@@ -54,6 +57,8 @@ def test_twins_have_more_candidates_than_their_teachers() -> None:
     """The further heads and MLPs are inert; truth and scores know them."""
     model = compiled("hist")
     twin = untrained(model)
+    measured = tuple(replace(site, agreement=Rate(9, 9)) for site in twin.admission.sites)
+    twin = replace(twin, admission=replace(twin.admission, sites=measured))
     truth, sites = twin.ground_truth, twin.architecture.sites
     assert ["->".join(key) for key in truth.candidates()] == [str(site) for site in sites.edges]
     assert set(truth.candidates()) == set(patching_of(twin).candidates)

@@ -138,6 +138,20 @@ def run_methods(
             show_default=False,
         ),
     ] = None,
+    twins: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder of trained twins, FOLDER/NAME-SEED; without it and TRACR_TWINS, twins are trained.",
+            show_default=False,
+        ),
+    ] = None,
+    subset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="Methods that run on some of the cases, drawn at random: acdc=20.", show_default=False
+        ),
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat failed rows.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
@@ -175,6 +189,8 @@ def run_methods(
             folder=output,
             conditions=Conditions(pairs, pairs_seed, ablation, granularity, track),  # type: ignore[arg-type]
             cache=cache,
+            twins=twins,
+            subset=_counts(subset or ""),
             workers=workers,
             retry=retry,
             progress=progress,
@@ -185,6 +201,14 @@ def run_methods(
             f"{made.failed:,} rows failed",
             hint='the columns "status" and "error" of the results say which and why; --retry repeats them',
         )
+
+
+def _counts(words: str) -> dict[str, int]:
+    """Numbers for names, such as acdc=20,edge-probing=10."""
+    found = dict(word.partition("=")[::2] for word in _listed(words))
+    if not all(number.isdecimal() for number in found.values()):
+        raise typer.BadParameter(f"--subset is METHOD=NUMBER, separated by commas, not {words!r}")
+    return {name: int(number) for name, number in found.items()}
 
 
 def _listed(words: str) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 
 from tracr.cli.inputs import read_vocabulary
 from tracr.cli.options import PROGRAM_HELP, Causal, MaxLen, MaxMemory, Name, Vocab, numbers
-from tracr.cli.sources import Found, GivenOptions, compiled, find
+from tracr.cli.sources import ZOO, Found, GivenOptions, compiled, find
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str,
     from tracr import zoo
     from tracr.natural.cases import case_of
 
+    program = program.removeprefix(ZOO) if program.removeprefix(ZOO) in zoo.ENTRIES else program
     if program in zoo.ENTRIES and name is None:
         case = case_of(program, None if choice.vocab is None else read_vocabulary(choice.vocab), choice.max_len)
         found = Found(program, program=case.program, vocab=case.vocab, max_seq_len=case.max_seq_len)

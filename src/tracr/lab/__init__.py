@@ -11,7 +11,8 @@ formats/      circuits in the formats of other tools, checked and scored
 methods/      methods: functions from a subject and data to a number for each edge; a registry, and runs with their cost
 faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 realising.py  the realisations of a case: compiled, rotated, ..., twin
-subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
+subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk; twin_folder.py reads
+              trained twins; output_truth.py, the truth of one of two outputs; acceptable.py, the circuits of backups
 selecting.py  chooses cases by words: names, tags, core, all
 dials.py      dials by name, each for a few realisations
 choices.py    names with settings; finding.py finds methods by name, or in a user's file

@@ -101,6 +101,7 @@ def _standing(key: tuple[str, ...], rows: list[Mapping[str, Any]], draws: int, s
     realisation, dials, method, version, settings = key
     done = [row for row in rows if row["status"] == "done"]
     scored = [row for row in done if row["admitted"]]
+    refused = sum(row["status"] != "done" and row["admitted"] is False for row in rows)
     scores, undefined = {}, {}
     for name in SCORES:
         by_case: dict[str, list[float]] = defaultdict(list)
@@ -118,7 +119,7 @@ def _standing(key: tuple[str, ...], rows: list[Mapping[str, Any]], draws: int, s
         scores,
         undefined,
         len(scored),
-        len(rows) - len(done),
-        len(done) - len(scored),
+        len(rows) - len(done) - refused,
+        len(done) - len(scored) + refused,
         sum(row["seconds"] for row in scored) / len(scored) if scored else None,
     )

@@ -12,7 +12,8 @@ edge_probing.py         subnetwork probing with a trained gate on every edge
 node_probing.py         the same, with a gate on every head and MLP
 information_flow.py     information flow routes
 random_edges.py, weight_norm.py, downstream.py   null methods
-edge_network.py         a transformer in JAX with gradients and masks for edges
+edge_gradients.py       the gradient of the metric at every reader, in numpy; norm_slope.py, through layer norms
+edge_network.py         a transformer in JAX with masks for edges
 hard_concrete.py        the gates of subnetwork probing and their training, in JAX
 """
 

@@ -65,9 +65,9 @@ class MethodResult:
 GATES = {"steps": 300, "rate": 0.1, "weight": 0.5, "seed": 0}
 _ALL = (
     Method("exact", 1, exact_patching),
-    Method("eap", 1, eap, needs=("jax",)),
-    Method("eap-ig-inputs", 1, eap_ig_inputs, {"steps": 10}, ("jax",)),
-    Method("eap-ig-activations", 1, eap_ig_activations, {"steps": 5}, ("jax",)),
+    Method("eap", 2, eap),
+    Method("eap-ig-inputs", 2, eap_ig_inputs, {"steps": 10}),
+    Method("eap-ig-activations", 2, eap_ig_activations, {"steps": 5}),
     Method("acdc", 1, acdc),
     Method("edge-probing", 1, edge_probing, GATES, ("jax", "optax")),
     Method("node-probing", 1, node_probing, GATES, ("jax", "optax")),

@@ -246,7 +246,7 @@ def reported_parts(table: ResultTable) -> list[ReportedParts]:
     """For each realisation and method with edges that do not lead to the output, or with edges needed jointly."""
     found = []
     for (realisation, method), rows in _scored(table).items():
-        with_unread = [(row, edges) for row in rows if (edges := (row.unread or frozenset()) & _inert(row))]
+        with_unread = [(row, edges) for row in rows if (edges := (row.unread or frozenset()).intersection(row.inert))]
         jointly = sum(len(row.jointly) for row in rows)
         if not with_unread and not jointly:
             continue
@@ -255,14 +255,10 @@ def reported_parts(table: ResultTable) -> list[ReportedParts]:
                 realisation,
                 method,
                 _mean((row.case, row.reported_share(edges)) for row, edges in with_unread),
-                _mean((row.case, row.reported_share(_inert(row) - edges)) for row, edges in with_unread),
+                _mean((row.case, row.reported_share(frozenset(row.inert) - edges)) for row, edges in with_unread),
                 _mean((row.case, row.reported_share(frozenset(row.jointly))) for row in rows),
                 sum(len(edges) for _, edges in with_unread),
                 jointly,
             )
         )
     return found
-
-
-def _inert(row: ResultRow) -> frozenset[str]:
-    return frozenset(row.candidates) - frozenset(row.alone) - frozenset(row.jointly)

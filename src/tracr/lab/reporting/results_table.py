@@ -49,7 +49,7 @@ class ResultRow:
         scores: by name; `None` where a score is undefined.
         passes: forward and backward passes together.
         candidates: all edges of the model.
-        alone, jointly: the edges needed alone, and those needed jointly.
+        alone, jointly, inert: the edges needed alone, those needed jointly, and those not needed.
         missed, extra: needed edges that were not found, and inert ones that were.
         top: the edges at the top of the ranking.
         unread: edges that do not lead to the case's output: of decoys, of another program; `None` if the table does
@@ -68,6 +68,7 @@ class ResultRow:
     candidates: tuple[str, ...]
     alone: tuple[str, ...]
     jointly: tuple[str, ...]
+    inert: tuple[str, ...]
     missed: tuple[str, ...]
     extra: tuple[str, ...]
     top: TopEdges
@@ -239,6 +240,7 @@ def _row(row: Mapping[str, Any], several_versions: bool) -> ResultRow:
         row["edges"] or (),
         tuple(kinds["alone"]),
         tuple(kinds["jointly"]),
+        tuple(kinds["inert"]),
         row["missed"] or (),
         row["extra"] or (),
         row["top"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from tracr.model.derived import DerivedModel
 from tracr.model.variants.basis import Axes, Basis, Directions
 from tracr.model.variants.variant import in_basis
 from tracr.model.verification import Verification
-from tracr.natural.architecture import in_numpy
+from tracr.natural.activations import in_numpy
 from tracr.natural.exports import TrainedExports
 from tracr.natural.formats import require_format
 from tracr.natural.learned.truth import LearnedTruth
@@ -94,7 +95,12 @@ class LearnedModel(TrainedExports, DerivedModel):
     @property
     def ground_truth(self) -> LearnedTruth:
         """The nodes and edges, which are the compiled model's."""
-        return LearnedTruth(self.compiled.ground_truth, self.neurons)
+        return LearnedTruth(self.compiled.ground_truth, self.neurons, self)
+
+    @property
+    def activation(self) -> Callable[[Array], Array]:
+        """The function of the neurons, GPT-2's GELU, for numpy arrays."""
+        return in_numpy(ACTIVATION)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -126,8 +132,8 @@ class LearnedModel(TrainedExports, DerivedModel):
 
     def forward(self, parameters: Parameters, ids: Array, hook: Hook | None = None) -> Array:
         """The logits of one pass with the given weights."""
-        causal, act = self.options.causal, in_numpy(ACTIVATION)
-        return np.asarray(forward(parameters, ids, np, causal=causal, hook=hook, activation=act))
+        causal = self.options.causal
+        return np.asarray(forward(parameters, ids, np, causal=causal, hook=hook, activation=self.activation))
 
     def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
         """The weights in another float type; shorter ones than float32 are refused, unless `check` is off."""
