@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand
+from tests.ground_truth.pairs import SUBJECTS, by_hand
 from tests.lab.test_methods import linear, one_length
 from tracr import lab
 from tracr.errors import TracrError, UnknownName

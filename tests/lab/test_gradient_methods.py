@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand, pairs_of
+from tests.ground_truth.pairs import SUBJECTS, by_hand, pairs_of
 from tracr import lab
 from tracr.compress.model import CompressedModel
 from tracr.errors import InputError

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.ground_truth.test_pair_truth import by_hand
+from tests.ground_truth.pairs import by_hand
 from tests.natural.learned_models import unlearned
 from tests.natural.twins import untrained
 from tracr import lab

@@ -15,7 +15,7 @@ from tracr.cli.sources import GivenOptions, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.workers import Workers
 
 __all__ = ["compress_program", "sweep_programs"]
@@ -232,7 +232,7 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _studies(text: str | None, gap: float | None) -> tuple[dict[str, CompiledModel], dict[str, Any]]:
+def _studies(text: str | None, gap: float | None) -> tuple[dict[str, DesignedModel], dict[str, Any]]:
     """The models and inputs of the paper's case studies."""
     from tracr.compress.paper import study
     from tracr.craft.numerics import GAP

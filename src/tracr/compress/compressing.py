@@ -21,7 +21,7 @@ from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, require_labelled, task_of
 from tracr.errors import TracrError
 from tracr.extras import need
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["MEASURED", "METHODS", "compress", "measured", "unchanged"]
@@ -33,7 +33,7 @@ Progress = Callable[[str, int, float], None]
 
 
 def compress(
-    model: CompiledModel,
+    model: DesignedModel,
     dim: int | None = None,
     method: str = "fast",
     seed: int = 0,
@@ -100,7 +100,7 @@ def compress(
     return measured(model, task, projection, training, output_weight, layer_weight, objective, params)
 
 
-def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
+def _check(model: DesignedModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
     require_labelled(model, "compressed")
     one_of("method", method, METHODS)
     if not isinstance(sharing, str) or sharing not in SHARING:
@@ -111,7 +111,7 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
     whole("dim", dim, 1, most=model.d_model)
 
 
-def _exact(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None, dim: int | None) -> CompressedModel:
+def _exact(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None, dim: int | None) -> CompressedModel:
     W = lossless(readings(model, inputs), dim)
     task = task_of(model, inputs, MEASURED)
     return unchanged(measured(model, task, Projection(W[None], sites_of(task.network, "one")), Training("exact")))
@@ -173,7 +173,7 @@ def _fast(
 
 
 def measured(
-    model: CompiledModel,
+    model: DesignedModel,
     task: Task,
     projection: Projection,
     training: Training,

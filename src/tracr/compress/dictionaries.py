@@ -15,7 +15,7 @@ from tracr.compress.model import CompressedModel
 from tracr.compress.superposing import superpose
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 
 __all__ = ["Sample", "Score", "activations", "samples", "score"]
 
@@ -65,7 +65,7 @@ def activations(model: CompressedModel) -> tuple[Array, Array]:
 
 
 def samples(
-    models: Mapping[str, CompiledModel], dims: Iterable[int] | None = None, seeds: Iterable[int] = range(3)
+    models: Mapping[str, DesignedModel], dims: Iterable[int] | None = None, seeds: Iterable[int] = range(3)
 ) -> Iterator[Sample]:
     """Samples of models × dims × seeds in exact superposition; dims below `exact_dim` are left out.
 

@@ -13,7 +13,7 @@ from tracr.compress.closed import exact_projection
 from tracr.compress.narrow import EXACT, LARGEST_SEARCH, least_dim, search
 from tracr.compress.readings import ReadingPlace, read_error, readings
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["ExactDims", "exact_dim", "exact_dims", "lossless"]
@@ -35,7 +35,7 @@ class ExactDims:
     closed: int
 
 
-def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
+def exact_dim(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
     """The number of dimensions of `compress(model, method="exact")`, the closed form.
 
     The outputs stay the same on all inputs the model takes, or on `inputs` if they are given. See `exact_dims` for
@@ -44,7 +44,7 @@ def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = N
     return max(1, int(exact_projection(readings(model, inputs)).shape[1]))
 
 
-def exact_dims(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> ExactDims:
+def exact_dims(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None) -> ExactDims:
     """The fewest dimensions in which a projection without loss was found, and a proved lower bound.
 
     The search takes seconds for models with up to about 40 dimensions. For larger models `found` is `closed`.

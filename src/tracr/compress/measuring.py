@@ -14,7 +14,7 @@ from tracr.compress.objective import Added, Objective, Tensor
 from tracr.compress.observing import compiled_logits, decoded_alike, output_loss_of, token_positions
 from tracr.compress.projection import ProjectionSites
 from tracr.compress.task import Task
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 
 __all__ = ["MeasuredRun", "Measuring"]
 
@@ -41,7 +41,7 @@ class MeasuredRun:
 class Measuring:
     """Measures projections [runs, matrices, D, d] of one model in float64, with a program that is compiled once."""
 
-    def __init__(self, model: CompiledModel, task: Task, sites: ProjectionSites) -> None:
+    def __init__(self, model: DesignedModel, task: Task, sites: ProjectionSites) -> None:
         self._model, self._task = model, task
         self._objective = Objective(task, sites, dtype=np.float64)
         self._wanted = compiled_logits(model, task)

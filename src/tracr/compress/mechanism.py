@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.observing import by_length, decoded_alike, token_positions
 from tracr.compress.task import Task
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.interventions import Location, locations
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import forward
@@ -90,7 +90,7 @@ def readouts(model: CompressedModel, task: Task) -> tuple[Readout, ...]:
     return tuple(found)
 
 
-def _needed(model: CompiledModel, location: Location, place: str) -> bool:
+def _needed(model: DesignedModel, location: Location, place: str) -> bool:
     """Whether a component after `place` still reads the variable."""
     layer, after_mlp = int(place.split(".")[1]), place.endswith("post")
     for slot in location.slots[location.slots >= 0]:
@@ -111,7 +111,7 @@ def _stream(seen: dict[str, Array], hook: str) -> Array:
     return seen["hook_embed"] + seen["hook_pos_embed"] if hook == "hook_embed" else seen[hook]
 
 
-def _run(model: CompiledModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
+def _run(model: DesignedModel, parameters: Any, task: Task, seen: dict[str, Array], hook: Any = None) -> Array:
     """Record every activation at the inputs' own lengths (zeros after them) in `seen`; returns the logits."""
     whole = np.zeros((*task.place.shape, parameters.W_U.shape[1]))
     for size, rows in by_length(task):
@@ -145,7 +145,7 @@ class Exchange:
     base: Array
 
 
-def exchanges(model: CompiledModel, task: Task) -> tuple[Task, list[Exchange]]:
+def exchanges(model: DesignedModel, task: Task) -> tuple[Task, list[Exchange]]:
     """Give every variable its values on another input of the same length; the task has the inputs that are used."""
     longest = task.real.sum(axis=1) == task.real.sum(axis=1).max()
     rows = np.flatnonzero(longest)[:: max(1, int(longest.sum()) // PAIRS)][:PAIRS]
@@ -187,7 +187,7 @@ def swaps(model: CompressedModel, task: Task) -> tuple[Swap, ...]:
     return tuple(found)
 
 
-def slope_of(model: CompiledModel, got: Array, wanted: Array) -> float:
+def slope_of(model: DesignedModel, got: Array, wanted: Array) -> float:
     """The slope of changes of logits [position, logit] over those wanted, through the origin; NaN if none is wanted."""
     got, wanted = got.copy(), wanted.copy()
     for output in model.outputs:

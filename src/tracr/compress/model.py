@@ -16,8 +16,8 @@ from tracr.compress.projection import Projection, fold
 from tracr.compress.refusals import refusal
 from tracr.errors import InputError, TracrError
 from tracr.ir.parameters import Parameters
-from tracr.model.compiled import CompiledModel
 from tracr.model.derived import DerivedModel
+from tracr.model.designed import DesignedModel
 from tracr.runtime.forward import Hook
 from tracr.runtime.tensors import as_tensor, like, stream_of
 from tracr.values import Value
@@ -68,7 +68,7 @@ class CompressedModel(DerivedModel):
 
     _dtype = np.float64
 
-    compiled: CompiledModel
+    compiled: DesignedModel
     projection: Projection
     training: Training
     folded: Parameters = field(repr=False)
@@ -234,7 +234,7 @@ class CompressedModel(DerivedModel):
 
 
 def compressed_model(
-    compiled: CompiledModel, network: Network, projection: Projection, training: Training
+    compiled: DesignedModel, network: Network, projection: Projection, training: Training
 ) -> CompressedModel:
     """Fold the projection into the weights."""
     return CompressedModel(compiled, projection, training, fold(compiled.parameters, network, projection))

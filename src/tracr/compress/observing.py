@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.network import Attention, Network
 from tracr.compress.task import Task, task_of
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.verification import differs
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import Hook, forward
@@ -108,7 +108,7 @@ def measured_losses(model: CompressedModel, task: Task, network: Network) -> tup
     return output_loss_of(task, logits), float(sum(layer_losses_of(task, outs))), floor
 
 
-def compiled_logits(model: CompiledModel, task: Task) -> Array:
+def compiled_logits(model: DesignedModel, task: Task) -> Array:
     """The compiled model's logits [input, position, logit]."""
     return np.asarray(forward(model.parameters, task.ids, np, causal=model.options.causal))
 
@@ -157,12 +157,12 @@ def cosine_of(task: Task, out: Array, target: Array) -> float:
     return float(cosine[there].mean()) if there.any() else 1.0
 
 
-def right_positions(model: CompiledModel, task: Task, logits: Array) -> NDArray[np.bool_]:
+def right_positions(model: DesignedModel, task: Task, logits: Array) -> NDArray[np.bool_]:
     """The positions at which all outputs decode to the compiled model's."""
     return decoded_alike(model, logits, compiled_logits(model, task))
 
 
-def decoded_alike(model: CompiledModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
+def decoded_alike(model: DesignedModel, logits: Array, wanted: Array) -> NDArray[np.bool_]:
     """The positions at which logits decode to the same values. An intervention can leave a one-hot output between two
     values: then both count as right."""
     right = np.ones(logits.shape[:2], dtype=bool)

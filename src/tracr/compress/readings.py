@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tracr.compress.network import Attention, Mlp, Network, Part, network_of
 from tracr.compress.task import Task, all_are_few, task_of
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["ReadingPlace", "basis", "possible", "read_error", "readings", "seen"]
@@ -33,7 +33,7 @@ class ReadingPlace:
     reads: Array
 
 
-def readings(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> list[ReadingPlace]:
+def readings(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None) -> list[ReadingPlace]:
     """The readers of the model, the unembedding last, with the streams of the given inputs or of every input.
 
     If the inputs are few, they are all run. Otherwise the streams come from the weights (`possible`).
@@ -55,7 +55,7 @@ def seen(task: Task) -> list[ReadingPlace]:
     return _with_reads(network, held)
 
 
-def possible(model: CompiledModel) -> list[ReadingPlace]:
+def possible(model: DesignedModel) -> list[ReadingPlace]:
     """The readers, with a space that contains the streams of all inputs, found from the weights.
 
     Before a sub-layer, every stream is a row of `table` (one per pair of token and position) plus a vector of the space
@@ -96,7 +96,7 @@ def basis(rows: Array) -> Array:
     return np.asarray(vectors[values > RELATIVE * values.max(initial=0.0)])
 
 
-def _embedded(model: CompiledModel) -> Array:
+def _embedded(model: DesignedModel) -> Array:
     """The embeddings of BOS and of every token at every position [pair, D], BOS first."""
     parameters, vocabulary = model.parameters, model.vocabulary
     tokens = [i for i in range(len(parameters.W_E)) if i not in (vocabulary.bos_id, vocabulary.pad_id)]

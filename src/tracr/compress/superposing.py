@@ -14,7 +14,7 @@ from tracr.compress.projection import Projection, sites_of
 from tracr.compress.readings import readings
 from tracr.compress.task import require_labelled, task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["superpose"]
@@ -23,7 +23,7 @@ MOST_DIMENSIONS = 20_000  # most dimensions: a rotation of more takes gigabytes
 
 
 def superpose(
-    model: CompiledModel,
+    model: DesignedModel,
     dim: int,
     seed: int = 0,
     *,

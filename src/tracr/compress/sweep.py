@@ -22,7 +22,7 @@ from tracr.compress.sgd import Recipe, RecipeTrainer, padded_starts
 from tracr.compress.store import Row, Store
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 from tracr.workers import SERIAL, Workers
 
@@ -79,7 +79,7 @@ class Swept:
 
 
 def sweep(
-    models: Mapping[str, CompiledModel],
+    models: Mapping[str, DesignedModel],
     dims: Iterable[int] | None,
     seeds: Iterable[int],
     folder: str | Path,
@@ -153,13 +153,13 @@ def _make(
     return made
 
 
-def _checked(inputs: Mapping[str, Inputs], models: Mapping[str, CompiledModel]) -> dict[str, Inputs]:
+def _checked(inputs: Mapping[str, Inputs], models: Mapping[str, DesignedModel]) -> dict[str, Inputs]:
     for name in inputs:
         one_of("a model with inputs", name, models)
     return dict(inputs)
 
 
-def _digest(model: CompiledModel, inputs: Inputs | None) -> str:
+def _digest(model: DesignedModel, inputs: Inputs | None) -> str:
     """The digest of a model's options and weights, and of the inputs if they are given."""
     found = hashlib.sha256(repr(model.options).encode())
     for name, array in model.parameters.named():
@@ -169,7 +169,7 @@ def _digest(model: CompiledModel, inputs: Inputs | None) -> str:
     return found.hexdigest()[:16]
 
 
-def _runs(models: Mapping[str, CompiledModel], dims: list[int] | None, seeds: list[int]) -> list[tuple[str, int, int]]:
+def _runs(models: Mapping[str, DesignedModel], dims: list[int] | None, seeds: list[int]) -> list[tuple[str, int, int]]:
     return [
         (name, dim, seed)
         for name, model in models.items()
@@ -180,7 +180,7 @@ def _runs(models: Mapping[str, CompiledModel], dims: list[int] | None, seeds: li
 
 
 def _groups(
-    models: Mapping[str, CompiledModel],
+    models: Mapping[str, DesignedModel],
     runs: list[tuple[str, int, int]],
     inputs: Mapping[str, Inputs],
     keys: Mapping[str, str],
@@ -218,7 +218,7 @@ def run_group(group: ModelRuns) -> list[Row]:
 class _BySgd:
     """The paper's recipe for the runs of a model; programs are compiled once for all groups of the same size."""
 
-    def __init__(self, model: CompiledModel, group: ModelRuns) -> None:
+    def __init__(self, model: DesignedModel, group: ModelRuns) -> None:
         task = task_of(model, group.inputs)
         sites = sites_of(task.network, "one")
         self._objective = Objective(task, sites)
@@ -251,7 +251,7 @@ class _BySgd:
 class _ByFast:
     """Our optimiser, one run after the other."""
 
-    def __init__(self, model: CompiledModel, group: ModelRuns) -> None:
+    def __init__(self, model: DesignedModel, group: ModelRuns) -> None:
         self._model = model
 
     def rows(self, group: ModelRuns) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tracr.arguments import as_list
 from tracr.compress.network import Network, network_of
 from tracr.errors import InputError, TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import forward
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
@@ -79,7 +79,7 @@ class Task:
 
 
 def all_inputs(
-    model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
+    model: DesignedModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
 ) -> list[list[Value]]:
     """Every input of the model; optionally only some lengths, or only inputs without repeated tokens."""
     tokens = model.options.vocab
@@ -88,18 +88,18 @@ def all_inputs(
     return [list(row) for length in chosen for row in choose(tokens, length)]
 
 
-def all_are_few(model: CompiledModel) -> bool:
+def all_are_few(model: DesignedModel) -> bool:
     """Whether the model takes at most `MOST_INPUTS` inputs, so that all of them can be run."""
     size = len(model.options.vocab)
     return bool(sum(size**length for length in _lengths(model)) <= MOST_INPUTS)
 
 
-def _lengths(model: CompiledModel) -> range:
+def _lengths(model: DesignedModel) -> range:
     shortest, longest = model.program.lengths
     return range(max(1, shortest), longest + 1)
 
 
-def default_inputs(model: CompiledModel, most: int = MOST_INPUTS) -> list[list[Value]]:
+def default_inputs(model: DesignedModel, most: int = MOST_INPUTS) -> list[list[Value]]:
     """Every input, or a random sample of `most` lengths and tokens if all are too many."""
     if all_are_few(model):
         return all_inputs(model)
@@ -111,20 +111,20 @@ def default_inputs(model: CompiledModel, most: int = MOST_INPUTS) -> list[list[V
 
 def require_labelled(model: object, what: str) -> None:
     """Refuse anything but a compiled model with one dimension per label: labels would name the wrong dimensions."""
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         raise TracrError(
             f"only a compiled model can be {what}, not {short_repr(model)}",
             hint="pass a model returned by tracr.compile",
         )
     if model.norm is not None or not np.array_equal(model.directions, np.eye(model.d_model)):
-        steps = ", ".join(model.variant.steps) if model.variant else ""
+        steps = ", ".join(model.variant.steps)
         raise TracrError(
             f"only a model with one dimension per label can be {what}, and this one was changed by {steps}",
             hint="pass model.labelled, which has the variant's weights along the labels, or model.plain",
         )
 
 
-def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None, most: int = MOST_INPUTS) -> Task:
+def task_of(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None, most: int = MOST_INPUTS) -> Task:
     """The task of reproducing the model on these inputs, by default on every input, or on a sample of `most`."""
     require_labelled(model, "compressed")
     given = default_inputs(model, most) if inputs is None else as_list("inputs", inputs, error=InputError)
@@ -166,7 +166,7 @@ def _clear(array: Array, real: NDArray[np.bool_]) -> Array:
 
 
 def _without_errors(
-    model: CompiledModel, ids: NDArray[np.int64], lengths: NDArray[Any]
+    model: DesignedModel, ids: NDArray[np.int64], lengths: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The inputs on which the program has a value at every position, and their real positions."""
     keep = np.zeros(len(ids), dtype=bool)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tracr.adapters import adapter
 from tracr.arguments import flag
 from tracr.errors import TracrError, Unavailable
 from tracr.ir.parameters import Parameters
@@ -21,6 +20,7 @@ from tracr.model.variants.basis import Axes, Basis, Directions
 from tracr.model.variants.variant import in_basis
 from tracr.model.verification import Verification
 from tracr.natural.activations import in_numpy
+from tracr.natural.exports import TrainedExports
 from tracr.natural.formats import require_format
 from tracr.natural.learned.truth import LearnedTruth
 from tracr.runtime.forward import Hook, forward
@@ -61,7 +61,7 @@ class LearnedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedModel(DerivedModel):
+class LearnedModel(TrainedExports, DerivedModel):
     """A transformer whose heads and MLPs were trained alone on the codes of a compiled model, with noise and GELU.
 
     Each part reads and writes the dimensions of the compiled part: the compiled model's nodes and edges hold by
@@ -179,33 +179,12 @@ class LearnedModel(DerivedModel):
 
         save(self, folder, overwrite=overwrite)
 
-    def to_torch(
-        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
-    ) -> Any:
-        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
-
-        A `dtype`, or a later cast, to a format shorter than float32 is refused, unless `check` is off.
-        """
-        adapter("torch")  # its error says how to install torch
+    def _in_torch(self, *options: Any) -> Any:
         from tracr.natural.learned.in_torch import to_torch
 
-        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
+        return to_torch(self, *options)
 
-    def to_transformer_lens(
-        self,
-        *,
-        bridge: bool = False,
-        dtype: Any = "float32",
-        device: Any = None,
-        trainable: bool = True,
-        check: bool = True,
-    ) -> Any:
-        """A TransformerLens model with all hook points; with `bridge` a native `TransformerBridge`.
-
-        Layers are padded with zeros to one size. `check` is as in `to_torch`.
-        """
-        adapter("transformer_lens")  # its error says how to install TransformerLens
+    def _in_transformer_lens(self, *options: Any) -> Any:
         from tracr.natural.learned.in_transformer_lens import to_transformer_lens
 
-        flags = flag("trainable", trainable), flag("check", check)
-        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
+        return to_transformer_lens(self, *options)
