@@ -44,6 +44,7 @@ def compile(
     passes: Switches = None,
     solve_seconds: float = 10.0,
     max_memory: int | str = "2GB",
+    dtype: str = "float32",
     verify: bool = False,
     watch: Watch | None = None,
     check_each: bool = False,
@@ -74,6 +75,9 @@ def compile(
         max_memory: the memory limit of the compiler, by its own estimate, in bytes or as "2GB"; Python, numpy and
             tables of a fixed size take about 256 MB more. A program that would need more is refused before the memory
             is used.
+        dtype: the number format of weights and activations: "float32", or "bfloat16" or "float16" with sums in float32.
+            For the short formats other constructions are used, and the model is larger. A program that needs more bits
+            is refused. The model is also right in float32 and float64.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
         watch: a function that is called after every pass, with the pass and its result (which has `show()`).
         check_each: after every pass, check the invariants of its result, and check on a sample of inputs that the
@@ -100,6 +104,7 @@ def compile(
         passes,
         solve_seconds,
         max_memory=as_bytes(max_memory),
+        dtype=dtype,
     )
     model = compile_model(outputs, options, _checking(outputs, options, watch) if check_each else watch)
     if verify:

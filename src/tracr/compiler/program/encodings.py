@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.program.matching import finds_by_number
+from tracr.craft.formats import Format
+from tracr.craft.numerics import dyadic_grid
 from tracr.errors import CompileError, LimitError
 from tracr.ir.domains import Domain, Finite, Interval
 from tracr.ir.inferred import Inferred
@@ -72,12 +74,16 @@ def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[i
     encodings: dict[int, Encoding] = {}
     wants_number: dict[int, list[bool]] = {number: [] for number in program.sops}
     must_list: dict[int, bool] = dict.fromkeys(program.sops, False)
-    for _, output in program.outputs:
+    to, outputs = program.options.format, {output for _, output in program.outputs}
+    for output in outputs:
         wants_number[output].append(False)
     for node in reversed(program.sops.values()):
         is_sum = isinstance(node.op, Linear) or node.id in sums
         wishes = wants_number[node.id]
-        encodings[node.id] = encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
+        encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
+        if to.short and encoding is Encoding.NUMERICAL and not is_sum and node.id not in outputs:
+            encoding = _held(node, to)
+        encodings[node.id] = encoding
         match node.op:
             case _ if is_sum:
                 for number in node.inputs:
@@ -112,6 +118,12 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
     elif not must_list:
         as_number = as_number or node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
+
+
+def _held(node: InferredNode, to: Format) -> Encoding:
+    """The encoding of numbers in a short format: one-hot, unless it holds all of them, or they cannot be listed."""
+    listed = isinstance(node.domain, Finite) and not dyadic_grid(node.domain.numbers.tolist(), to)
+    return Encoding.CATEGORICAL if listed else Encoding.NUMERICAL
 
 
 def _is_number_by_nature(node: InferredNode) -> bool:
