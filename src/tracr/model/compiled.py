@@ -231,9 +231,10 @@ class CompiledModel(ModelMethods, RunnableModel):
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         steps = "".join(f", {step}" for step in self.variant.steps) if self.variant else ""
         note = "" if self.certified else ", not certified"
+        stored = f", {self.options.dtype}" if self.options.format.short else ""
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{stored}{steps}{note})"
         )
 
     def _intervention(

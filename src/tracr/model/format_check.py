@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,8 +60,11 @@ class FormatCheck:
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 
-def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
-    """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200."""
+def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET, *, stored: bool = True) -> FormatCheck:
+    """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200.
+
+    `stored`: activations are rounded to the format, too. Otherwise some may have more bits.
+    """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return FormatCheck(name, 0, True, 0, 0.0, None)
@@ -70,11 +73,12 @@ def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> Form
     batches, total = chosen_inputs(model, budget, seed=0)
     if total > budget:
         batches, _ = chosen_inputs(model, min(budget, SAMPLE), seed=0)
+    number_format = SHORT[name] if stored else replace(SHORT[name], stored=False)
     inputs = proved = 0
     error, unproved = 0.0, None
     for batch in batches:
         for codes in (batch[start : start + ROWS] for start in range(0, len(batch), ROWS)):
-            right, off = _proved(model, SHORT[name], codes)
+            right, off = _proved(model, number_format, codes)
             inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
             if unproved is None and not right.all():
                 unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
@@ -114,16 +118,20 @@ def _certain(output: Output, logits: Bounded) -> Array:
     return finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
 
 
-def require_format(model: RunnableModel, dtype: Any) -> None:
-    """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked."""
+def require_format(model: RunnableModel, dtype: Any, *, stored: bool = True) -> None:
+    """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked.
+
+    There is no warning for the compiler's own weights in the format that they were compiled for.
+    """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return
-    found = model.check_format(name)
+    found = model.check_format(name, stored=stored)
     if not found:
         raise PrecisionError(
             f"the model is not proved to be right in {found}",
-            hint="use float32; to study it anyway, pass check=False to to_torch, to_transformer_lens, to_jax or cast",
+            hint="use float32, or compile the program for the format (tracr.compile's dtype); to study it anyway, pass "
+            "check=False to to_torch, to_transformer_lens, to_jax or cast",
         )
-    if not found.exhaustive:
+    if not found.exhaustive and not (model.certified and model.options.dtype == name):
         warnings.warn(f"{found}; use float32 to be sure of the others", TracrWarning, stacklevel=3)

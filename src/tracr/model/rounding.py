@@ -29,8 +29,9 @@ a score, and an error E of the maximum, change the exponential by a factor of at
 weight by this factor, by the same factor of the sum, and by the roundings.
 
 **MLP.** Neurons whose sign is certain are linear. An error of their inputs passes through all of them together, by the
-matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. Neurons of
-uncertain sign pass on at most their own error, because relu does not increase distances.
+matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. In the stream
+after the MLP it passes by 1 + W_in W_out: where neurons clear a slot, its error vanishes. Neurons of uncertain sign pass
+on at most their own error, because relu does not increase distances.
 
 If a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error of
 its logits is infinite.
@@ -106,7 +107,7 @@ def bounded_logits(parameters: Parameters, ids: Array, number_format: Format, *,
         if layer.W_Q.value.shape[0]:
             stream = arithmetic.add(stream, _attention(arithmetic, layer, stream, mask))
         if layer.W_in.value.shape[1]:
-            stream = arithmetic.add(stream, _mlp(arithmetic, layer, stream))
+            stream = _after_mlp(arithmetic, layer, stream)
     logits = arithmetic.product(stream, weights.W_U).bounded
     return Bounded(logits.value, np.where(arithmetic.lost[:, None, None], np.inf, logits.error), logits.grid)
 
@@ -143,20 +144,21 @@ class _Arithmetic:
         exact = _exact(size, grid)
         own = left.size @ right.error + np.where(exact, 0.0, terms * SLACK * U * size)
         found = self.rounded(value, passed + own, np.where(exact, grid, NO_GRID))
-        return Product(value, passed, found.error - passed, found.grid)
+        return Product(found.value, passed, found.error - passed, found.grid)
 
     def biased(self, product: Product, bias: Bounded) -> Product:
         """A product plus a bias."""
         value, passed, grid = product.value + bias.value, product.passed, np.minimum(product.grid, bias.grid)
         found = self.rounded(value, passed + product.own + bias.error, grid)
-        return Product(value, passed, found.error - passed, found.grid)
+        return Product(found.value, passed, found.error - passed, found.grid)
 
     def rounded(self, value: Array, error: Array, grid: Array) -> Bounded:
         """A result with an error and a grid, rounded to the format."""
         found = self._round(value, error, grid)
         lost = (found.error > CAP) | (found.size > self.format.largest)
         self.lost |= lost.any(axis=tuple(range(1, value.ndim)))
-        return Bounded(value, np.minimum(found.error, CAP), found.grid)
+        value, grid = _snapped(value, found.error == 0, found.grid)
+        return Bounded(value, np.minimum(found.error, CAP), grid)
 
     def _round(self, value: Array, error: Array, grid: Array) -> Bounded:
         size = np.abs(value) + error
@@ -209,24 +211,44 @@ def _attention(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded,
     return arithmetic.add(Bounded(apart.value, np.maximum(apart.error, whole.error), grid), layer.b_O)
 
 
-def _mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bounded:
+def _after_mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bounded:
+    """The stream plus what the neurons write."""
     pre = arithmetic.biased(arithmetic.product(stream, layer.W_in), layer.b_in)
     error = pre.passed + pre.own
     off, on = pre.value < -error, pre.value > error
     post = Bounded(np.maximum(pre.value, 0.0), np.where(off, 0.0, error), np.where(off, ZERO, pre.grid))
     out = arithmetic.product(post, layer.W_out)
     apart = np.where(off, 0.0, pre.own) + np.where(on | off, 0.0, pre.passed)  # the own error of each neuron
-    together = _through(stream.error, layer.W_in.value, layer.W_out.value, on)
-    passed = np.minimum(out.passed, SLACK * (apart @ np.abs(layer.W_out.value) + together))
-    return arithmetic.biased(Product(out.value, passed, out.own, out.grid), layer.b_out).bounded
+    written = SLACK * (apart @ np.abs(layer.W_out.value))
+    together, kept = _through(stream.error, layer.W_in.value, layer.W_out.value, on)
+    passed = np.minimum(out.passed, written + together)
+    added = arithmetic.biased(Product(out.value, passed, out.own, out.grid), layer.b_out)
+    error = added.own + np.minimum(passed + stream.error, written + kept)
+    return arithmetic.rounded(stream.value + added.value, error, np.minimum(stream.grid, added.grid))
 
 
-def _through(error: Array, read: Array, write: Array, on: Array) -> Array:
-    """The errors of a stream after the neurons that are on."""
-    total = np.zeros((*error.shape[:-1], write.shape[1]))
-    for place in np.flatnonzero(error.any(axis=tuple(range(error.ndim - 1)))):
-        total += error[..., place, None] * np.abs((on * read[place]) @ write)
-    return total
+def _through(error: Array, read: Array, write: Array, on: Array) -> tuple[Array, Array]:
+    """The errors of a stream in what the neurons that are on write, and in the stream plus that.
+
+    Neurons that clear a slot cancel its error.
+    """
+    written, kept = np.zeros(error.shape), error.copy()
+    for place in np.flatnonzero(error.any(axis=tuple(range(error.ndim - 1)))).tolist():
+        used = read[place] != 0
+        through = (on[..., used] * read[place, used]) @ write[used]
+        written += SLACK * error[..., place, None] * np.abs(through)
+        through[..., place] += 1
+        kept += SLACK * error[..., place, None] * np.abs(through)
+        kept[..., place] -= error[..., place]
+    return written, np.maximum(kept, 0.0)
+
+
+def _snapped(value: Array, exact: Array, grid: Array) -> tuple[Array, Array]:
+    """The numbers, without the rounding errors of float64 where they are exact; and their grids."""
+    exact = exact & (np.abs(grid) < 1000)
+    steps = np.where(exact, grid, 0)
+    value = np.where(exact, np.ldexp(np.rint(np.ldexp(value, -steps)), steps), value)
+    return value, np.where(exact, _grid(value), grid)
 
 
 def _power_below(size: Array) -> Array:
@@ -251,6 +273,10 @@ def _product_grid(left: Array, right: Array) -> Array:
     """The exponent of a power of two that divides all terms of each entry of a product, from those of the factors."""
     shape = np.broadcast_shapes((*left.shape[:-1], 1), (*right.shape[:-2], 1, right.shape[-1]))
     found = np.full(shape, ZERO)
+    known = right < ZERO
     for place in range(left.shape[-1]):
-        np.minimum(found, left[..., place, None] + right[..., place, :][..., None, :], out=found)
+        used = known[..., place, :].reshape(-1, shape[-1]).any(axis=0)
+        if used.any():
+            terms = left[..., place, None] + right[..., place, used][..., None, :]
+            found[..., used] = np.minimum(found[..., used], terms)
     return found
