@@ -53,7 +53,7 @@ def compiled(name: str, level: int, dtype: str) -> tracr.CompiledModel:
 
 
 def chosen(size: int, length: int) -> np.ndarray:
-    """Inputs of one length that are unlikely by chance: one token only, but for one place; all different; alternating."""
+    """Inputs that are unlikely by chance: one token with one place or a start of another; all different; alternating."""
     places, rows = np.arange(length), []
     for token in range(size):
         other = (token + 1) % size

@@ -51,7 +51,7 @@ class Format:
         [0.333984375, 256.0]
         """
         fraction, exponent = np.frexp(np.asarray(numbers, dtype=np.float64))
-        return np.ldexp(np.rint(np.ldexp(fraction, self.bits)), exponent - self.bits)
+        return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, self.bits)), exponent - self.bits))
 
     def holds(self, numbers: Any) -> bool:
         """Whether all of the numbers have this many bits, and are not too large.

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.craft.formats import FLOAT32, SHORT, Format
+from tracr.craft.formats import FLOAT32, Format
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP, U
@@ -59,6 +59,7 @@ def bos_logit(weight: float, to: Format = FLOAT32) -> float:
     The weight of the BOS direction cancels what the BOS position holds in a key's variable, in multiples of GAP. The
     logit is exact after this only if float32 also holds their sum. In a short format it has a coordinate of its own.
 
+    >>> from tracr.craft.formats import SHORT
     >>> bos_logit(8.0), bos_logit(1.0), bos_logit(8.0, SHORT["bfloat16"])
     (2.079345703125, 0.0, 2.09375)
     """

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.craft.formats import FLOAT32, Format
-from tracr.craft.numerics import Noise, dyadic_grid, power_of_two_above
+from tracr.craft.numerics import Noise, dyadic_grid, low_bits, power_of_two_above
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
@@ -224,7 +224,8 @@ def read_bits(variable: Variable, numbers: NDArray[np.integer], to: Format = FLO
     weights: Array = np.array([-step / 2 * 2.0**place for place in range(variable.size)])
     constant = float(values[0] - step * numbers[0] - weights.sum())
     total, largest = float(np.abs(weights).sum()) + abs(constant), float(np.abs(values).max())
-    grid = dyadic_grid([*weights.tolist(), constant, *values.tolist()] if to.short else [*weights.tolist(), constant], to)
+    held = values.tolist() if to.short else ()
+    grid = dyadic_grid([*weights.tolist(), constant, *held], to)
     if not grid or total >= 2**20 * grid or total > 4 * largest:
         return None
     number = read_through(variable, weights[:, None]) + present().then(np.array([[constant]]))
@@ -253,11 +254,12 @@ def linear_combination(
         error += max(abs(factor), float(bool(read.flags))) * read.noise.error  # flags are read with any factor
         reach += abs(factor) * read.largest
         rounded += abs(factor) * read.largest * read.spread
-        exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()
+        step = read.noise.grid
+        exact = step > 0 and read.noise.error == 0.0 and float(factor).is_integer()
         if to.short:  # an error before the rounding to the grid does no harm
-            held = abs(factor) * read.largest <= to.steps * read.noise.grid
-            exact = read.noise.grid > 0 and float(factor).is_integer() and held
-        grid = min(grid, read.noise.grid) if exact else 0.0
+            step *= float(low_bits(factor)) if factor else 1.0
+            exact = step > 0 and abs(factor) * read.largest <= to.steps * step
+        grid = min(grid, step) if exact else 0.0
     if not (grid and reach / grid < 2**22):
         grid, error = 0.0, error + 4 * to.roundoff * rounded
     return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)

@@ -194,6 +194,11 @@ class CompiledModel(ModelMethods, RunnableModel):
         return self.basis.get(stream_of(stream, self.d_model), range(self.layout.width))
 
     @property
+    def made_for(self) -> str:
+        """The number format that the compiler made these weights for; variants are made for float32."""
+        return self.options.dtype if self.certified and self.variant is None else "float32"
+
+    @property
     def norm(self) -> LayerNorm | None:
         """The layer norm before every reader of the residual stream, or `None`."""
         return self.variant.layer_norm if self.variant else None

@@ -8,7 +8,7 @@ from typing import cast
 
 from tracr.arguments import flag
 from tracr.compiler.pipeline import compile_program
-from tracr.errors import CompileError, ExpressionError
+from tracr.errors import CompileError, ExpressionError, PrecisionError
 from tracr.ir.budget import as_bytes
 from tracr.ir.graph import unique_labels
 from tracr.ir.options import Options, as_vocabulary
@@ -19,6 +19,8 @@ from tracr.rasp.expressions import SOp
 from tracr.values import Value, comparing_values, short_repr
 
 __all__ = ["compile", "compile_model"]
+
+FEW = 16  # inputs on which the bounds of a model for a short format are computed
 
 
 def compile_model(outputs: Mapping[str, SOp], options: Options, watch: Watch | None = None) -> CompiledModel:
@@ -107,11 +109,20 @@ def compile(
         dtype=dtype,
     )
     model = compile_model(outputs, options, _checking(outputs, options, watch) if check_each else watch)
+    if options.format.short:
+        _check_short(model)
     if verify:
         found = model.verify()
         if not found:
             raise CompileError(f"the compiled model is wrong: {found}", hint="this is a bug in tracr: please report it")
     return model
+
+
+def _check_short(model: CompiledModel) -> None:
+    """Refuse a model for a short format whose error bounds, on a few inputs, do not prove its answers."""
+    found = model.check_format(model.options.dtype, FEW)
+    if not found:
+        raise PrecisionError(f"the compiled model is not proved to be right in {found}", hint="use float32")
 
 
 def _takes_two(function: object) -> bool:

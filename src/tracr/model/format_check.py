@@ -121,10 +121,10 @@ def _certain(output: Output, logits: Bounded) -> Array:
 def require_format(model: RunnableModel, dtype: Any, *, stored: bool = True) -> None:
     """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked.
 
-    There is no warning for the compiler's own weights in the format that they were compiled for.
+    The compiler's own weights are right in the format that they were compiled for.
     """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
-    if name in LONG:
+    if name in LONG or (stored and model.made_for == name):
         return
     found = model.check_format(name, stored=stored)
     if not found:
@@ -133,5 +133,5 @@ def require_format(model: RunnableModel, dtype: Any, *, stored: bool = True) -> 
             hint="use float32, or compile the program for the format (tracr.compile's dtype); to study it anyway, pass "
             "check=False to to_torch, to_transformer_lens, to_jax or cast",
         )
-    if not found.exhaustive and not (model.certified and model.options.dtype == name):
+    if not found.exhaustive:
         warnings.warn(f"{found}; use float32 to be sure of the others", TracrWarning, stacklevel=3)

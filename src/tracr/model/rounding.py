@@ -7,9 +7,9 @@ model in float64 and computes a bound e for every number x of the pass: in the f
 
 **Arithmetic.** With p bits, u = 2**-p, and s the distance between neighbours near 0, rounding a result between 2**k and
 2**(k+1) to the format changes it by at most u 2**k, or s. The bounds hold for every framework and device that is at
-least as accurate as this: products of matrices are added up in float32, in any order, and rounded once; heads are added
-up in one such product, or each is rounded first; sums of two are rounded once; a softmax is computed in float32, and its
-weights are rounded once.
+least as accurate as this: products of matrices are added up in float32, in any order, and rounded once; heads are
+added up in one such product, or each is rounded first; sums of two are rounded once; a softmax is computed in float32,
+and its weights are rounded once.
 
 **Grids.** Every number also has a power of two g: whatever it is within its bounds, it is a multiple of g. A stored
 number of p bits that is at least 2**k in size is a multiple of 2**(k+1-p). This is true only if numbers are stored in
@@ -30,8 +30,8 @@ weight by this factor, by the same factor of the sum, and by the roundings.
 
 **MLP.** Neurons whose sign is certain are linear. An error of their inputs passes through all of them together, by the
 matrix W_in W_out of the neurons that are on: on a plateau of a staircase (`craft/mlps.py`) it cancels. In the stream
-after the MLP it passes by 1 + W_in W_out: where neurons clear a slot, its error vanishes. Neurons of uncertain sign pass
-on at most their own error, because relu does not increase distances.
+after the MLP it passes by 1 + W_in W_out: where neurons clear a slot, its error vanishes. Neurons of uncertain sign
+pass on at most their own error, because relu does not increase distances.
 
 If a number may be larger than the format's largest, or an error is huge, nothing is proved for the input: the error of
 its logits is infinite.
@@ -273,10 +273,9 @@ def _product_grid(left: Array, right: Array) -> Array:
     """The exponent of a power of two that divides all terms of each entry of a product, from those of the factors."""
     shape = np.broadcast_shapes((*left.shape[:-1], 1), (*right.shape[:-2], 1, right.shape[-1]))
     found = np.full(shape, ZERO)
-    known = right < ZERO
-    for place in range(left.shape[-1]):
-        used = known[..., place, :].reshape(-1, shape[-1]).any(axis=0)
-        if used.any():
-            terms = left[..., place, None] + right[..., place, used][..., None, :]
-            found[..., used] = np.minimum(found[..., used], terms)
+    weighted = np.any((right < ZERO).reshape(-1, *right.shape[-2:]), axis=0)  # only these products are not 0
+    for place in np.flatnonzero(np.any(weighted, axis=1)).tolist():
+        used = np.flatnonzero(weighted[place])
+        terms = left[..., place, None] + right[..., place, used][..., None, :]
+        found[..., used] = np.minimum(found[..., used], terms)
     return found

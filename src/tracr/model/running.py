@@ -92,6 +92,11 @@ class RunnableModel(ABC):
     ) -> Intervention | None:
         """The hook that sets variables, or an error if the model's variables cannot be set."""
 
+    @property
+    def made_for(self) -> str:
+        """The number format that the compiler made these weights for."""
+        return "float32"
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Tokens and ids."""

@@ -4,10 +4,11 @@
 heads are added up after this. The share is rounded once, when the softmax is stored: what follows copies one number. It
 lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p; `mlps._cells` decodes it.
 
-**Means.** Let the values be a + u/s, where u is one of few integers. A head for each u > 0 counts the selected keys with
-this value; another head counts all w selected keys. With k, the sum of the u, the mean is a + k/(s w). The last MLP has
-a staircase over k for each w: a neuron relu(k - m - B x), where x is 1 if the count is not w, and B > 2k. All its
-numbers are integers. So the mean is exact, or the rounding of the exact mean.
+**Means.** Let the values be a + u/s, where u is one of few integers. A head for each u > 0 counts the selected keys
+with this value; another head counts all w selected keys. With k, the sum of the u, the mean is a + k/(s w). The last
+MLP has a staircase over k for each w, of neurons relu(k - m - B x), where x is 1 if the count is not w, and B > 2k. All
+its numbers are integers, and it writes a one-hot code. If the result is a number, a table of that code writes it: the
+exact mean, rounded once.
 """
 
 from __future__ import annotations
