@@ -32,7 +32,7 @@ from tracr.runtime.table_interpreter import Batch, evaluate_batch
 
 LONGEST = 16
 ROWS = 8192
-CHECKED = 200  # inputs of `check_format`
+CHECKED = 48  # inputs of `check_format`
 BRACKETS = ("pair_balance", "shuffle_dyck", "shuffle_dyck2", "dyck1", "dyck2", "closer")
 VOCABULARIES: dict[str, Any] = {
     "frac_prevs": "abcdefgx",
@@ -53,7 +53,7 @@ def compiled(name: str, level: int, dtype: str) -> tracr.CompiledModel:
 
 
 def chosen(size: int, length: int) -> np.ndarray:
-    """Inputs that are unlikely by chance: one token with one place or a start of another; all different; alternating."""
+    """Inputs unlikely by chance: one token, with one place or a start of another; all different; alternating."""
     places, rows = np.arange(length), []
     for token in range(size):
         other = (token + 1) % size

@@ -98,24 +98,26 @@ def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[
         ids = ids_of(model, codes, padded)
         logits = bounded_logits(model.parameters, ids, number_format, causal=model.options.causal)
         logits = logits.map(lambda array: array[:, 1 : length + 1])
-        certain = np.logical_and.reduce([_certain(output, logits).all(axis=1) for output in model.outputs])
+        exact = model.logits(ids, np.float64)[:, 1 : length + 1]
+        certain = np.logical_and.reduce([_certain(output, logits, exact).all(axis=1) for output in model.outputs])
         right &= certain | meaningless
         error = max(error, float(logits.error[~meaningless].max(initial=0.0)))
     return right, error
 
 
-def _certain(output: Output, logits: Bounded) -> Array:
-    """Whether all logits within the bounds give the same output, [batch, position]."""
+def _certain(output: Output, logits: Bounded, exact: Array) -> Array:
+    """Whether all logits within the bounds give the same output as the exact ones, [batch, position]."""
+    same = ~differs(output.domain, output.codes(exact), output.codes(logits.value))
     value, error = (array[..., output.start : output.stop] for array in (logits.value, logits.error))
     if output.encoding is Encoding.CATEGORICAL:
         first = value.argmax(axis=-1)[..., None]
         others = value + error
         np.put_along_axis(others, first, -np.inf, axis=-1)
-        return np.asarray(np.take_along_axis(value - error, first, axis=-1)[..., 0] > others.max(axis=-1))
+        return np.asarray(same & (np.take_along_axis(value - error, first, axis=-1)[..., 0] > others.max(axis=-1)))
     finite = np.isfinite(error).all(axis=-1)
     error = np.where(np.isfinite(error), error, 0.0)
     middle, low, high = (output.codes_of(number) for number in (value, value - error, value + error))
-    return finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
+    return same & finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
 
 
 def require_format(model: RunnableModel, dtype: Any, *, stored: bool = True) -> None:

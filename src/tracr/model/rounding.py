@@ -2,8 +2,8 @@
 
 Weights are designed for float32. Whether a model is right in a shorter format depends on its weights (2**34 does not
 fit into float16), on the number of bits that its sums need, and on the distance between outputs. This module runs the
-model in float64 and computes a bound e for every number x of the pass: in the format, the same number is in
-[x - e, x + e].
+model in float64 and computes a number x and a bound e for every number of the pass: in the format it is in
+[x - e, x + e]. Where nothing is rounded, x is the number of float64.
 
 **Arithmetic.** With p bits, u = 2**-p, and s the distance between neighbours near 0, rounding a result between 2**k and
 2**(k+1) to the format changes it by at most u 2**k, or s. The bounds hold for every framework and device that is at
@@ -11,9 +11,11 @@ least as accurate as this: products of matrices are added up in float32, in any 
 added up in one such product, or each is rounded first; sums of two are rounded once; a softmax is computed in float32,
 and its weights are rounded once.
 
-**Grids.** Every number also has a power of two g: whatever it is within its bounds, it is a multiple of g. A stored
-number of p bits that is at least 2**k in size is a multiple of 2**(k+1-p). This is true only if numbers are stored in
-the format (`Format.stored`): not in tf32, and not where a compiler keeps more bits.
+**Stored numbers.** If numbers are stored in the format (`Format.stored`: not in tf32, and not where a compiler keeps
+more bits), they are rounded to the nearest number of p bits. If both ends of the bounds of a result are rounded to the
+same number, that is the stored number, without an error: x is this number then, not that of float64. Every number also
+has a power of two g, its grid: whatever it is within its bounds, it is a multiple of g. A stored number of p bits that
+is at least 2**k in size is a multiple of 2**(k+1-p).
 
 **Exact sums.** If all terms of a sum are multiples of g, and their absolute values add up to at most 2**24 g, every
 partial sum fits into float32. Then the sum is exact in any order, and if it is at most 2**p g, nothing is rounded. Sums
@@ -40,7 +42,7 @@ its logits is infinite.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,17 +83,14 @@ class Bounded:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product of matrices; `passed` is the error from the left factor, `own` that from the right one and rounding."""
+    """A product of matrices; `passed` is the error from the left factor, `own` that from the right one and rounding.
 
-    value: Array
+    `bounded` is the product with all of its error.
+    """
+
+    bounded: Bounded
     passed: Array
     own: Array
-    grid: Array
-
-    @property
-    def bounded(self) -> Bounded:
-        """The product with all of its error."""
-        return Bounded(self.value, self.passed + self.own, self.grid)
 
 
 def bounded_logits(parameters: Parameters, ids: Array, number_format: Format, *, causal: bool) -> Bounded:
@@ -108,7 +107,7 @@ def bounded_logits(parameters: Parameters, ids: Array, number_format: Format, *,
             stream = arithmetic.add(stream, _attention(arithmetic, layer, stream, mask))
         if layer.W_in.value.shape[1]:
             stream = _after_mlp(arithmetic, layer, stream)
-    logits = arithmetic.product(stream, weights.W_U).bounded
+    logits = arithmetic.product(stream, weights.W_U, stored=True).bounded
     return Bounded(logits.value, np.where(arithmetic.lost[:, None, None], np.inf, logits.error), logits.grid)
 
 
@@ -134,42 +133,65 @@ class _Arithmetic:
         grid = parts.grid.min(axis)
         exact = _exact(size, grid)
         error = error + np.where(exact, 0.0, parts.value.shape[axis] * SLACK * U * size)
-        return self.rounded(value, error, np.where(exact, grid, NO_GRID))
+        return self.rounded(value, error, np.where(exact, grid, NO_GRID), stored=False)
 
-    def product(self, left: Bounded, right: Bounded) -> Product:
-        """left @ right."""
+    def product(self, left: Bounded, right: Bounded, *, stored: bool = False) -> Product:
+        """left @ right; `stored`: it is surely rounded. A bias may be added before rounding, or after another one."""
         value, passed, size = left.value @ right.value, left.error @ np.abs(right.value), left.size @ right.size
         terms = (left.size != 0).astype(float) @ (right.size != 0).astype(float)
         grid = _product_grid(left.grid, right.grid)
         exact = _exact(size, grid)
         own = left.size @ right.error + np.where(exact, 0.0, terms * SLACK * U * size)
-        found = self.rounded(value, passed + own, np.where(exact, grid, NO_GRID))
-        return Product(found.value, passed, found.error - passed, found.grid)
+        return self._product(value, passed, own, np.where(exact, grid, NO_GRID), stored=stored)
 
     def biased(self, product: Product, bias: Bounded) -> Product:
         """A product plus a bias."""
-        value, passed, grid = product.value + bias.value, product.passed, np.minimum(product.grid, bias.grid)
-        found = self.rounded(value, passed + product.own + bias.error, grid)
-        return Product(found.value, passed, found.error - passed, found.grid)
+        grid = np.minimum(product.bounded.grid, bias.grid)
+        return self._product(
+            product.bounded.value + bias.value, product.passed, product.own + bias.error, grid, stored=True
+        )
 
-    def rounded(self, value: Array, error: Array, grid: Array) -> Bounded:
-        """A result with an error and a grid, rounded to the format."""
-        found = self._round(value, error, grid)
+    def _product(self, value: Array, passed: Array, own: Array, grid: Array, *, stored: bool) -> Product:
+        found = self.rounded(value, passed + own, grid, stored=stored)
+        rounding = np.where(self._fits(value, passed + own, grid), 0.0, self._step(np.abs(value) + passed + own))
+        return Product(found, passed, own + rounding)
+
+    def rounded(self, value: Array, error: Array, grid: Array, *, stored: bool = True) -> Bounded:
+        """A result with an error and a grid, rounded to the format; not `stored`: or left as it is."""
+        found = self._round(value, error, grid, stored=stored)
         lost = (found.error > CAP) | (found.size > self.format.largest)
         self.lost |= lost.any(axis=tuple(range(1, value.ndim)))
-        value, grid = _snapped(value, found.error == 0, found.grid)
-        return Bounded(value, np.minimum(found.error, CAP), grid)
+        return Bounded(found.value, np.minimum(found.error, CAP), found.grid)
 
-    def _round(self, value: Array, error: Array, grid: Array) -> Bounded:
-        size = np.abs(value) + error
-        fits = (size <= np.ldexp(1.0, np.clip(grid + self.format.bits, -1000, 1000))) & (grid >= self.format.lowest)
-        error = error + np.where(fits, 0.0, self.u * _power_below(size) + self.format.smallest)
-        if not self.format.stored:
-            return Bounded(value, error, np.where(fits, grid, NO_GRID))
-        least = np.abs(value) - error
-        stored = np.frexp(np.maximum(least, 0.0))[1].astype(np.int64) - self.format.bits
-        stored = np.where(least > 0, stored, NO_GRID)
-        return Bounded(value, error, np.where(fits, grid, np.maximum(stored, self.format.lowest - self.format.bits)))
+    def _step(self, size: Array) -> Array:
+        """The largest change of a number of this size by rounding."""
+        return np.asarray(self.u * _power_below(size) + self.format.smallest)
+
+    def _fits(self, value: Array, error: Array, grid: Array) -> Array:
+        """Whether the format holds all multiples of the grid within the bounds."""
+        held = np.ldexp(1.0, np.clip(grid + self.format.bits, -1000, 1000))
+        return np.asarray((np.abs(value) + error <= held) & (grid >= self.format.lowest))
+
+    def _round(self, value: Array, error: Array, grid: Array, *, stored: bool = True) -> Bounded:
+        fits, size = self._fits(value, error, grid), np.abs(value) + error
+        if not (stored and self.format.stored):
+            error = error + np.where(fits, 0.0, self._step(size))
+            return Bounded(*_snapped(value, error, np.where(fits, grid, NO_GRID)))
+        slack = error + 2.0**-23 * size  # of a first rounding to float32
+        low, high = self._nearest(value - slack), self._nearest(value + slack)
+        usual = size >= 2.0 ** (self.format.lowest + self.format.bits + 2)  # numbers near 0 may be rounded otherwise
+        certain = ~fits & usual & (low == high)
+        value = np.where(certain, low, value)
+        off = np.where(usual, np.maximum(high - value, value - low), error + self._step(size))
+        error = np.where(fits, error, np.where(certain, 0.0, off))
+        binade = np.frexp(np.maximum(np.abs(value) - error, 0.0))[1].astype(np.int64)
+        own = np.where(np.abs(value) > error, binade, self.format.lowest) - self.format.bits
+        return Bounded(*_snapped(value, error, np.where(fits, grid, own)))
+
+    def _nearest(self, array: Array) -> Array:
+        """The nearest number of the format, but for numbers near 0."""
+        fraction, exponent = np.frexp(array)
+        return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, self.format.bits)), exponent - self.format.bits))
 
     def softmax(self, scores: Bounded, mask: Array) -> Bounded:
         """The softmax over the last axis."""
@@ -203,7 +225,7 @@ def _attention(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded,
 
     q, k, v = project(layer.W_Q, layer.b_Q), project(layer.W_K, layer.b_K), project(layer.W_V, layer.b_V)
     scores = arithmetic.product(q, k.map(lambda array: np.swapaxes(array, 2, 3))).bounded
-    z = arithmetic.product(arithmetic.softmax(scores, mask), v).bounded
+    z = arithmetic.product(arithmetic.softmax(scores, mask), v, stored=True).bounded
     apart = arithmetic.total(arithmetic.product(z, layer.W_O).bounded, axis=1)  # the result of each head, and their sum
     mixed = z.map(lambda array: np.moveaxis(array, 1, 2).reshape(*array.shape[::2], -1))
     whole = arithmetic.product(mixed, layer.W_O.map(lambda array: array.reshape(-1, array.shape[2]))).bounded
@@ -214,17 +236,18 @@ def _attention(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded,
 def _after_mlp(arithmetic: _Arithmetic, layer: LayerParameters, stream: Bounded) -> Bounded:
     """The stream plus what the neurons write."""
     pre = arithmetic.biased(arithmetic.product(stream, layer.W_in), layer.b_in)
-    error = pre.passed + pre.own
-    off, on = pre.value < -error, pre.value > error
-    post = Bounded(np.maximum(pre.value, 0.0), np.where(off, 0.0, error), np.where(off, ZERO, pre.grid))
+    value, error = pre.bounded.value, pre.bounded.error
+    off, on = value < -error, (value > error) & (error > 0)  # a certain number passes nothing on
+    post = Bounded(np.maximum(value, 0.0), np.where(off, 0.0, error), np.where(off, ZERO, pre.bounded.grid))
     out = arithmetic.product(post, layer.W_out)
-    apart = np.where(off, 0.0, pre.own) + np.where(on | off, 0.0, pre.passed)  # the own error of each neuron
+    apart = np.where(on, pre.own, np.where(off, 0.0, error))  # the own error of each neuron
     written = SLACK * (apart @ np.abs(layer.W_out.value))
     together, kept = _through(stream.error, layer.W_in.value, layer.W_out.value, on)
-    passed = np.minimum(out.passed, written + together)
-    added = arithmetic.biased(Product(out.value, passed, out.own, out.grid), layer.b_out)
-    error = added.own + np.minimum(passed + stream.error, written + kept)
-    return arithmetic.rounded(stream.value + added.value, error, np.minimum(stream.grid, added.grid))
+    added = arithmetic.biased(replace(out, passed=np.minimum(out.passed, written + together)), layer.b_out)
+    error = stream.error + added.bounded.error
+    error = np.where(added.bounded.error > 0, np.minimum(error, written + kept + added.own), error)
+    grid = np.minimum(stream.grid, added.bounded.grid)
+    return arithmetic.rounded(stream.value + added.bounded.value, error, grid)
 
 
 def _through(error: Array, read: Array, write: Array, on: Array) -> tuple[Array, Array]:
@@ -243,12 +266,12 @@ def _through(error: Array, read: Array, write: Array, on: Array) -> tuple[Array,
     return written, np.maximum(kept, 0.0)
 
 
-def _snapped(value: Array, exact: Array, grid: Array) -> tuple[Array, Array]:
-    """The numbers, without the rounding errors of float64 where they are exact; and their grids."""
-    exact = exact & (np.abs(grid) < 1000)
+def _snapped(value: Array, error: Array, grid: Array) -> tuple[Array, Array, Array]:
+    """The numbers, without the rounding errors of float64 where they are exact; their bounds and grids."""
+    exact = (error == 0) & (np.abs(grid) < 1000)
     steps = np.where(exact, grid, 0)
     value = np.where(exact, np.ldexp(np.rint(np.ldexp(value, -steps)), steps), value)
-    return value, np.where(exact, _grid(value), grid)
+    return value, error, np.where(exact, _grid(value), grid)
 
 
 def _power_below(size: Array) -> Array:

@@ -11,7 +11,7 @@ from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.heads import add_head, astray, read_codes, read_numbers
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.several_heads import add_codes, add_numbers, count_keys, divide_sums
-from tracr.compiler.lower.short_formats import count_decoded, mean_of_counts, share_of_bos
+from tracr.compiler.lower.short_formats import count_decoded, mean_of_counts, one_share, share_of_bos
 from tracr.compiler.selectors.conjunctions import Conjunction
 from tracr.compiler.selectors.head_plans import EVERYTHING
 from tracr.craft.heads import bos_logit
@@ -88,11 +88,14 @@ def write_width(builder: CircuitBuilder, node: SOpNode, number: int | None) -> N
     assert isinstance(node.domain, Finite)
     plan = EVERYTHING if number is None else builder.plan(node, number, "width", 1)
     selector = None if number is None else builder.program.selectors[number]
-    if plan.kind == "one head":
+    if plan.kind == "one head" and (not builder.format.short or one_share(builder)):
         _write_share(builder, node, selector, plan.heads[0][1])
         return
-    assert selector is not None
-    counts = (count_decoded if builder.format.short else count_keys)(builder, node, selector, plan)
+    if builder.format.short:
+        counts = count_decoded(builder, node, selector, plan)
+    else:
+        assert selector is not None
+        counts = count_keys(builder, node, selector, plan)
     write_function(builder, node, counts, node.domain, node.domain.codes)
 
 

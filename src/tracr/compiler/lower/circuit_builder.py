@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
 from tracr.ir.circuit import Circuit, Component, Embedded
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.ops import PAIR, UNREACHED, PairLookup
+from tracr.ir.ops import PAIR, UNREACHED, IndicesOp, PairLookup
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.ir.switches import OptionName, SwitchName
@@ -37,7 +38,7 @@ class CircuitBuilder:
     """The circuit so far. Only the methods of this class change it; the other files of this package call them."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program, self._given = program, program
         self.format = program.options.format
         self.budget = Budget(program.options.max_memory, program.nbytes)
         self.codebook = Codebook(program)
@@ -58,7 +59,7 @@ class CircuitBuilder:
         """The circuit of everything that was added."""
         written = dict.fromkeys(variable for part in self._components for variable, _ in part.writes)
         outputs = tuple((name, self._variables[output]) for name, output in self.program.outputs)
-        return Circuit.of(self.program, self._embedded, written, self._components, outputs, self._choices)
+        return Circuit.of(self._given, self._embedded, written, self._components, outputs, self._choices)
 
     def variable(self, number: int) -> Variable:
         """The variable that holds an s-op."""
@@ -231,6 +232,21 @@ class CircuitBuilder:
                 variable = Variable(label, Encoding.CATEGORICAL, values)
                 by_token = label == "tokens"
                 self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
+
+    def positions(self) -> int:
+        """The number of an s-op that is the position; if the program has none, it is added, without a node."""
+        for node in self.program.sops.values():
+            if isinstance(node.op, IndicesOp):
+                return node.id
+        values = tuple(range(self.program.options.max_seq_len))
+        labels = {node.label for node in self.program.sops.values()}
+        label = self.fresh_label("positions") if "indices" in labels else "indices"
+        number = max(self.program.sops) + 1
+        node = SOpNode(number, label, label, "", IndicesOp(), Finite(values), None, Encoding.CATEGORICAL)
+        self.program = replace(self.program, sops={**self.program.sops, number: node})
+        self._variables[number] = Variable(label, Encoding.CATEGORICAL, values)
+        self._embedded.append(Embedded(self._variables[number], None, np.eye(len(values))))
+        return number
 
     def exact(self, space: Variable) -> Noise:
         """No noise; a number stored exactly lies on the grid of its values. A short format may round the values."""

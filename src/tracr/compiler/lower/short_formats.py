@@ -2,7 +2,9 @@
 
 **Counts.** Each head reads BOS's share c/(c+w), and an MLP decodes w: a one-hot code, or an integer. Counts of several
 heads are added up after this. The share is rounded once, when the softmax is stored: what follows copies one number. It
-lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p; `mlps._cells` decodes it.
+lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p; `mlps._cells` decodes it. Neighbouring
+shares differ by at least 1/(4n) for n keys, and must differ by 2**(1-p): a head counts up to 2**(p-3) keys. Longer
+inputs are cut into blocks of positions, with a head for each.
 
 **Means.** Let the values be a + u/s, where u is one of few integers. A head for each u > 0 counts the selected keys
 with this value; another head counts all w selected keys. With k, the sum of the u, the mean is a + k/(s w). The last
@@ -39,16 +41,26 @@ from tracr.rasp.annotations import Encoding
 from tracr.rational import fraction_of
 from tracr.runtime.prepared_tables import snap
 
-__all__ = ["count_decoded", "mean_of_counts", "share_of_bos"]
+__all__ = ["count_decoded", "mean_of_counts", "one_share", "share_of_bos"]
 
 MOST_VALUES = 64  # a mean of more different numbers would take too many heads
+
+
+def one_share(builder: CircuitBuilder) -> bool:
+    """Whether one head can count the keys of the longest input."""
+    return builder.program.options.max_seq_len <= _block(builder)
+
+
+def _block(builder: CircuitBuilder) -> int:
+    """How many keys a head can count."""
+    return int(builder.format.steps) // 8
 
 
 def share_of_bos(
     builder: CircuitBuilder, label: str, node: SOpNode, selector: Selector | None, conjunction: Conjunction
 ) -> tuple[NumberRead, float]:
-    """Add a head that reads c/(c+w) of a conjunction; what it reads, and c, which is at least the longest length."""
-    longest, to = builder.program.options.max_seq_len, builder.format
+    """Add a head that reads c/(c+w) of a conjunction; what it reads, and c, which is at least the number of keys."""
+    longest, to = min(builder.program.options.max_seq_len, _block(builder)), builder.format
     logit = bos_logit(longest, to)
     noise = Noise(error=share_error(longest), grid=to.roundoff)
     share = Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, (1.0,), low=0.5, high=1.0, node=node.id, scratch=True)
@@ -58,23 +70,42 @@ def share_of_bos(
 
 
 def count_decoded(
-    builder: CircuitBuilder, node: SOpNode, selector: Selector, plan: Plan, name: str = "count"
+    builder: CircuitBuilder, node: SOpNode, selector: Selector | None, plan: Plan, name: str = "count"
 ) -> NumberRead:
-    """The number of selected keys, the sum of the integers that the heads of a plan count; exact."""
+    """The number of selected keys (of all, without a selector), a sum of integers that heads count; exact."""
+    heads = [(sign, part) for sign, conjunction in plan.heads for part in _in_blocks(builder, conjunction)]
     parts = [
         (_counted(builder, node, selector, conjunction, f"{name}{number}"), float(sign))
-        for number, (sign, conjunction) in enumerate(plan.heads, start=1)
+        for number, (sign, conjunction) in enumerate(heads, start=1)
     ]
-    most = float(builder.program.options.max_seq_len)
-    low, high = float(min(selector.counts, default=0)), float(max(selector.counts, default=most))
+    counts = (builder.program.options.max_seq_len,) if selector is None else selector.counts
+    low, high = 0.0 if selector is None else float(min(counts, default=0)), float(max(counts, default=0))
     return replace(linear_combination(parts, to=builder.format), low=low, high=high)
 
 
+def _in_blocks(builder: CircuitBuilder, conjunction: Conjunction) -> list[Conjunction]:
+    """The parts of a conjunction with the keys of one block of positions."""
+    longest, block = builder.program.options.max_seq_len, _block(builder)
+    if longest <= block:
+        return [conjunction]
+    number = builder.positions()
+    block_of = np.arange(longest) // block
+    return [
+        Conjunction((*conjunction.literals, SelectorLiteral(number, number, _of_keys(block_of == one))))
+        for one in range(int(block_of.max()) + 1)
+    ]
+
+
+def _of_keys(wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The table [query, key] of a condition on keys alone."""
+    return np.broadcast_to(wanted, (len(wanted), len(wanted)))
+
+
 def _counted(
-    builder: CircuitBuilder, node: SOpNode, selector: Selector, conjunction: Conjunction, name: str
+    builder: CircuitBuilder, node: SOpNode, selector: Selector | None, conjunction: Conjunction, name: str
 ) -> NumberRead:
     """The number of keys of a conjunction, as an integer."""
-    longest = builder.program.options.max_seq_len
+    longest = min(builder.program.options.max_seq_len, _block(builder))
     label = builder.fresh_label(f"{node.label}_{name}")
     share, weight = share_of_bos(builder, builder.fresh_label(f"{label}_share"), node, selector, conjunction)
     widths = np.arange(longest + 1.0)
@@ -148,8 +179,7 @@ def _sum_of_units(
     """k: for every u > 0, the number of keys with this u, times u."""
     terms = []
     for unit in sorted(set(units.tolist()) - {0}):
-        has = np.broadcast_to(units == unit, (len(units), len(units)))
-        literal = SelectorLiteral(op.value, op.value, has)
+        literal = SelectorLiteral(op.value, op.value, _of_keys(units == unit))
         heads = tuple((sign, Conjunction((*part.literals, literal))) for sign, part in plan.heads)
         counted = count_decoded(builder, node, selector, replace(plan, heads=heads), f"count_{unit}_")
         terms.append((replace(counted, low=0.0), float(unit)))
