@@ -337,6 +337,9 @@ def _cells(read: NumberRead, points: Array, table: Array, others: Others, to: Fo
     Exactness. All hidden values are integers. With p bits and |x|, |x - m g| at most 2**p g, none is rounded, in any
     order and with the bias added before or after rounding. The products with the rows of the table are added up in
     float32. If all products are multiples of h and their sizes add up to at most 2**24 h, the sum is exact too.
+
+    In float32 x has 24 bits. If it is not exact (e > 0), only coordinates with at most two steps, one up by 1 and one
+    down, are exact there, as in `staircase`; other tables are refused.
     """
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
     grid, error = read.noise.grid, read.noise.error
@@ -353,6 +356,9 @@ def _cells(read: NumberRead, points: Array, table: Array, others: Others, to: Fo
     span = max([furthest, *(read.high / unit - places), *(places + 1 - read.low / unit)])
     quantum = dyadic_grid(rises.ravel().tolist()) or 2.0**-40
     exact = span * 2 * float(np.abs(rises).sum(axis=0).max(initial=0.0)) <= 2**24 * quantum
+    if error:
+        sizes = np.abs(rises)
+        exact &= bool(np.isin(sizes, (0.0, 1.0)).all()) and float(sizes.sum(axis=0).max(initial=0.0)) <= 2
     if len(steps) and (span > to.steps or not exact):
         raise TooClose(float(below[0]), float(above[0]), grid * span / to.steps)
     scale = np.full(2 * len(steps), 1 / unit)

@@ -15,12 +15,13 @@ from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.passes import Pass, Watch
 from tracr.ir.switches import Switches
 from tracr.model.compiled import CompiledModel
+from tracr.model.format_check import check_format
 from tracr.rasp.expressions import SOp
 from tracr.values import Value, comparing_values, short_repr
 
 __all__ = ["compile", "compile_model"]
 
-FEW = 16  # inputs on which the bounds of a model for a short format are computed
+FEW = 16  # about how many inputs are drawn for that; those of three lengths are checked
 
 
 def compile_model(outputs: Mapping[str, SOp], options: Options, watch: Watch | None = None) -> CompiledModel:
@@ -120,7 +121,9 @@ def compile(
 
 def _check_short(model: CompiledModel) -> None:
     """Refuse a model for a short format whose error bounds, on a few inputs, do not prove its answers."""
-    found = model.check_format(model.options.dtype, FEW)
+    shortest, longest = model.program.lengths
+    lengths = (shortest, (shortest + longest) // 2, longest)
+    found = check_format(model, model.options.dtype, FEW, lengths=lengths)
     if not found:
         raise PrecisionError(f"the compiled model is not proved to be right in {found}", hint="use float32")
 

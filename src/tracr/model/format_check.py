@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +61,18 @@ class FormatCheck:
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 
-def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET, *, stored: bool = True) -> FormatCheck:
+def check_format(
+    model: RunnableModel,
+    dtype: Any,
+    budget: int = BUDGET,
+    *,
+    stored: bool = True,
+    lengths: Collection[int] | None = None,
+) -> FormatCheck:
     """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200.
 
-    `stored`: activations are rounded to the format, too. Otherwise some may have more bits.
+    `stored`: activations are rounded to the format, too. Otherwise some may have more bits. `lengths`: only inputs of
+    these lengths.
     """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
@@ -76,13 +85,13 @@ def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET, *, stor
     number_format = SHORT[name] if stored else replace(SHORT[name], stored=False)
     inputs = proved = 0
     error, unproved = 0.0, None
-    for batch in batches:
+    for batch in (batch for batch in batches if lengths is None or batch.shape[1] in lengths):
         for codes in (batch[start : start + ROWS] for start in range(0, len(batch), ROWS)):
             right, off = _proved(model, number_format, codes)
             inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
             if unproved is None and not right.all():
                 unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
-    return FormatCheck(name, inputs, total <= budget, proved, error, unproved)
+    return FormatCheck(name, inputs, total <= budget and lengths is None, proved, error, unproved)
 
 
 def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[Array, float]:

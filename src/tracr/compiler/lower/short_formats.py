@@ -1,7 +1,7 @@
 """Counts and means in a short format, which cannot hold a sum read by one head, or a mean.
 
-**Counts.** Each head reads BOS's share c/(c+w), and an MLP decodes w: a one-hot code, or an integer. Counts of several
-heads are added up after this. The share is rounded once, when the softmax is stored: what follows copies one number. It
+**Counts.** Each head reads BOS's share c/(c+w), and an MLP decodes w, to a one-hot code. Counts of several heads are
+added up by the MLP after that. The share is rounded once, when the softmax is stored: what follows copies one number. It
 lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p; `mlps._cells` decodes it. Neighbouring
 shares differ by at least 1/(4n) for n keys, and must differ by 2**(1-p): a head counts up to 2**(p-3) keys. Longer
 inputs are cut into blocks of positions, with a head for each.
@@ -29,7 +29,7 @@ from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral
 from tracr.compiler.selectors.head_plans import Plan
 from tracr.craft.heads import bos_logit
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, linear_combination, read_code, read_number, read_through
-from tracr.craft.mlps import MLP, Units, look_up
+from tracr.craft.mlps import Units, look_up
 from tracr.craft.numerics import EXACT, Noise, power_of_two_above, share_error
 from tracr.craft.variables import NUMBER, Array, Variable
 from tracr.errors import CompileError
@@ -104,17 +104,15 @@ def _of_keys(wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _counted(
     builder: CircuitBuilder, node: SOpNode, selector: Selector | None, conjunction: Conjunction, name: str
 ) -> NumberRead:
-    """The number of keys of a conjunction, as an integer."""
+    """The number of keys of a conjunction, read from its one-hot code."""
     longest = min(builder.program.options.max_seq_len, _block(builder))
     label = builder.fresh_label(f"{node.label}_{name}")
     share, weight = share_of_bos(builder, builder.fresh_label(f"{label}_share"), node, selector, conjunction)
     widths = np.arange(longest + 1.0)
     points = Finite(tuple((weight / (weight + widths)).tolist()))
-    units = steps(builder, label, node, share, points, widths[:, None])
-    noise, most = Noise(units.noise.error, grid=1.0), float(longest)
-    count = Variable(label, Encoding.NUMERICAL, (NUMBER,), noise, low=0.0, high=most, node=node.id, scratch=True)
-    builder.add(MLP(label, units.read, ((count, units.write),), f"number of keys of {label}"), units.read)
-    return read_number(count, builder.format)
+    units = steps(builder, label, node, share, points, np.eye(longest + 1))
+    space = Variable(label, Encoding.CATEGORICAL, tuple(range(longest + 1)), node=node.id, scratch=True)
+    return read_number(builder.write_mlp(space, units, f"number of keys of {label}"), builder.format)
 
 
 def mean_of_counts(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Plan, space: Variable) -> Variable:
