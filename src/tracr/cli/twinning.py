@@ -48,6 +48,9 @@ def twin(
     ] = "0",
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="The most training steps.")] = 20_000,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Interventions per step.")] = 512,
+    start: Annotated[
+        str, typer.Option(metavar="NAME", help="The first weights: random, or compiled (rotated into the width).")
+    ] = "random",
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
@@ -81,7 +84,7 @@ def twin(
     names = _names(programs or [], everything)
     models, refused = _teachers(names, name, choice)
     several = len(names) > 1
-    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch}
+    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch, "start": start}
     chosen = tuple(numbers(seeds, "--seeds"))
     tasks = [
         TwinTask(one, model, chosen, (output / _folder(one) if several else output).resolve(), settings)
