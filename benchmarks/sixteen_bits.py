@@ -32,7 +32,7 @@ from tracr.runtime.table_interpreter import Batch, evaluate_batch
 
 LONGEST = 16
 ROWS = 8192
-CHECKED = 48  # inputs of `check_format`
+CHECKED = 32  # inputs of `check_format`
 BRACKETS = ("pair_balance", "shuffle_dyck", "shuffle_dyck2", "dyck1", "dyck2", "closer")
 VOCABULARIES: dict[str, Any] = {
     "frac_prevs": "abcdefgx",

@@ -40,6 +40,7 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 
 
 Blocks = Mapping[Variable, Array]
+Flags = tuple[tuple[Value, "LinearMap"], ...]
 WORTH_LOOKING = 16  # with at least this many rows, testing a block for the identity saves time
 
 
@@ -178,24 +179,31 @@ def read_flag(variable: Variable, value: Value) -> LinearMap:
 def read_number(variable: Variable, to: Format = FLOAT32) -> NumberRead:
     """Reads the number in a variable; from a one-hot code, with the value of each direction as its weight."""
     listed = [1.0 if value is NUMBER else float(value) if is_number(value) else 0.0 for value in variable.values]
-    weights: Array = np.array(listed)[:, None]
-    noise, low, high = variable.noise, variable.low, variable.high
     flags = tuple(
         (value, read_flag(variable, value))
         for value in variable.values
         if not isinstance(value, Number) and not is_number(value)
     )
-    if not variable.numerical:
-        low, high = min(listed), max(listed)
-        grid = dyadic_grid(listed, to)
-        if to.short and not grid and not flags and noise.error == noise.cold == 0.0:
-            return _quantised(variable, weights, to)
-        exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
-        rounded = noise.error + to.roundoff
-        error = 0.0 if exact else max(-low, high) * rounded + float(np.abs(weights).sum()) * noise.cold
-        if flags:  # their error is that of the code
-            error = max(error, noise.error, noise.cold)
-        noise = Noise(error=error, grid=grid if exact else 0.0)
+    if variable.numerical:
+        number = read_through(variable, np.array(listed)[:, None])
+        return NumberRead(number, flags, variable.noise, variable.low, variable.high)
+    return _from_code(variable, listed, flags, to)
+
+
+def _from_code(variable: Variable, listed: list[float], flags: Flags, to: Format) -> NumberRead:
+    """Reads a number from a one-hot code; `listed` are the numbers of its values."""
+    weights: Array = np.array(listed)[:, None]
+    noise, low, high = variable.noise, min(listed), max(listed)
+    grid = dyadic_grid(listed, to)
+    clean = noise.error == 0.0 and noise.cold == 0.0
+    if to.short and clean and not grid and not flags:
+        return _quantised(variable, weights, to)
+    exact = clean and grid > 0.0
+    rounded = noise.error + to.roundoff
+    error = 0.0 if exact else max(-low, high) * rounded + float(np.abs(weights).sum()) * noise.cold
+    if flags:  # their error is that of the code
+        error = max(error, noise.error, noise.cold)
+    noise = Noise(error=error, grid=grid if exact else 0.0)
     return NumberRead(read_through(variable, weights), flags, noise, low, high)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "MLP",
     "Units",
     "carry",
+    "cell_staircase",
     "divide",
     "interpolate",
     "join",
@@ -266,9 +267,7 @@ def _sum_error(weights: Array, largest: float, span: float) -> Array:
     return np.asarray(2 * U * total * largest + (7 + count / 16) * U * (total * span + 1))
 
 
-def staircase(
-    read: NumberRead, points: Array, table: Array, others: Others, soft: float = 0.0, to: Format = FLOAT32
-) -> Units:
+def staircase(read: NumberRead, points: Array, table: Array, others: Others, soft: float = 0.0) -> Units:
     """A function of a number with known values `points` (ascending): constant around each, a ramp in each gap.
 
     A step at t is relu(s(x-t) + 1/2) - relu(s(x-t) - 1/2): 0 below, 1 above, a ramp of width 1/s between. Neighbours
@@ -283,12 +282,8 @@ def staircase(
 
     With `soft` the ramps are wider than the gaps: a step is this much above 0 at the point below it, and below 1 at the
     point above (at the far ends of what `read` may hold there, if that is a range). The function then has a slope
-    everywhere near a point with a step beside it, and `noise` leaves this out.
-
-    In a short format see `_cells`.
+    everywhere near a point with a step beside it, and `noise` leaves this out. For a short format see `cell_staircase`.
     """
-    if to.short:
-        return _cells(read, points, table, others, to)
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
     below, above = points[steps], points[steps + 1]
     gaps = (above - below).tolist()
@@ -327,7 +322,7 @@ def staircase(
     return join(*parts, *_others(read, others))
 
 
-def _cells(read: NumberRead, points: Array, table: Array, others: Others, to: Format) -> Units:
+def cell_staircase(read: NumberRead, points: Array, table: Array, others: Others, to: Format) -> Units:
     """A staircase for a short format: every ramp is one cell of the grid g of the number x, from m g to (m + 1) g.
 
     A step is relu(x/g - m) - relu(x/g - m - 1). Before it was rounded to the grid, x was within e of its point, and
@@ -342,35 +337,45 @@ def _cells(read: NumberRead, points: Array, table: Array, others: Others, to: Fo
     down, are exact there, as in `staircase`; other tables are refused.
     """
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
+    unit, places = _cells(read, points[steps], points[steps + 1], to)
+    rises = table[steps + 1] - table[steps]
+    furthest = max(read.largest / unit, float(np.abs(places).max(initial=0.0)) + 1)
+    span = max([furthest, *(read.high / unit - places), *(places + 1 - read.low / unit)])
+    if len(steps) and (span > to.steps or not _adds_up(rises, span, to, exact=read.noise.error == 0.0)):
+        raise TooClose(float(points[steps[0]]), float(points[steps[0] + 1]), unit * max(1.0, span / to.steps))
+    scale = np.full(2 * len(steps), 1 / unit)
+    bias = np.concatenate([-places, -places - 1])
+    ceiling = np.full(2 * len(steps), power_of_two_above(2 * furthest + 2))
+    hidden = _gate(read, read.number.then(scale[None, :]), ceiling, bias)
+    parts = [Units(hidden, np.concatenate([rises, -rises]), Noise())] if len(steps) else []
+    if len(points) and (table[0].any() or not parts):
+        parts.append(_constant(read, table[0], to))
+    return join(*parts, *_others(read, others))
+
+
+def _cells(read: NumberRead, below: Array, above: Array, to: Format) -> tuple[float, Array]:
+    """The width of a cell, and for each step the number m of a cell between the points below and above it."""
     grid, error = read.noise.grid, read.noise.error
-    below, above = points[steps], points[steps + 1]
-    if len(steps) and not grid:
+    if len(below) and not grid:
         raise TooClose(float(below[0]), float(above[0]), max(error, to.roundoff * read.largest))
     unit = grid or 1.0
     first, last = np.ceil((below + error) / unit), np.floor((above - error) / unit)
     for step in np.flatnonzero(first + 1 > last).tolist()[:1]:
         raise TooClose(float(below[step]), float(above[step]), error + grid)
-    places = np.floor((first + last) / 2)
-    rises = table[steps + 1] - table[steps]
-    furthest = max(read.largest / unit, float(np.abs(places).max(initial=0.0)) + 1)
-    span = max([furthest, *(read.high / unit - places), *(places + 1 - read.low / unit)])
+    return unit, np.floor((first + last) / 2)
+
+
+def _adds_up(rises: Array, span: float, to: Format, *, exact: bool) -> bool:
+    """Whether float32 adds up hidden values, integers up to `span`, times rises that the format holds.
+
+    If the number is not exact in float32, a coordinate may have two steps of 1.
+    """
+    sizes = np.abs(rises)
+    most = float(sizes.sum(axis=0).max(initial=0.0))
+    if not exact and (most > 2 or not np.isin(sizes, (0.0, 1.0)).all()):
+        return False
     quantum = dyadic_grid(rises.ravel().tolist()) or 2.0**-40
-    exact = span * 2 * float(np.abs(rises).sum(axis=0).max(initial=0.0)) <= 2**24 * quantum
-    if error:
-        sizes = np.abs(rises)
-        exact &= bool(np.isin(sizes, (0.0, 1.0)).all()) and float(sizes.sum(axis=0).max(initial=0.0)) <= 2
-    if len(steps) and (span > to.steps or not exact):
-        raise TooClose(float(below[0]), float(above[0]), grid * span / to.steps)
-    scale = np.full(2 * len(steps), 1 / unit)
-    bias = np.concatenate([-places, -places - 1])
-    ceiling = np.full(2 * len(steps), power_of_two_above(2 * furthest + 2))
-    hidden = _gate(read, read.number.then(scale[None, :]), ceiling, bias)
-    if not to.holds(rises):
-        raise TooClose(float(below[0]), float(above[0]), _rounding(rises, to))
-    parts = [Units(hidden, np.concatenate([rises, -rises]), Noise())] if len(steps) else []
-    if len(points) and (table[0].any() or not parts):
-        parts.append(_constant(read, table[0], to))
-    return join(*parts, *_others(read, others))
+    return to.holds(rises) and 2 * span * most <= 2**24 * quantum
 
 
 def interpolate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,13 +85,19 @@ def check_format(
     number_format = SHORT[name] if stored else replace(SHORT[name], stored=False)
     inputs = proved = 0
     error, unproved = 0.0, None
-    for batch in (batch for batch in batches if lengths is None or batch.shape[1] in lengths):
-        for codes in (batch[start : start + ROWS] for start in range(0, len(batch), ROWS)):
-            right, off = _proved(model, number_format, codes)
-            inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
-            if unproved is None and not right.all():
-                unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
+    for codes in _in_rows(batches, lengths):
+        right, off = _proved(model, number_format, codes)
+        inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
+        if unproved is None and not right.all():
+            unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
     return FormatCheck(name, inputs, total <= budget and lengths is None, proved, error, unproved)
+
+
+def _in_rows(batches: Iterable[Array], lengths: Collection[int] | None) -> Iterator[Array]:
+    """The inputs of these lengths, at most `ROWS` together."""
+    for batch in batches:
+        if lengths is None or batch.shape[1] in lengths:
+            yield from (batch[start : start + ROWS] for start in range(0, len(batch), ROWS))
 
 
 def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[Array, float]:
@@ -110,7 +116,8 @@ def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[
         exact = model.logits(ids, np.float64)[:, 1 : length + 1]
         certain = np.logical_and.reduce([_certain(output, logits, exact).all(axis=1) for output in model.outputs])
         right &= certain | meaningless
-        error = max(error, float(logits.error[~meaningless].max(initial=0.0)))
+        apart = np.abs(logits.value - exact) + logits.error
+        error = max(error, float(apart[~meaningless].max(initial=0.0)))
     return right, error
 
 

@@ -11,7 +11,7 @@ from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.craft.linear import NumberRead, read_code, read_through
-from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
+from tracr.craft.mlps import TooClose, Units, cell_staircase, interpolate, look_up, look_up_bits, staircase
 from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
@@ -144,7 +144,9 @@ def steps(builder: CircuitBuilder, label: str, node: SOpNode, read: NumberRead, 
     """
     order, others = _split(points, table)
     try:
-        return staircase(read, points.numbers[order], table[order], others, builder.slope(label), builder.format)
+        if builder.format.short:
+            return cell_staircase(read, points.numbers[order], table[order], others, builder.format)
+        return staircase(read, points.numbers[order], table[order], others, builder.slope(label))
     except TooClose as gap:
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(

@@ -1,10 +1,10 @@
 """Counts and means in a short format, which cannot hold a sum read by one head, or a mean.
 
 **Counts.** Each head reads BOS's share c/(c+w), and an MLP decodes w, to a one-hot code. Counts of several heads are
-added up by the MLP after that. The share is rounded once, when the softmax is stored: what follows copies one number. It
-lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p; `mlps._cells` decodes it. Neighbouring
-shares differ by at least 1/(4n) for n keys, and must differ by 2**(1-p): a head counts up to 2**(p-3) keys. Longer
-inputs are cut into blocks of positions, with a head for each.
+added up by the MLP after that. The share is rounded once, when the softmax is stored: what follows copies one number.
+It lies between 1/2 and 1, where a format of p bits holds the multiples of 2**-p, and `cell_staircase` decodes it.
+Neighbouring shares differ by at least 1/(4n) for n keys, and must differ by 2**(1-p): a head counts up to 2**(p-3)
+keys. Longer inputs are cut into blocks of positions, with a head for each.
 
 **Means.** Let the values be a + u/s, where u is one of few integers. A head for each u > 0 counts the selected keys
 with this value; another head counts all w selected keys. With k, the sum of the u, the mean is a + k/(s w). The last

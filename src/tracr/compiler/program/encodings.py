@@ -81,9 +81,7 @@ def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[i
         is_sum = isinstance(node.op, Linear) or node.id in sums
         wishes = wants_number[node.id]
         encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
-        if to.short and encoding is Encoding.NUMERICAL and not is_sum and node.id not in outputs:
-            encoding = _held(node, to)
-        encodings[node.id] = encoding
+        encodings[node.id] = encoding = encoding if is_sum or node.id in outputs else _held(node, encoding, to)
         match node.op:
             case _ if is_sum:
                 for number in node.inputs:
@@ -120,10 +118,11 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _held(node: InferredNode, to: Format) -> Encoding:
-    """The encoding of numbers in a short format: one-hot, unless it holds all of them, or they cannot be listed."""
-    listed = isinstance(node.domain, Finite) and not dyadic_grid(node.domain.numbers.tolist(), to)
-    return Encoding.CATEGORICAL if listed else Encoding.NUMERICAL
+def _held(node: InferredNode, encoding: Encoding, to: Format) -> Encoding:
+    """The encoding, but one-hot for numbers that a short format does not hold, if they can be listed."""
+    if not to.short or encoding is Encoding.CATEGORICAL or not isinstance(node.domain, Finite):
+        return encoding
+    return Encoding.NUMERICAL if dyadic_grid(node.domain.numbers.tolist(), to) else Encoding.CATEGORICAL
 
 
 def _is_number_by_nature(node: InferredNode) -> bool:
