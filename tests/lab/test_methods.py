@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand, pairs_of
+from tests.ground_truth.pairs import SUBJECTS, by_hand, pairs_of
 from tracr import lab
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.ground_truth.edge_keys import key_of_edge

@@ -17,7 +17,7 @@ from tracr.model.number_formats import format_of
 from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["applied", "require_enabled", "to_jax"]
 
@@ -33,7 +33,7 @@ def _softmax(scores: jax.Array, axis: int) -> jax.Array:
 NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=_softmax)
 
 
-def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
+def to_jax(model: DesignedModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
     """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` as in `CompiledModel.to_jax`."""
     require_enabled(dtype)
     require = partial(require_format, model, stored=False) if check else None  # XLA may keep more bits than bfloat16

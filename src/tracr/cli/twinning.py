@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from tracr.cli.inputs import read_vocabulary
 from tracr.cli.options import PROGRAM_HELP, Causal, MaxLen, MaxMemory, Name, Vocab, numbers
-from tracr.cli.sources import Found, GivenOptions, compiled, find
+from tracr.cli.sources import ZOO, Found, GivenOptions, compiled, find
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
@@ -141,12 +141,15 @@ def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str,
     from tracr import zoo
     from tracr.natural.cases import case_of
 
+    program = program.removeprefix(ZOO) if program.removeprefix(ZOO) in zoo.ENTRIES else program
     if program in zoo.ENTRIES and name is None:
         case = case_of(program, None if choice.vocab is None else read_vocabulary(choice.vocab), choice.max_len)
         found = Found(program, program=case.program, vocab=case.vocab, max_seq_len=case.max_seq_len)
-        return program, compiled(found, replace(choice, level=1, causal=choice.causal or case.causal))
-    found = find(program, name, choice)
-    return found.name, compiled(found, replace(choice, level=None if found.model is not None else 1))
+        choice = replace(choice, level=1, causal=choice.causal or case.causal)
+    else:
+        found = find(program, name, choice)
+        choice = replace(choice, level=None if found.model is not None else 1)
+    return found.name, cast("CompiledModel", compiled(found, choice))  # any other model is refused as a teacher
 
 
 def _folder(name: str) -> str:

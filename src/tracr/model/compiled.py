@@ -1,122 +1,63 @@
-"""The compiled model: it runs on tokens, and its directions have labels."""
+"""The compiled model: a compilation, and running it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tracr import arguments
-from tracr.craft.numerics import OUTPUT_TOLERANCE
-from tracr.ir.circuit import Circuit
 from tracr.ir.compilation import Compilation
-from tracr.ir.domains import Finite
-from tracr.ir.graph import Graph
-from tracr.ir.layout import Layout
-from tracr.ir.ops import Aggregation
-from tracr.ir.options import Options
 from tracr.ir.parameters import Parameters
-from tracr.ir.program import Program
-from tracr.ir.schedule import Schedule
-from tracr.ir.search import Search
-from tracr.model.methods import ModelMethods, call
-from tracr.model.program_variables import Variables, variables_of
-from tracr.model.residual import Residual, residual_of
-from tracr.model.running import RunnableModel
+from tracr.model.designed import DesignedModel, outputs_of
 from tracr.model.setting import Intervention
-from tracr.model.variants.basis import Axes, Basis
-from tracr.model.variants.variant import Variant, in_basis
-from tracr.rasp.expressions import RASPExpr
+from tracr.model.variants.basis import Axes
+from tracr.model.variants.variant import Variant
 from tracr.runtime.outputs import Output
-from tracr.runtime.tensors import as_tensor, namespace_of, stream_of
-
-if TYPE_CHECKING:
-    from tracr.compiler.optimal.bounds import Bounds
-    from tracr.model.variants.layer_norm import LayerNorm
 
 __all__ = ["CompiledModel"]
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledModel(ModelMethods, RunnableModel):
-    """A transformer that computes a RASP program.
+@dataclass(frozen=True, eq=False, repr=False)
+class CompiledModel(DesignedModel):
+    """A transformer that computes a RASP program, with the compiler's own weights.
 
-    `compilation` has the results of all steps of the compiler, including its weights. If the model runs with other
-    weights, `changed` has them. `variant` says how they were made from the compiler's weights (`rotated`, `with_noise`,
-    `with_layer_norm`). `certified` is false if they were changed in any other way. Labels and ground truth always
-    describe the compiler's design, not the changed weights. `source` is the text of the program, if it is known.
+    `compilation` has the results of all steps of the compiler. `source` is the text of the program, if it is known.
     """
 
     compilation: Compilation
-    source: str = field(default="", repr=False)
-    variant: Variant | None = None
-    certified: bool = True
-    changed: Parameters | None = None
-
-    # The results of the compiler's steps
+    source: str = field(default="")
 
     @property
-    def options(self) -> Options:
-        """The options of the compilation."""
-        return self.compilation.options
+    def plain(self) -> CompiledModel:
+        """The model itself."""
+        return self
 
     @property
-    def graph(self) -> Graph:
-        """The traced program."""
-        return self.compilation.graph
+    def labelled(self) -> CompiledModel:
+        """The model itself: every label has a dimension."""
+        return self
 
     @property
-    def expressions(self) -> tuple[RASPExpr, ...]:
-        """The expressions that the graph's nodes were traced from; a loaded model has none."""
-        return self.compilation.expressions
-
-    @property
-    def program(self) -> Program:
-        """The tabulated program."""
-        return self.compilation.program
-
-    @property
-    def circuit(self) -> Circuit:
-        """The components that compute the program."""
-        return self.compilation.circuit
-
-    @property
-    def schedule(self) -> Schedule:
-        """The layer of each component."""
-        return self.compilation.schedule
-
-    @property
-    def layout(self) -> Layout:
-        """The dimensions of each variable."""
-        return self.compilation.layout
-
-    @property
-    def search(self) -> Search | None:
-        """The search for a smaller model: the candidates and the choice; `None` for a loaded model."""
-        return self.compilation.search
+    def certified(self) -> bool:
+        """True: the weights are the compiler's own."""
+        return True
 
     @property
     def parameters(self) -> Parameters:
-        """The weights of the model as it runs."""
-        return self.compilation.parameters if self.changed is None else self.changed
+        """The weights."""
+        return self.compilation.parameters
+
+    @cached_property
+    def variant(self) -> Variant:
+        """No changes; the labels are written along the axes of the residual stream."""
+        return Variant((), Axes(self.layout.width))
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """The program's outputs, each with the logits that encode it."""
-        found, start = [], 0
-        own = self.certified and self.variant is None
-        for (name, number), (_, variable) in zip(self.program.outputs, self.circuit.outputs, strict=True):
-            node = self.program.sops[number]
-            error = variable.noise.error if own else OUTPUT_TOLERANCE
-            if self.options.soft and isinstance(node.domain, Finite):
-                error = max(error, self.options.soft.error * node.domain.closest)
-            found.append(Output(name, node.encoding, node.domain, start, start + len(variable.values), error))
-            start += len(variable.values)
-        return tuple(found)
+        return outputs_of(self.compilation)
 
+<<<<<<< HEAD
     @cached_property
     def residual(self) -> Residual:
         """The labelled dimensions of the residual stream, with writers and readers."""
@@ -241,8 +182,12 @@ class CompiledModel(ModelMethods, RunnableModel):
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level}{stored}{steps}{note})"
         )
+=======
+    def _holding(self, parameters: Parameters) -> Self:
+        return replace(self, compilation=replace(self.compilation, parameters=parameters))
+>>>>>>> main
 
     def _intervention(
         self, changes: object, inputs: list[list[Any]], padded: list[int], *, single: bool
     ) -> Intervention:
-        return Intervention(self, changes, inputs, padded, single=single)
+        return Intervention(self, changes, inputs, padded, single=single, checked=True)

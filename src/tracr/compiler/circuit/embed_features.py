@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.circuit.feature_basis import ColumnRead, Columns, FeatureBasis
 from tracr.craft.formats import Format
 from tracr.craft.grouping import group_rows

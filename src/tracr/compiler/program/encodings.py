@@ -81,7 +81,7 @@ def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[i
         is_sum = isinstance(node.op, Linear) or node.id in sums
         wishes = wants_number[node.id]
         encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
-        encodings[node.id] = encoding = encoding if is_sum or node.id in outputs else _held(node, encoding, to)
+        encodings[node.id] = encoding = _held(node, encoding, to, kept=is_sum or node.id in outputs)
         match node.op:
             case _ if is_sum:
                 for number in node.inputs:
@@ -118,9 +118,9 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
 
 
-def _held(node: InferredNode, encoding: Encoding, to: Format) -> Encoding:
-    """The encoding, but one-hot for numbers that a short format does not hold, if they can be listed."""
-    if not to.short or encoding is Encoding.CATEGORICAL or not isinstance(node.domain, Finite):
+def _held(node: InferredNode, encoding: Encoding, to: Format, *, kept: bool) -> Encoding:
+    """The encoding; unless it is `kept`, one-hot for listed numbers that a short format does not hold."""
+    if kept or not to.short or encoding is Encoding.CATEGORICAL or not isinstance(node.domain, Finite):
         return encoding
     return Encoding.NUMERICAL if dyadic_grid(node.domain.numbers.tolist(), to) else Encoding.CATEGORICAL
 
