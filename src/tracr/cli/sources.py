@@ -51,11 +51,8 @@ class GivenOptions:
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
     max_memory: str | None = None
-<<<<<<< HEAD
     dtype: str | None = None
-=======
     gap: float | None = None
->>>>>>> main
 
     @property
     def given(self) -> list[str]:
@@ -228,11 +225,8 @@ def compiled(
         watch=watch,
         check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
-<<<<<<< HEAD
         dtype="float32" if choice.dtype is None else choice.dtype,
-=======
         gap=GAP if choice.gap is None else choice.gap,
->>>>>>> main
     )
     return replace(model, source=found.source)
 

@@ -116,24 +116,17 @@ def selector_logits(
     *,
     compact: bool = False,
     legible: int = LEGIBLE,
-<<<<<<< HEAD
     squares: int = SQUARES,
-=======
     classes: SelectorClasses | None = None,
->>>>>>> main
 ) -> tuple[Array, Array]:
     """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -gap or less elsewhere.
 
     Keys that the same queries select form a class; queries that select the same keys form a class. One coordinate for
     each key class (or query class, if they are fewer) always works. A coordinate that is 0 for every query, because all
     select the class, is left out. In a matching each query class selects at most one key class, and the other way round
-<<<<<<< HEAD
     (`==`, or reversal). With `compact`, a matching of more than `legible` classes gets the code of `matching_logits`,
     with squares for up to `squares` classes.
-=======
-    (`==`, or reversal). With `compact`, a matching of more than `legible` classes gets the code of `matching_logits`.
     `classes` are the `selector_classes`, if they are known.
->>>>>>> main
     """
     (first_query, query_class), (first_key, key_class) = classes or selector_classes(selected)
     reduced = selected[first_query][:, first_key]

@@ -12,11 +12,8 @@ from functools import partial
 
 import numpy as np
 
-<<<<<<< HEAD
-from tracr.craft.formats import FLOAT32, Format
-=======
 from tracr.caching import cached_property
->>>>>>> main
+from tracr.craft.formats import FLOAT32, Format
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-<<<<<<< HEAD
 from dataclasses import replace
-from functools import cached_property, partial
-=======
 from functools import partial
->>>>>>> main
 from typing import Any
 
 import numpy as np

@@ -252,22 +252,14 @@ def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance:
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(builder, literal, (queries, keys)) if exact else None
     compact = builder.on(OptionName.RANK) and exact
-<<<<<<< HEAD
-    squares = 0 if builder.format.short else SQUARES
-    query_map, key_map = (
-        selector_logits(
-            selected, builder.program.options.gap, compact=compact, legible=literal.legible, squares=squares
-        )
-        if numbers is None
-        else square_logits(*numbers)
-    )
-=======
     if numbers is None:
         gap, classes = builder.program.options.gap, literal.classes if selected is literal.selected else None
-        query_map, key_map = selector_logits(selected, gap, compact=compact, legible=literal.legible, classes=classes)
+        squares = 0 if builder.format.short else SQUARES
+        query_map, key_map = selector_logits(
+            selected, gap, compact=compact, legible=literal.legible, squares=squares, classes=classes
+        )
     else:
         query_map, key_map = square_logits(*numbers)
->>>>>>> main
     same = (query_map == query_map[0]).all(axis=0) & _may_share(builder, keys, key_map)
     always = LinearMap({}, 1)
     if same.any():
