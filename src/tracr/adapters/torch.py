@@ -114,9 +114,9 @@ class TorchModel(nn.Module):
         """The mask, layer norm and activation function of the forward pass."""
         return {"causal": self.compiled.options.causal, "norm": self.compiled.norm, "activation": None}
 
-    def _require_format(self, dtype: Any) -> None:
-        """Refuse a number format in which the model may be wrong."""
-        require_format(self.compiled, dtype)
+    def _require_format(self, dtype: Any, *, stored: bool = True) -> None:
+        """Refuse a number format in which the model may be wrong; `stored`: activations have it, too."""
+        require_format(self.compiled, dtype, stored=stored)
 
     @property
     def compiled(self) -> DesignedModel:
@@ -162,7 +162,8 @@ class TorchModel(nn.Module):
                 hint="pass an activation of this model",
             )
         if self._check:
-            self._require_format(used_format(self.dtype, self.device.type))
+            used = used_format(self.dtype, self.device.type)
+            self._require_format(used, stored=used == format_of(self.dtype))
         return forward(
             self.weights(), ids, torch, hook=self._see, fine=self.fine, start=start, stop=stop, **self._functions()
         )

@@ -10,6 +10,7 @@ import typer
 
 from tracr.cli.options import (
     Causal,
+    Dtype,
     Json,
     Level,
     MaxLen,
@@ -99,6 +100,7 @@ def compile_program(
     switched_off: Without = None,
     causal: Causal = None,
     strict: Strict = None,
+    dtype: Dtype = None,
     output: Output = None,
     overwrite: Overwrite = False,
     show: Show = None,
@@ -117,7 +119,7 @@ def compile_program(
     from tracr.cli.screen import waiting
 
     passes = switches(switched_on, switched_off)
-    choice = GivenOptions(vocab, max_len, level, causal, strict, passes, solve, max_memory=max_memory)
+    choice = GivenOptions(vocab, max_len, level, causal, strict, passes, solve, max_memory=max_memory, dtype=dtype)
     found = find(program, name, choice)
     printer = PassPrinter(print_after or (), print_changed)
     if found.model is not None and (printer.asked or print_changed or check_each or search):

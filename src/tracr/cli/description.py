@@ -78,6 +78,7 @@ def summary(model: DesignedModel, name: str) -> dict[str, Any]:
         "name": name,
         "level": model.options.level,
         "causal": model.options.causal,
+        "dtype": model.options.dtype,
         "vocab": [as_json(token) for token in model.options.vocab],
         "bos": as_json(model.options.bos),
         "pad": as_json(model.options.pad),

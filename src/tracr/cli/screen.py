@@ -173,9 +173,10 @@ def show_info(model: DesignedModel, name: str, description: str) -> None:
     vocab = [short(token) for token in model.options.vocab]
     shown = " ".join(vocab[:30]) + (f" ... ({len(vocab)} tokens)" if len(vocab) > 30 else "")
     attention = "causal" if model.options.causal else "bidirectional"
+    stored = f", for {model.options.dtype}" if model.options.format.short else ""
     facts.add_row("tokens", Text(f"{shown}, and {model.options.bos}, {model.options.pad}"))
     facts.add_row("lengths", f"{shortest} to {longest}")
-    facts.add_row("compiled", f"level {model.options.level}, {attention}")
+    facts.add_row("compiled", f"level {model.options.level}, {attention}{stored}")
     facts.add_row("layers", f"{size['layers']}")
     facts.add_row("heads", f"up to {size['heads']} per layer, d_head up to {size['d_head']}")
     facts.add_row("neurons", f"up to {size['d_mlp']} per layer")

@@ -51,6 +51,7 @@ class GivenOptions:
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
     max_memory: str | None = None
+    dtype: str | None = None
     gap: float | None = None
 
     @property
@@ -224,6 +225,7 @@ def compiled(
         watch=watch,
         check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
+        dtype="float32" if choice.dtype is None else choice.dtype,
         gap=GAP if choice.gap is None else choice.gap,
     )
     return replace(model, source=found.source)

@@ -43,6 +43,11 @@ class CompiledModel(DesignedModel):
         return True
 
     @property
+    def made_for(self) -> str:
+        """The number format that the compiler made the weights for."""
+        return self.options.dtype
+
+    @property
     def parameters(self) -> Parameters:
         """The weights."""
         return self.compilation.parameters

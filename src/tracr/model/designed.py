@@ -210,9 +210,10 @@ class DesignedModel(ModelMethods, RunnableModel):
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         steps = "".join(f", {step}" for step in self.variant.steps)
         note = "" if self.certified else ", not certified"
+        stored = f", {self.options.dtype}" if self.options.format.short else ""
         return (
             f"{type(self).__name__}({names}: {layers}, {self.d_model} dimensions, "
-            f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"
+            f"{self.n_parameters:,} parameters, level {self.options.level}{stored}{steps}{note})"
         )
 
 

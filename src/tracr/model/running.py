@@ -95,6 +95,11 @@ class RunnableModel(ABC):
     ) -> Intervention | None:
         """The hook that sets variables, or an error if the model's variables cannot be set."""
 
+    @property
+    def made_for(self) -> str:
+        """The number format that the compiler made these weights for."""
+        return "float32"
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Tokens and ids."""
@@ -141,18 +146,20 @@ class RunnableModel(ABC):
         """The checks of number formats, kept after the first use."""
         return {}
 
-    def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+    def check_format(self, dtype: Any, budget: int = BUDGET, *, stored: bool = True) -> FormatCheck:
         """Check whether the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
 
         The check computes bounds on rounding errors for all inputs if they are at most `budget`, else for a sample of
         about 200. The result is true if the bounds prove every output, and prints as a report. `tracr.model.rounding`
-        has the proof.
+        has the proof. It assumes that activations are `stored` in the format; with stored=False some may have more
+        bits, as where a compiler joins operations (JAX).
         """
+        stored = arguments.flag("stored", stored)
         if arguments.whole("budget", budget, 1) != BUDGET:
-            return check_format(self, dtype, budget)
-        key = str(dtype)
+            return check_format(self, dtype, budget, stored=stored)
+        key = f"{dtype} {stored}"
         if key not in self._formats:
-            self._formats[key] = check_format(self, dtype)
+            self._formats[key] = check_format(self, dtype, stored=stored)
         return self._formats[key]
 
     def logits(self, ids: NDArray[Any], dtype: DTypeLike | None = None, hook: Hook | None = None) -> NDArray[Any]:

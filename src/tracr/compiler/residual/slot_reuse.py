@@ -116,7 +116,8 @@ class _Turn(NamedTuple):
 def _turns(schedule: Schedule, places: Sequence[Place], apart: Slots) -> list[_Turn]:
     last = last_reads(schedule)
     variables = dict.fromkeys(variable for variable, _ in places)
-    kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable in variables}
+    short = schedule.options.format.short
+    kinds = {one: (as_new(one, short=short), as_old(one), is_rough(one)) for one in variables}
     turns = []
     for (variable, _), since in zip(places, apart.since, strict=True):
         end = max(last.get(variable, -1), since + 1)  # without prune some are never read

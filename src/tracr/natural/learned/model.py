@@ -141,7 +141,7 @@ class LearnedModel(TrainedExports, DerivedModel):
             require_format(dtype, "the learned model")
         return super().cast(dtype, check=False)
 
-    def check_format(self, dtype: Any, budget: int = 0) -> Any:
+    def check_format(self, dtype: Any, budget: int = 0, *, stored: bool = True) -> Any:
         """Refused: bounds on rounding are for compiled models."""
         raise Unavailable("rounding is not bounded for a learned model", hint="use learned.compiled.check_format")
 
