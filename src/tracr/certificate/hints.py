@@ -1,0 +1,98 @@
+"""Writes the hints for the checker: of which variable each written dimension is a function. None of them is trusted.
+
+    {"aux": {"100000": {"kind": "pair", "of": [15, 7]}},           variables that the program lacks
+     "sums": {"7": ["c0.0", "c0.1"]},                              counts of several heads that add up to a width
+     "layers": [{"heads": [{"9": "c0.0"}], "mlp": {"11": 7}}]}     dimension -> owner
+
+An owner is the number of an s-op or of an `aux` variable, or the count (`c0.1`) or sum (`s0.1`) of head 1 of layer 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tracr.craft.variables import Variable
+from tracr.ir.ops import Aggregation, Lookup, PairLookup, SumLookup
+from tracr.ir.ops import Linear as LinearOp
+from tracr.ir.program import Program
+from tracr.model.compiled import CompiledModel
+
+__all__ = ["hints"]
+
+FIRST = 100_000  # the number of the first variable that the program lacks
+Owner = int | str
+
+
+def hints(model: CompiledModel) -> dict[str, Any]:
+    """The hints for a compiled model."""
+    return _Hints(model).found()
+
+
+class _Hints:
+    def __init__(self, model: CompiledModel) -> None:
+        self.model = model
+        self.program: Program = model.program
+        self.by_label = {node.label: node.id for node in self.program.sops.values()}
+        self.aux: dict[int, dict[str, Any]] = {}
+        self.sums: dict[int, list[str]] = {}
+
+    def found(self) -> dict[str, Any]:
+        layers = []
+        for number, layer in enumerate(self.model.layout.layers):
+            heads = [self.dimensions(head.writes, f"{number}.{place}") for place, head in enumerate(layer.heads)]
+            mlp: dict[str, Owner] = {}
+            for group in layer.mlps:
+                mlp.update(self.dimensions(group.writes, None))
+            layers.append({"heads": heads, "mlp": mlp})
+        sums = {str(number): terms for number, terms in self.sums.items()}
+        return {"aux": {str(number): aux for number, aux in self.aux.items()}, "sums": sums, "layers": layers}
+
+    def dimensions(self, writes: Any, head: str | None) -> dict[str, Owner]:
+        """The owner of each dimension that a component writes."""
+        slots = self.model.layout.slots
+        return {
+            str(int(slot)): self.owner(variable, head)
+            for variable, _ in writes
+            for slot in slots.get(variable, ())
+            if slot >= 0
+        }
+
+    def define(self, **aux: Any) -> int:
+        """The number of a variable that the program lacks."""
+        for number, known in self.aux.items():
+            if known == aux:
+                return number
+        self.aux[FIRST + len(self.aux)] = aux
+        return FIRST + len(self.aux) - 1
+
+    def owner(self, variable: Variable, head: str | None) -> Owner:
+        node = variable.node
+        op = self.program.sops[node].op if node in self.program.sops else None
+        if node is None:
+            return self.owner_of_runs(variable)
+        if variable.scratch and head and re.search(r"_count\d+(_\d+)?$", variable.label):
+            whole = self.define(kind="width", selector=op.selector) if isinstance(op, Aggregation) else node
+            self.sums.setdefault(whole, []).append(f"c{head}")
+            return f"c{head}"
+        if variable.scratch and head and re.search(r"_part\d+(_\d+)?$", variable.label):
+            self.sums.setdefault(self.define(kind="sum", of=node), []).append(f"s{head}")
+            return f"s{head}"
+        if variable.scratch and isinstance(op, Aggregation) and re.search(r"_count(_\d+)?$", variable.label):
+            return self.define(kind="width", selector=op.selector)
+        return node
+
+    def owner_of_runs(self, variable: Variable) -> Owner:
+        """The runs of a function are a function of what it reads."""
+        label = re.sub(r"_runs(_\d+)?$", "", variable.label)
+        number = self.by_label[label]
+        op = self.program.sops[number].op
+        if isinstance(op, Lookup):
+            return op.inner
+        if not isinstance(op, (PairLookup, SumLookup, LinearOp)):
+            return number
+        parts = [op.fst, op.snd] if isinstance(op, PairLookup) else [term for term, _ in op.terms]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = self.define(kind="pair", of=[whole, part])
+        return whole
