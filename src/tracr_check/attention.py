@@ -26,6 +26,7 @@ from tracr_check.verdict import need, reject
 __all__ = ["Attention", "HeadWeights", "States", "after_attention"]
 
 CELLS = 60_000_000
+CLASSES = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ class _Head:
         """Classes of queries or keys: joint values of what the matrix reads, and of `more`."""
         reads = read_state(self.states.tokens, matrix, bias)
         names: set[Var] = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
-        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
+        env = joint_values(self.given.program, names | more, self.states.tokens.dead, few=CLASSES)
         need(env.rows, "no input reaches this head", self.where)
         env = env.only({*reads, *more})
         return env, stored_vectors(joined(reads, set(env.codes), env, np.arange(matrix.shape[1])), self.a)

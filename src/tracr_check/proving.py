@@ -19,6 +19,7 @@ from tracr_check.facts import Facts
 from tracr_check.joint import joint_values
 from tracr_check.mlp import Neurons, Placed, after_mlp
 from tracr_check.outputs import check_outputs
+from tracr_check.padding import split_rows
 from tracr_check.parts import Parts, define
 from tracr_check.program import Array, Codes, Env, Program, Var
 from tracr_check.verdict import Rejected, need
@@ -153,6 +154,7 @@ def _after_mlp(
     bos = after_mlp(states.bos, neurons, dict.fromkeys(range(states.bos.width), "B"), _alone("B", states.bos), a)
     pad = states.pad
     if pad is not None:
+        pad = split_rows(pad, "P", neurons, a)
         pad = after_mlp(pad, neurons, dict.fromkeys(range(pad.width), "P"), _alone("P", pad), a)
     return States(tokens, bos, pad)
 
