@@ -75,7 +75,7 @@ def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> M
     """The keys near the largest score: a guess, which `proved_selection` then proves."""
     middle: Array = q.middle @ k.middle.T
     best: Array = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
-    chosen = middle > best[:, None] - NEAR_BOS
+    chosen = np.array(middle - best[:, None] > -NEAR_BOS)
     return Mask(queries, keys, chosen, np.ones_like(chosen))
 
 
