@@ -34,7 +34,9 @@ from tracr.ir.switches import OPTIONS, PASSES
 from tracr.loading import load
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile
+from tracr.model.designed import DesignedModel
 from tracr.model.run import Run
+from tracr.model.variants.variant_model import VariantModel
 from tracr.rasp import rasp
 from tracr.version import __version__ as __version__
 
@@ -44,6 +46,7 @@ __all__ = [
     "CompileError",
     "CompiledModel",
     "CompressedModel",
+    "DesignedModel",
     "EvaluationError",
     "ExpressionError",
     "FormatError",
@@ -56,6 +59,7 @@ __all__ = [
     "SourceError",
     "TracrError",
     "TracrWarning",
+    "VariantModel",
     "VocabularyError",
     "compile",
     "compress",

@@ -15,6 +15,7 @@
       FormatError       a saved model that cannot be read, or a model that cannot be written
         WriteError      ... because the disk is full or read-only
       PrecisionError    a number format in which the model is not proved to be right
+      NotAdmitted       a trained model whose mechanism was not measured to be the known one
       MissingExtra      an optional library that is not installed
       UnknownName       a name that does not exist, such as that of an activation
 
@@ -40,6 +41,7 @@ __all__ = [
     "LimitError",
     "MissingExtra",
     "MissingSource",
+    "NotAdmitted",
     "PrecisionError",
     "SourceError",
     "TracrError",
@@ -190,6 +192,10 @@ class WriteError(FormatError, OSError):
 
 class PrecisionError(TracrError, ValueError):
     """A number format in which the model is not proved to be right."""
+
+
+class NotAdmitted(TracrError):
+    """A trained model whose mechanism was not measured to be the known one: it has no truth."""
 
 
 class MissingExtra(TracrError, ImportError):

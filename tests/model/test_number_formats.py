@@ -33,14 +33,14 @@ def rounded(array: Array, to: Format) -> Array:
     return np.where(np.abs(found) > to.largest, np.copysign(np.inf, found), found).astype(np.float32)
 
 
-def run_rounded(model: tracr.CompiledModel, ids: Array, to: Format) -> Array:
+def run_rounded(model: tracr.DesignedModel, ids: Array, to: Format) -> Array:
     """The logits of a pass in float32 in which every weight and every activation is rounded to the format."""
     parameters = model.parameters.map(lambda array: rounded(array, to))
     with np.errstate(all="ignore"):
         return forward(parameters, ids, np, causal=model.options.causal, hook=lambda _, array: rounded(array, to))
 
 
-def check(model: tracr.CompiledModel, to: Format, budget: int) -> None:
+def check(model: tracr.DesignedModel, to: Format, budget: int) -> None:
     """A rounded pass stays within the bounds; in float16, numpy's own does too."""
     batches, _ = chosen_inputs(model, budget, seed=1)
     for codes in batches:

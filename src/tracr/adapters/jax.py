@@ -17,7 +17,7 @@ from tracr.model.number_formats import format_of
 from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["applied", "require_enabled", "to_jax"]
 
@@ -25,7 +25,7 @@ Tree = dict[str, jax.Array]
 NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softmax)
 
 
-def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
+def to_jax(model: DesignedModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
     """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` as in `CompiledModel.to_jax`."""
     require_enabled(dtype)
     require = partial(require_format, model) if check else None

@@ -25,12 +25,12 @@ from tracr.runtime.forward import forward
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["TorchModel", "as_dtype", "to_torch", "used_format"]
 
 
-def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
+def to_torch(model: DesignedModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
     """The model as a module."""
     return TorchModel(model, model.parameters, dtype, device, trainable, check)
 
@@ -119,7 +119,7 @@ class TorchModel(nn.Module):
         require_format(self.compiled, dtype)
 
     @property
-    def compiled(self) -> CompiledModel:
+    def compiled(self) -> DesignedModel:
         """The model that this module was made from, unchanged."""
         return self._origin.model  # type: ignore[no-any-return]
 
@@ -178,8 +178,8 @@ class TorchModel(nn.Module):
         """The program's output for each input, from the logits for `ids`."""
         return self.compiled.values(logits, ids)
 
-    def to_compiled(self) -> CompiledModel:
-        """A `CompiledModel` with the present weights; not certified if they were changed."""
+    def to_compiled(self) -> DesignedModel:
+        """The model with the present weights; not certified if they were changed."""
         return self.compiled.with_weights(self.state_dict())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -29,7 +29,7 @@ from tracr.cli.watching import PassPrinter
 from tracr.ir.switches import PassName
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["compile_program"]
 
@@ -140,7 +140,7 @@ def compile_program(
 
 def _watched(
     found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
-) -> CompiledModel:
+) -> DesignedModel:
     """The model; prints the passes asked for, also if one of them fails."""
     from tracr.cli.screen import waiting
 
@@ -153,7 +153,7 @@ def _watched(
 
 
 def _asked_for(
-    model: CompiledModel, name: str, show: Stage | None, bounds: bool, search: bool
+    model: DesignedModel, name: str, show: Stage | None, bounds: bool, search: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """What to print of the model: the data for --json, and the lines."""
     from tracr.cli.description import in_short
@@ -173,7 +173,7 @@ def _asked_for(
 
 
 def _print_data(
-    model: CompiledModel, name: str, data: dict[str, Any], printer: PassPrinter, output: Path | None
+    model: DesignedModel, name: str, data: dict[str, Any], printer: PassPrinter, output: Path | None
 ) -> None:
     """Print what `--json` prints: the summary of the model, what was asked for, the passes, and the folder."""
     from tracr.cli.description import summary

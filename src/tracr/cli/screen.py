@@ -20,7 +20,7 @@ from tracr.model.stream import Step, cell
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.residual import Dimension
 
 __all__ = [
@@ -163,7 +163,7 @@ def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
     return [*chunks, range(start, len(widths))]
 
 
-def show_info(model: CompiledModel, name: str, description: str) -> None:
+def show_info(model: DesignedModel, name: str, description: str) -> None:
     """Print the sizes, inputs and components of a model."""
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
@@ -197,7 +197,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     screen.print(table)
 
 
-def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
+def _not_kept(model: DesignedModel) -> dict[str, list[str]]:
     """The variables that the model does not keep, grouped by reason; folded variables are listed elsewhere."""
     found: dict[str, list[str]] = {}
     for label, reason in model.variables.missing.items():
@@ -207,7 +207,7 @@ def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
 
 
 def show_steps(
-    model: CompiledModel,
+    model: DesignedModel,
     steps: Sequence[Step],
     tokens: Sequence[Value],
     values: Mapping[str, Sequence[Value]],
@@ -227,7 +227,7 @@ def show_steps(
 
 
 def _step_tables(
-    model: CompiledModel,
+    model: DesignedModel,
     step: Step,
     tokens: Sequence[Value],
     values: Mapping[str, Sequence[Value]],
@@ -254,7 +254,7 @@ def _step_tables(
 Row = tuple[str, str, list[Text]]
 
 
-def _step_rows(model: CompiledModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
+def _step_rows(model: DesignedModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
     """The rows of the variables that a step changed, or with `everything` of all variables."""
     groups: dict[str, list[Dimension]] = {}
     for dimension in model.residual:

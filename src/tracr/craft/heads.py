@@ -36,11 +36,13 @@ from tracr.craft.variables import Array, Variable, bits_of
 
 __all__ = [
     "Head",
+    "SelectorClasses",
     "attend",
     "bos_logit",
     "matching_logits",
     "number_logits",
     "own_numbers",
+    "selector_classes",
     "selector_logits",
     "selector_rank",
     "square_logits",
@@ -65,6 +67,8 @@ def bos_logit(weight: float) -> float:
 
 
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]  # the first member of each class, the class of each value
+SelectorClasses = tuple[Groups, Groups]
+"""The classes of queries and of keys that a selector treats alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +105,12 @@ class Head:
 
 
 def selector_logits(
-    selected: NDArray[np.bool_], gap: float = GAP, *, compact: bool = False, legible: int = LEGIBLE
+    selected: NDArray[np.bool_],
+    gap: float = GAP,
+    *,
+    compact: bool = False,
+    legible: int = LEGIBLE,
+    classes: SelectorClasses | None = None,
 ) -> tuple[Array, Array]:
     """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -gap or less elsewhere.
 
@@ -109,8 +118,9 @@ def selector_logits(
     each key class (or query class, if they are fewer) always works. A coordinate that is 0 for every query, because all
     select the class, is left out. In a matching each query class selects at most one key class, and the other way round
     (`==`, or reversal). With `compact`, a matching of more than `legible` classes gets the code of `matching_logits`.
+    `classes` are the `selector_classes`, if they are known.
     """
-    (first_query, query_class), (first_key, key_class) = _classes(selected)
+    (first_query, query_class), (first_key, key_class) = classes or selector_classes(selected)
     reduced = selected[first_query][:, first_key]
     if compact and gap == GAP and _is_matching(reduced, legible):
         queries, keys = matching_logits(reduced)
@@ -125,9 +135,11 @@ def selector_logits(
     return queries[:, used], keys[:, used]
 
 
-def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False, legible: int = LEGIBLE) -> int:
+def selector_rank(
+    selected: NDArray[np.bool_], classes: SelectorClasses, *, compact: bool = False, legible: int = LEGIBLE
+) -> int:
     """The width of the factors of `selector_logits`, without computing them."""
-    (first_query, _), (first_key, _) = _classes(selected)
+    (first_query, _), (first_key, _) = classes
     shape = len(first_query), len(first_key)
     reduced = selected if shape == selected.shape else selected[first_query][:, first_key]
     if compact and _is_matching(reduced, legible):
@@ -136,7 +148,7 @@ def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False, legible
     return int((~reduced.all(axis=0 if len(first_key) <= len(first_query) else 1)).sum())
 
 
-def _classes(selected: NDArray[np.bool_]) -> tuple[Groups, Groups]:
+def selector_classes(selected: NDArray[np.bool_]) -> SelectorClasses:
     """The classes of queries and of keys; in a large matching, or its complement, each value is a class of its own."""
     if selected.size > MANY_CELLS:
         for table in (selected, ~selected):

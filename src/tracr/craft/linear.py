@@ -90,7 +90,8 @@ def _side_by_side(first: Blocks, second: Blocks, start: int, width: int) -> Bloc
         for variable, block in blocks.items():
             if variable not in found:
                 found[variable] = np.zeros((len(block), width))
-            found[variable][:, columns] += block
+            part = found[variable][:, columns]
+            part += block
     return found
 
 

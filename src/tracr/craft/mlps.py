@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
+from tracr.caching import cached_property
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, Noise, U, dyadic_grid, power_of_two_above

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.ir.circuit import Component, Frame

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.circuit.feature_basis import ColumnRead, Columns, FeatureBasis
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.lower.bits import Codebook
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.compiler.program.linear_tables import chosen_sums

@@ -237,15 +237,17 @@ def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance:
     (queries, query_place), (keys, key_place) = sides
     sizes, node = sorted((queries.size, keys.size)), builder.program.sops[literal.queries]
     builder.need(sum(sizes), sizes[0], f"is compared, {sizes[1]:,} by {sizes[0]:,} values", node, times=3)
-    selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
+    selected = literal.selected
+    if query_place is not None or key_place is not None:
+        selected = _at_places(_at_places(selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(builder, literal, (queries, keys)) if exact else None
     compact = builder.on(OptionName.RANK) and exact
-    query_map, key_map = (
-        selector_logits(selected, builder.program.options.gap, compact=compact, legible=literal.legible)
-        if numbers is None
-        else square_logits(*numbers)
-    )
+    if numbers is None:
+        gap, classes = builder.program.options.gap, literal.classes if selected is literal.selected else None
+        query_map, key_map = selector_logits(selected, gap, compact=compact, legible=literal.legible, classes=classes)
+    else:
+        query_map, key_map = square_logits(*numbers)
     same = (query_map == query_map[0]).all(axis=0) & _may_share(builder, keys, key_map)
     always = LinearMap({}, 1)
     if same.any():

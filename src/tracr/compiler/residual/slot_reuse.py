@@ -206,11 +206,13 @@ def _signed(schedule: Schedule) -> set[Variable]:
         )
 
     found = {variable for variable in _written(schedule) if may_be_negative(variable)}
-    for layer in schedule.layers:
-        for head in layer.heads:
-            if not found.isdisjoint(head.value.blocks):
-                found.update(variable for variable, _ in head.writes)
-        found.update(variable for part in layer.mlps for variable, _ in part.writes if variable.noise.error > 0)
+    for _, components in schedule.sublayers():
+        for part in components:
+            written = [variable for variable, _ in part.writes]
+            if isinstance(part, MLP):
+                found.update(variable for variable in written if variable.noise.error > 0)
+            elif not found.isdisjoint(part.value.blocks):
+                found.update(written)
     return found
 
 
