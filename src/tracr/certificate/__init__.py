@@ -1,0 +1,1 @@
+"""Certificates: hints for the independent checker `tracr_check`, and its verdicts."""

@@ -1,0 +1,122 @@
+"""The arithmetics by name: what a backend may do to a number while it computes.
+
+The theorem holds for every execution that conforms to the named arithmetic. An execution conforms if:
+
+- **dot**: a dot product (with its bias) is the value of some tree of additions over its products; any order, fused
+  multiply-adds or not, products with a zero left out or not; every product and addition has a relative error of at
+  most u = 2^-sum_bits, and is exact if the exact result is a number of sum_bits bits;
+- **store**: the result of a dot product, of an addition to the stream, of relu and of softmax is rounded to
+  `stored_bits` bits (relative error at most 2^-stored_bits; exact if it fits);
+- **softmax**: the largest score is subtracted from all scores; exp of a number x has a relative error of at most
+  (`exp_error` + |x|) u; exp(0) = 1; below -`apart` it is 0, or where the arithmetic leaks at most twice its value;
+  the quotient has a relative error of at most 3 u;
+- **copy**: where one key has all the weight, its weight is exactly 1, or within `copy_error` u of 1;
+- **flush**: a result smaller than `tiny` (a stored one: than `stored_tiny`) may be replaced by any number that is as
+  small, 0 included; no number larger than `largest` occurs (the checker proves it).
+
+Excluded: TF32, products like Strassen's, sums in less than 32 bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ARITHMETICS", "Arithmetic"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """One set of assumptions; the module's docstring says what each number means."""
+
+    name: str
+    sum_bits: int
+    stored_bits: int
+    cast: Callable[[NDArray[Any]], Array]
+    apart: float
+    leaks: bool
+    copy_error: float = 0.0
+    exp_error: float = 8.0
+    tiny: float = 2.0**-126
+    stored_tiny: float = 2.0**-126
+    largest: float = 1e30
+
+    @property
+    def unit(self) -> float:
+        """The relative error of one operation."""
+        return 2.0**-self.sum_bits
+
+    @property
+    def stored_unit(self) -> float:
+        """The relative error of storing a number."""
+        return 2.0**-self.stored_bits
+
+    @property
+    def narrow(self) -> bool:
+        """Whether numbers are stored in fewer bits than sums have."""
+        return self.stored_bits < self.sum_bits
+
+    @property
+    def copies(self) -> float:
+        """The relative error of a value that has all the weight of a head."""
+        return self.copy_error * self.unit
+
+    def gamma(self, operations: Any) -> Any:
+        """The relative error of a sum after so many operations: k u / (1 - k u)."""
+        return operations * self.unit / (1 - operations * self.unit)
+
+    def leak(self, keys: int) -> float:
+        """The most weight that `keys` keys have together if their scores are `apart` below the largest."""
+        return (keys + 2) * math.exp(-self.apart) * 2.1 if self.leaks else 0.0
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What an execution must do to conform, in sentences."""
+        stored = f", and numbers are stored in {self.stored_bits} bits" if self.narrow else ""
+        far = "is tiny" if self.leaks else "is 0"
+        copied = "exactly" if not self.copy_error else f"up to {self.copy_error:g} units of 2^-{self.sum_bits}"
+        return (
+            f"sums are computed in {self.sum_bits} bits in any order, with or without fused multiply-adds{stored}",
+            f"softmax subtracts the largest score, and the weight of a key {self.apart:g} below it {far}",
+            f"a value with all the weight of a head is copied {copied}",
+            "no TF32, no Strassen-like products",
+        )
+
+
+def _float32(array: NDArray[Any]) -> Array:
+    return array.astype(np.float32).astype(np.float64)
+
+
+def _float16(array: NDArray[Any]) -> Array:
+    return array.astype(np.float16).astype(np.float64)
+
+
+def _bfloat16(array: NDArray[Any]) -> Array:
+    """Round to the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32).astype(np.uint64)
+    kept = (bits + 0x7FFF + ((bits >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16) << np.uint64(16)
+    return kept.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def _float64(array: NDArray[Any]) -> Array:
+    return array.astype(np.float64)
+
+
+ARITHMETICS = {
+    one.name: one
+    for one in (
+        Arithmetic("float64", 53, 53, _float64, 100.0, leaks=True),
+        Arithmetic("float32", 24, 24, _float32, 104.0, leaks=False),
+        Arithmetic("float32-leak", 24, 24, _float32, 87.0, leaks=True),
+        Arithmetic("float32-fused", 24, 24, _float32, 87.0, leaks=True, copy_error=16.0),
+        Arithmetic("float16", 24, 11, _float16, 104.0, leaks=False, stored_tiny=2.0**-14, largest=6e4),
+        Arithmetic("bfloat16", 24, 8, _bfloat16, 104.0, leaks=False),
+    )
+}
+"""All arithmetics, by name."""

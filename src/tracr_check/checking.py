@@ -1,0 +1,84 @@
+"""Checks a folder: reads it, proves the theorem, and returns the verdict. Every exception is a rejection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.files import (
+    CERTIFICATE,
+    CONTENT,
+    MODEL,
+    TABLES,
+    WEIGHTS,
+    parse_json,
+    parse_tensors,
+    read_bytes,
+    sha256,
+)
+from tracr_check.program import read_program
+from tracr_check.proving import prove
+from tracr_check.verdict import Rejected, Verdict, need
+
+__all__ = ["VERSION", "check_folder"]
+
+VERSION = 1
+
+THEOREM = (
+    "For every input of {low} to {high} tokens on which the program is defined{padding}{mask}, and for every execution "
+    "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's outputs. The "
+    "program is the tables in the folder; it is undefined where a table has no value, where a sum, mean or width is "
+    "not one of the listed values, and where several values that are not numbers are selected."
+)
+
+
+def check_folder(folder: str | Path, arithmetic: str | None = None, padded: bool | None = None) -> Verdict:
+    """Check the model in a folder, in the arithmetic and with the padding that its certificate names or the caller."""
+    found: dict[str, Any] = {"arithmetic": arithmetic or "", "padded": bool(padded), "lengths": (0, 0), "sha256": {}}
+    try:
+        return _checked(Path(folder), arithmetic, padded, found)
+    except Rejected as rejected:
+        reason, place = rejected.reason, rejected.place
+    except RecursionError:
+        reason, place = "malformed: nested too deep", ""
+    except MemoryError:
+        reason, place = "out of memory", ""
+    except Exception as error:
+        reason, place = f"malformed: {type(error).__name__}: {error}"[:500], ""
+    return Verdict(False, reason, place, (), **found)
+
+
+def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: dict[str, Any]) -> Verdict:
+    content = {name: read_bytes(folder, name) for name in CONTENT}
+    digests = {name: sha256(data) for name, data in content.items()}
+    found["sha256"] = digests
+    certificate = parse_json(read_bytes(folder, CERTIFICATE), CERTIFICATE)
+    _check_certificate(certificate, digests)
+    name = certificate["arithmetic"] if arithmetic is None else arithmetic
+    need(isinstance(name, str) and name in ARITHMETICS, f"there is no arithmetic {name!r:.40}")
+    padding = certificate["padded"] if padded is None else padded
+    found.update(arithmetic=name, padded=padding)
+    model = parse_json(content[MODEL], MODEL)
+    program = read_program(model, parse_tensors(content[TABLES], TABLES))
+    found["lengths"] = program.lengths
+    need("variant" not in model, "variants are not covered")
+    prove(program, model["outputs"], parse_tensors(content[WEIGHTS], WEIGHTS), certificate, ARITHMETICS[name], padding)
+    low, high = program.lengths
+    padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
+    mask = ", under a causal mask in the program and in the network" if program.causal else ""
+    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name)
+    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
+    return Verdict(True, "", "", assumed, theorem=theorem, **found)
+
+
+def _check_certificate(certificate: Any, digests: Mapping[str, str]) -> None:
+    """The version must be ours, and the digests those of the files."""
+    need(isinstance(certificate, dict), "the certificate is no object")
+    need(certificate.get("version") == VERSION, f"the certificate has another version than {VERSION}")
+    given = certificate.get("sha256")
+    need(isinstance(given, dict) and set(given) == set(digests), "the certificate does not name the files")
+    for name, digest in digests.items():
+        need(given[name] == digest, f"{name} is not the file that the certificate was made for")
+    need(isinstance(certificate.get("padded"), bool), "the certificate does not say whether inputs are padded")

@@ -1,0 +1,26 @@
+"""The command `tracr-check FOLDER [--arithmetic NAME] [--unpadded] [--json]`: exit 0 if accepted, else 1."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.checking import check_folder
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Check a folder and print the verdict."""
+    parser = argparse.ArgumentParser("tracr-check", description="Prove that a saved model computes its program.")
+    parser.add_argument("folder", help="a saved model with a certificate")
+    parser.add_argument("--arithmetic", choices=sorted(ARITHMETICS), help="instead of the certificate's")
+    parser.add_argument("--unpadded", action="store_true", help="only inputs without padding")
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    given = parser.parse_args(argv)
+    verdict = check_folder(given.folder, given.arithmetic, False if given.unpadded else None)
+    print(json.dumps(asdict(verdict), indent=2) if given.json else verdict)
+    return 0 if verdict.accepted else 1

@@ -1,0 +1,88 @@
+"""Reads the files of a folder: JSON and safetensors, with every size checked before anything is allocated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.verdict import need, reject
+
+__all__ = [
+    "CERTIFICATE",
+    "CONTENT",
+    "MODEL",
+    "TABLES",
+    "WEIGHTS",
+    "parse_json",
+    "parse_tensors",
+    "read_bytes",
+    "sha256",
+]
+
+MODEL, TABLES, WEIGHTS, CERTIFICATE = "model.json", "tables.safetensors", "weights.safetensors", "certificate.json"
+CONTENT = (MODEL, TABLES, WEIGHTS)
+LARGEST = {MODEL: 2**25, TABLES: 2**27, WEIGHTS: 2**29, CERTIFICATE: 2**22}
+HEADER = 2**22
+KINDS = {"F64": "<f8", "F32": "<f4", "I32": "<i4", "I8": "|i1"}
+
+
+def read_bytes(folder: Path, name: str) -> bytes:
+    """The content of a plain file that is not larger than files of its name may be."""
+    path = folder / name
+    need(path.is_file(), f"there is no file {name}")
+    with path.open("rb") as file:
+        data = file.read(LARGEST[name] + 1)
+    need(len(data) <= LARGEST[name], f"{name} has more than {LARGEST[name]:,} bytes")
+    return data
+
+
+def sha256(data: bytes) -> str:
+    """The digest of a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def parse_json(data: bytes, name: str) -> Any:
+    """JSON in UTF-8 without names given twice, NaN or infinite numbers."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        need(len(found) == len(pairs), f"{name} has a name twice in one object")
+        return found
+
+    def finite(text: str) -> float:
+        number = float(text)
+        need(math.isfinite(number), f"{name} has the number {text[:20]}")
+        return number
+
+    def refuse(text: str) -> Any:
+        reject(f"{name} has the number {text}")
+
+    return json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_float=finite, parse_constant=refuse)
+
+
+def parse_tensors(data: bytes, name: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a safetensors file. They must fill the file without gaps, in the order of their offsets."""
+    need(len(data) >= 8, f"{name} is too short")
+    (size,) = struct.unpack("<Q", data[:8])
+    need(size <= min(HEADER, len(data) - 8), f"{name} has a header of {size:,} bytes")
+    header = parse_json(data[8 : 8 + size], name)
+    need(isinstance(header, dict), f"{name} has no header")
+    entries = [(tuple(entry["data_offsets"]), key, entry) for key, entry in header.items() if key != "__metadata__"]
+    arrays, place = {}, 0
+    for (start, stop), key, entry in sorted(entries, key=lambda one: one[0]):
+        kind, shape = np.dtype(KINDS[entry["dtype"]]), entry["shape"]
+        whole = all(type(one) is int and 0 <= one <= 2**31 for one in (*shape, stop)) and len(shape) <= 4
+        need(whole and start == place, f"{name}: {key} has offsets {start}, {stop}")
+        need(math.prod(shape) * kind.itemsize == stop - start, f"{name}: {key} has another size than its shape")
+        need(8 + size + stop <= len(data), f"{name}: {key} lies outside the file")
+        arrays[key] = np.frombuffer(data, kind, math.prod(shape), 8 + size + start).reshape(shape)
+        place = stop
+    need(8 + size + place == len(data), f"{name} has bytes that belong to no array")
+    return arrays
