@@ -34,7 +34,7 @@ VARIANTS = {
     "noisy": lambda model: model.with_noise(1e-9),
     "with layer norms": lambda model: model.with_layer_norm(),
     "rotated with layer norms": lambda model: model.with_layer_norm().rotated(2),
-    "not certified": lambda model: replace(model, changed=model.parameters.map(lambda w: 2 * w), certified=False),
+    "changed weights": lambda model: replace(model, changed=model.parameters.map(lambda w: 2 * w), own_weights=False),
 }
 
 
@@ -47,7 +47,7 @@ def assert_same_model(model: tracr.CompiledModel, other: tracr.CompiledModel) ->
     assert type(other) is type(model)
     assert other.options == model.options
     assert other.residual == model.residual
-    assert other.certified == model.certified
+    assert other.own_weights == model.own_weights
     assert (other.variant is None) == (model.variant is None)
     assert other.variant is None or other.variant.steps == model.variant.steps  # type: ignore[union-attr]
     assert np.array_equal(other.directions, model.directions)
@@ -103,7 +103,7 @@ def test_whatever_models_give_can_be_pickled() -> None:
     assert through_pickle(model.verify()) == model.verify()
     assert through_pickle(model.ground_truth).to_json() == model.ground_truth.to_json()
     assert through_pickle(model.residual) == model.residual
-    wrong = replace(model, changed=model.parameters.map(np.zeros_like), certified=False)
+    wrong = replace(model, changed=model.parameters.map(np.zeros_like), own_weights=False)
     assert str(through_pickle(wrong.verify())) == str(wrong.verify())
     assert copy.deepcopy(model.run("ab")).decoded == ["A", "B"]
 

@@ -46,14 +46,14 @@ class CompiledModel(ModelMethods, RunnableModel):
 
     `compilation` has the results of all steps of the compiler, including its weights. If the model runs with other
     weights, `changed` has them. `variant` says how they were made from the compiler's weights (`rotated`, `with_noise`,
-    `with_layer_norm`). `certified` is false if they were changed in any other way. Labels and ground truth always
+    `with_layer_norm`). `own_weights` is false if they were changed in any other way. Labels and ground truth always
     describe the compiler's design, not the changed weights. `source` is the text of the program, if it is known.
     """
 
     compilation: Compilation
     source: str = field(default="", repr=False)
     variant: Variant | None = None
-    certified: bool = True
+    own_weights: bool = True
     changed: Parameters | None = None
 
     # The results of the compiler's steps
@@ -107,7 +107,7 @@ class CompiledModel(ModelMethods, RunnableModel):
     def outputs(self) -> tuple[Output, ...]:
         """The program's outputs, each with the logits that encode it."""
         found, start = [], 0
-        own = self.certified and self.variant is None
+        own = self.own_weights and self.variant is None
         for (name, number), (_, variable) in zip(self.program.outputs, self.circuit.outputs, strict=True):
             node = self.program.sops[number]
             error = variable.noise.error if own else OUTPUT_TOLERANCE
@@ -207,9 +207,9 @@ class CompiledModel(ModelMethods, RunnableModel):
     @cached_property
     def plain(self) -> CompiledModel:
         """The model as it was compiled; for a variant, the compiled model that it was made from."""
-        if self.variant is None and self.certified:
+        if self.variant is None and self.own_weights:
             return self
-        return replace(self, changed=None, variant=None, certified=True)
+        return replace(self, changed=None, variant=None, own_weights=True)
 
     @cached_property
     def labelled(self) -> CompiledModel:
@@ -217,7 +217,7 @@ class CompiledModel(ModelMethods, RunnableModel):
         if self.variant is None:
             return self
         weights = in_basis(self.parameters, self.basis.read, self.basis.write)
-        return replace(self, changed=weights, variant=None, certified=self.certified and not self.variant.noise)
+        return replace(self, changed=weights, variant=None, own_weights=self.own_weights and not self.variant.noise)
 
     def __copy__(self) -> Self:
         return replace(self)
@@ -230,7 +230,7 @@ class CompiledModel(ModelMethods, RunnableModel):
         names = ", ".join(output.name for output in self.outputs)
         layers = f"{self.n_layers} layer{'s' if self.n_layers != 1 else ''}"
         steps = "".join(f", {step}" for step in self.variant.steps) if self.variant else ""
-        note = "" if self.certified else ", not certified"
+        note = "" if self.own_weights else ", changed weights"
         return (
             f"CompiledModel({names}: {layers}, {self.d_model} dimensions, "
             f"{self.n_parameters:,} parameters, level {self.options.level}{steps}{note})"

@@ -96,7 +96,7 @@ class ModelMethods:
                 `to_transformer_lens`, a parameter tree of `to_jax`. Layers may be filled up with zeros.
             attn_scale: the number by which the attention of the weights' origin divides its scores.
 
-        Unless the weights are the compiler's own, the result is no longer `certified`.
+        Unless these are the compiler's own weights, `own_weights` of the result is false.
         """
         return call("with_weights", self, weights, attn_scale)
 

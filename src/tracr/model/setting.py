@@ -102,7 +102,7 @@ class Intervention:
 
         Other weights than the compiler's own, of a variant or edited, are not checked.
         """
-        if self.model.variant is not None or not self.model.certified:
+        if self.model.variant is not None or not self.model.own_weights:
             return
         expected = self.replaced.expected
         valid = expected.batch.valid

@@ -26,7 +26,7 @@ BUFFERS = (".mask", ".IGNORE")  # entries of TransformerLens 2 and 3 that are no
 
 
 def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
-    """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
+    """The model with other weights; `own_weights` stays only if they are its own, in float64 or rounded to float32."""
     if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
         raise FormatError(
             f"weights must map names to arrays, not {short_repr(weights)}",
@@ -44,7 +44,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
         given = trimmed
     if _equal(given, own) or _equal(given, model.cast(np.float32)):
         return model
-    return replace(model, changed=given, certified=False)
+    return replace(model, changed=given, own_weights=False)
 
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:

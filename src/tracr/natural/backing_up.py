@@ -138,7 +138,7 @@ def _check(model: object, ablation: object) -> None:
             f"a backup cannot answer to the ablation {short_repr(ablation)}",
             hint='use ablation="zero": only a code of zeros is seen to be missing',
         )
-    if model.variant is not None or not model.certified:
+    if model.variant is not None or not model.own_weights:
         raise TracrError("backups are compiled, and this model has other weights", hint="use model.plain")
     if model.options.soft is not None:
         raise TracrError("the model is softened", hint="make the backup first, then soften the result")

@@ -130,7 +130,7 @@ def _check(model: object) -> None:
     if not isinstance(model, CompiledModel):
         what = f"soften needs a compiled model, not a {type(model).__name__}"
         raise TracrError(what, hint="use tracr.compile(...)")
-    if model.variant is not None or not model.certified:
+    if model.variant is not None or not model.own_weights:
         raise TracrError("a softened model is compiled, and this model has other weights", hint="use model.plain")
     if model.options.soft is not None or model.options.gap != GAP:
         what = (

@@ -123,7 +123,7 @@ class Teacher:
 
 def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""
-    if not model.certified or model.variant is not None:
+    if not model.own_weights or model.variant is not None:
         raise TracrError(
             "the teacher must be a compiled model with unchanged weights, not a variant", hint="use model.plain"
         )

@@ -66,7 +66,7 @@ def _check_model(model: object) -> None:
     """Refuse a model that cannot have decoys."""
     if not isinstance(model, CompiledModel):
         raise TracrError(f"decoys need a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)")
-    if model.variant is not None or not model.certified:
+    if model.variant is not None or not model.own_weights:
         raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not model.expressions:
         raise TracrError("a loaded model has no expressions to compile again", hint="compile the program again")

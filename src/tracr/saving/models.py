@@ -58,6 +58,7 @@ CONTENT = (MODEL, WEIGHTS, TABLES)
 SMALL, LARGE = 2**16, 2**28  # most bytes of a manifest; of a JSON file or of all tables
 HEADER = 2**26  # most bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
+OWN = ("own_weights", "certified")  # false for changed weights; earlier versions wrote the second key
 SIGMAS = 8.0  # a bound of the noise in standard deviations; a new direction can add the noise of all dimensions
 
 
@@ -160,7 +161,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         **({"schedule": schedule_json(model.schedule)} if model.options.on(PassName.SOLVE) else {}),
         **({"variant": variant_json(model.variant)} if model.variant else {}),
     }
-    return content if model.certified else {**content, "certified": False}
+    return content if model.own_weights else {**content, "own_weights": False}
 
 
 def _dump(data: object) -> bytes:
@@ -178,19 +179,21 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledMod
     """The model in a folder."""
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
     weights = tensors(content[WEIGHTS], WEIGHTS)
-    model, certified = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
+    model, own_weights = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    return with_saved_weights(model, weights) if certified else replace(with_weights(model, weights), certified=False)
+    if own_weights:
+        return with_saved_weights(model, weights)
+    return replace(with_weights(model, weights), own_weights=False)
 
 
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[CompiledModel, bool]:
-    """The model that the saved program compiles to, in the saved variant's basis, and whether it was certified."""
+    """The model that the saved program compiles to, in the saved variant's basis, and whether it had the compiler's own weights."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
-    given = parse(model_json, MODEL).object(keys, optional=("certified", "schedule", "variant"))
-    certified = "certified" not in given or given["certified"].boolean()
+    given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
+    own_weights = all(given[key].boolean() for key in OWN if key in given)
     try:
         options = read_options(given["options"])
         if options.on(PassName.SOLVE) != ("schedule" in given):
@@ -213,9 +216,9 @@ def read_model(
             hint="load it with the version of tracr that saved it",
         ) from error
     if recompile:
-        return model, certified
+        return model, own_weights
     _check_labels(model, given["residual"], given["outputs"])
-    return as_variant(model, variant) if variant else model, certified
+    return as_variant(model, variant) if variant else model, own_weights
 
 
 def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:

@@ -37,7 +37,7 @@ class Pickled:
     schedule: dict[str, Any] | None
     parameters: Parameters
     variant: Variant | None
-    certified: bool
+    own_weights: bool
     labels: tuple[str, ...]
 
     def restored(self) -> CompiledModel:
@@ -47,8 +47,8 @@ class Pickled:
             raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
         if self.variant is not None:
             model = as_variant(model, self.variant)
-        if not self.certified:
-            return replace(model, changed=self.parameters, certified=False)
+        if not self.own_weights:
+            return replace(model, changed=self.parameters, own_weights=False)
         try:
             return with_saved_weights(model, dict(self.parameters.named()))
         except FormatError as error:
@@ -75,7 +75,7 @@ def pickled(model: CompiledModel) -> tuple[Any, ...]:
         schedule,
         model.parameters,
         model.variant,
-        model.certified,
+        model.own_weights,
         tuple(model.residual.labels),
     )
     return Pickled.restored, (parts,)

@@ -168,7 +168,7 @@ def is_unchanged(folder: Path) -> bool:
 
 
 def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
-    """The model of a checkpoint with its present weights; not certified if they were changed."""
+    """The model of a checkpoint with its present weights; `own_weights` is false if they were changed."""
     mark = _mark(folder)
     if "output" not in mark:
         raise FormatError(

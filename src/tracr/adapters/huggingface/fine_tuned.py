@@ -35,7 +35,7 @@ STEP = "weights of a checkpoint"
 def with_checkpoint(
     model: CompiledModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
 ) -> CompiledModel:
-    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors; not certified."""
+    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors."""
     if head.kind == "classes":
         raise FormatError(
             f"the output {output.name} is a number that the checkpoint reads as classes, which cannot be read back",
@@ -60,7 +60,7 @@ def with_checkpoint(
         basis=basis,
         layer_norm=LayerNorm(norm.epsilon, width),
     )
-    return replace(model, changed=parameters, variant=variant, certified=False)
+    return replace(model, changed=parameters, variant=variant, own_weights=False)
 
 
 @dataclass(frozen=True)

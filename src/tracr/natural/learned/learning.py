@@ -23,7 +23,7 @@ __all__ = ["PartProgress", "learned_parts"]
 Array = NDArray[Any]
 TINY = 1e-6  # a smaller error is about the rounding of float32
 ROWS = 4096  # inputs of one batch
-UNVERIFIED = Verification(0, False, 0, None, certified=False)
+UNVERIFIED = Verification(0, False, 0, None, own_weights=False)
 
 
 class PartProgress(NamedTuple):
@@ -95,7 +95,7 @@ def _check_model(model: object) -> None:
         raise TracrError(
             f"learned parts need a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)"
         )
-    if model.variant is not None or not model.certified:
+    if model.variant is not None or not model.own_weights:
         raise TracrError("the parts of a model with other weights cannot be learned", hint="use model.plain")
     if model.residual.shared:
         raise TracrError(
