@@ -192,6 +192,10 @@ class PrecisionError(TracrError, ValueError):
     """A number format in which the model is not proved to be right."""
 
 
+class CertificateError(TracrError, ValueError):
+    """A model that the checker rejects, where an accepted one is needed."""
+
+
 class MissingExtra(TracrError, ImportError):
     """An optional library is not installed; the hint is the command that installs it."""
 

@@ -50,11 +50,22 @@ from tracr.saving.variant_json import basis_tensors, read_variant, variant_json
 from tracr.version import __version__
 from tracr.writing import written_to
 
-__all__ = ["VERSION", "as_variant", "check_target", "files_of", "is_saved_model", "load", "save", "with_saved_weights"]
+__all__ = [
+    "VERSION",
+    "as_variant",
+    "check_target",
+    "files_of",
+    "is_saved_model",
+    "load",
+    "save",
+    "save_files",
+    "with_saved_weights",
+]
 
 FORMAT, VERSION = "tracr model", 1
 MANIFEST, MODEL, WEIGHTS, TABLES = "manifest.json", "model.json", "weights.safetensors", "tables.safetensors"
 CONTENT = (MODEL, WEIGHTS, TABLES)
+CERTIFICATE_FILES = ("certificate.json", "verdict.json")  # written and read by `tracr.certificate`
 SMALL, LARGE = 2**16, 2**28  # most bytes of a manifest; of a JSON file or of all tables
 HEADER = 2**26  # most bytes of names and shapes in a safetensors file
 PARAMETERS = 250_000_000
@@ -68,12 +79,17 @@ def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -
     An existing folder is replaced if it is empty or a saved model without other files; any other folder is replaced
     only with `overwrite`.
     """
+    save_files(model, folder, overwrite, {})
+
+
+def save_files(model: CompiledModel, folder: str | Path, overwrite: bool, more: Mapping[str, bytes]) -> None:
+    """Write the model, and more files (those of a certificate), into `folder`."""
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
     with written_to(path):
         held = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-        check_target(path, overwrite, held <= {MANIFEST, *CONTENT} and is_saved_model(path))
-    write_folder(path, files_of(model))
+        check_target(path, overwrite, held <= {MANIFEST, *CONTENT, *CERTIFICATE_FILES} and is_saved_model(path))
+    write_folder(path, {**files_of(model), **more})
 
 
 def files_of(model: CompiledModel) -> dict[str, bytes]:
@@ -190,7 +206,7 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledMod
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[CompiledModel, bool]:
-    """The model that the saved program compiles to, in the saved variant's basis, and whether it had the compiler's own weights."""
+    """The model that the saved program compiles to, in the saved variant's basis, and whether it has its own weights."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
     own_weights = all(given[key].boolean() for key in OWN if key in given)

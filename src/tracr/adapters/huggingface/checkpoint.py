@@ -63,6 +63,8 @@ def save_pretrained(
     overwrite: bool = False,
 ) -> None:
     """Write the model as a GPT-2 checkpoint; see `CompiledModel.save_pretrained`."""
+    from tracr.certificate.certifying import shown_certificate
+    from tracr.certificate.saving import certificate_files
     from tracr.saving.models import check_target, files_of
 
     if activation not in ACTIVATIONS:
@@ -72,7 +74,7 @@ def save_pretrained(
     chosen = chosen_output(model.outputs, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, is_ours(path, FORMAT, FOLDER))
-    normed = _normed(model)
+    normed, certificate = _normed(model), shown_certificate(model)
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
         **checkpoint_files(
@@ -83,10 +85,11 @@ def save_pretrained(
             {"output": chosen.name, "numbers": numbers},
         ),
         "ground_truth.json": _ground_truth(normed, sizes),
-        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET)).encode(),
+        "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET), certificate).encode(),
     }
     assert set(files) == NAMES
-    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in files_of(model).items()}})
+    own = {**files_of(model), **(certificate_files(certificate) if certificate else {})}
+    write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in own.items()}})
 
 
 def checkpoint_files(
