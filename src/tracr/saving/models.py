@@ -206,7 +206,7 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledMod
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[CompiledModel, bool]:
-    """The model that the saved program compiles to, in the saved variant's basis, and whether it has its own weights."""
+    """The model that the saved program compiles to, in its variant's basis; and whether it has its own weights."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
     own_weights = all(given[key].boolean() for key in OWN if key in given)
