@@ -19,7 +19,7 @@ from typing import Any
 
 import tracr
 from tracr.certificate.trials.mutants import SavedParts
-from tracr.certificate.trials.trial import Inputs, check_parts, parts_of, trials
+from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials
 from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
@@ -59,7 +59,7 @@ def subjects() -> Iterator[tuple[str, SavedParts]]:
                 print(f"{name} {level}: {error}".split("\n")[0])
                 continue
             outputs = [sop for sop in parts.model["program"]["sops"] if sop["domain"]["kind"] == "finite"]
-            runs = Inputs(parts).count if len(example.vocab) ** LENGTH <= RUNS and outputs else 0
+            runs = EveryInput(parts).count if len(example.vocab) ** LENGTH <= RUNS and outputs else 0
             with tempfile.TemporaryDirectory() as folder:
                 if 0 < runs <= RUNS and check_parts(parts, Path(folder)).accepted:
                     yield f"{name} level {level}", parts

@@ -113,33 +113,47 @@ def _table(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts
 
 
 def _program(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:
-    """The program: a value, a factor, a default, or the two sides of a selector."""
+    """The program: the sides of a selector, a factor, a default, or the order of listed values."""
     model = copy.deepcopy(dict(parts.model))
-    program = model["program"]
-    way = int(rng.integers(4))
-    plain = [selector for selector in program["selectors"] if "keys" in selector]
-    linear = [sop for sop in program["sops"] if sop["op"]["kind"] == "linear" and sop["op"]["terms"]]
-    means = [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]
-    if way == 0 and plain:
-        one = _pick(rng, plain)
-        one["keys"], one["queries"] = one["queries"], one["keys"]
-        what = f"the sides of {one['label']} exchanged"
-    elif way == 1 and linear:
-        one = _pick(rng, linear)
-        _pick(rng, one["op"]["terms"])[1] *= float(_pick(rng, (-1.0, 2.0, 1.001)))
-        what = f"a factor of {one['label']}"
-    elif way == 2 and means:
-        one = _pick(rng, means)
-        one["op"]["default"] = _pick(rng, [0, 1, None, 2])
-        what = f"the default of {one['label']} is {one['op']['default']}"
-    else:
-        listed = [sop for sop in program["sops"] if sop["domain"].get("values")]
-        one = _pick(rng, listed)
-        values = one["domain"]["values"]
-        i, j = (int(rng.integers(len(values))) for _ in range(2))
-        values[i], values[j] = values[j], values[i]
-        what = f"values {i} and {j} of {one['label']} exchanged"
+    ways = (_exchange_sides, _change_factor, _change_default, _exchange_values)
+    order = rng.permutation(len(ways)).tolist()
+    what = next((found for way in order if (found := ways[way](model["program"], rng))), "nothing")
     return what, _with(parts, model=model)
+
+
+def _exchange_sides(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (plain := [selector for selector in program["selectors"] if "keys" in selector]):
+        return ""
+    one = _pick(rng, plain)
+    one["keys"], one["queries"] = one["queries"], one["keys"]
+    return f"the sides of {one['label']} exchanged"
+
+
+def _change_factor(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (linear := [sop for sop in program["sops"] if sop["op"]["kind"] == "linear" and sop["op"]["terms"]]):
+        return ""
+    one = _pick(rng, linear)
+    _pick(rng, one["op"]["terms"])[1] *= float(_pick(rng, (-1.0, 2.0, 1.001)))
+    return f"a factor of {one['label']}"
+
+
+def _change_default(program: dict[str, Any], rng: np.random.Generator) -> str:
+    if not (means := [sop for sop in program["sops"] if sop["op"]["kind"] == "aggregation"]):
+        return ""
+    one = _pick(rng, means)
+    one["op"]["default"] = _pick(rng, [0, 1, None, 2])
+    return f"the default of {one['label']} is {one['op']['default']}"
+
+
+def _exchange_values(program: dict[str, Any], rng: np.random.Generator) -> str:
+    listed = [sop for sop in program["sops"] if len(sop["domain"].get("values", ())) > 1]
+    if not listed:
+        return ""
+    one = _pick(rng, listed)
+    values = one["domain"]["values"]
+    i, j = rng.choice(len(values), 2, replace=False).tolist()
+    values[i], values[j] = values[j], values[i]
+    return f"values {i} and {j} of {one['label']} exchanged"
 
 
 def _hints(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts]:

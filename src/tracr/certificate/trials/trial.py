@@ -24,7 +24,7 @@ from tracr.nearness import nearly_equal
 from tracr.saving.models import MODEL, TABLES, WEIGHTS, files_of
 from tracr_check import Verdict, check_folder
 
-__all__ = ["Inputs", "Outcome", "check_parts", "parts_of", "trials", "wrong_inputs"]
+__all__ = ["EveryInput", "Outcome", "check_parts", "parts_of", "trials", "wrong_inputs"]
 
 Array = NDArray[Any]
 
@@ -74,7 +74,7 @@ def check_parts(parts: SavedParts, folder: Path, arithmetic: str = "float32", pa
     return check_folder(folder)
 
 
-class Inputs:
+class EveryInput:
     """Every input of a model, with the outputs of its program where it has a meaning."""
 
     def __init__(self, parts: SavedParts) -> None:
@@ -109,14 +109,14 @@ class Inputs:
         return sum(len(ids) for ids, _, _ in self.batches)
 
 
-def wrong_inputs(parts: SavedParts, inputs: Inputs, orders: Sequence[str] = ("blas", "one by one")) -> int:
+def wrong_inputs(parts: SavedParts, inputs: EveryInput, orders: Sequence[str] = ("blas", "one by one")) -> int:
     """On how many inputs the weights give another output than the program, in the worst of some orders."""
     with np.errstate(all="ignore"):
         weights = {name: array.astype(np.float32) for name, array in parts.weights.items()}
         return max(_wrong(weights, inputs, order) for order in orders)
 
 
-def _wrong(weights: dict[str, Array], inputs: Inputs, order: str) -> int:
+def _wrong(weights: dict[str, Array], inputs: EveryInput, order: str) -> int:
     wrong = 0
     for ids, length, expected in inputs.batches:
         logits = execute(weights, ids, inputs.causal, ORDERS[order])[:, 1 : length + 1]
@@ -129,7 +129,7 @@ def _wrong(weights: dict[str, Array], inputs: Inputs, order: str) -> int:
     return wrong
 
 
-def _agree(inputs: Inputs, number: int, encoding: str, logits: Array, codes: Array) -> Array:
+def _agree(inputs: EveryInput, number: int, encoding: str, logits: Array, codes: Array) -> Array:
     """Whether logits decode to codes, entry by entry."""
     if encoding == "categorical":
         return np.asarray(logits.argmax(-1) == codes)
@@ -146,14 +146,14 @@ def trials(
     parts: SavedParts, count: int, seed: Sequence[int], folder: Path, kind: str | None = None
 ) -> Iterator[Outcome]:
     """Mutants of a model with their outcomes; the model itself must be right."""
-    inputs = Inputs(parts)
+    inputs = EveryInput(parts)
     if wrong_inputs(parts, inputs):
         raise ValueError("the model itself is wrong")
     rng = np.random.default_rng(list(seed))
     for _ in range(count):
         one = mutant(parts, rng, kind)
         try:
-            own = Inputs(one.parts) if one.kind in ("table", "program") else inputs
+            own = EveryInput(one.parts) if one.kind in ("table", "program") else inputs
             wrong = wrong_inputs(one.parts, own)
         except (IndexError, AssertionError):  # a table that names codes which do not exist: it has no meaning
             continue
