@@ -6,9 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tracr_check import provisional
 from tracr_check.arithmetic import ARITHMETICS
-from tracr_check.files import CERTIFICATE, CONTENT, parse_json, read_bytes, sha256
+from tracr_check.files import (
+    CERTIFICATE,
+    CONTENT,
+    MODEL,
+    TABLES,
+    WEIGHTS,
+    parse_json,
+    parse_tensors,
+    read_bytes,
+    sha256,
+)
+from tracr_check.program import read_program
+from tracr_check.proving import prove
 from tracr_check.verdict import Rejected, Verdict, need
 
 __all__ = ["VERSION", "check_folder"]
@@ -49,15 +60,15 @@ def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: d
     need(isinstance(name, str) and name in ARITHMETICS, f"there is no arithmetic {name!r:.40}")
     padding = certificate["padded"] if padded is None else padded
     found.update(arithmetic=name, padded=padding)
-    old = {"bfloat16": "bfloat16/f32", "float16": "float16/f32"}.get(name, name)
-    try:
-        checker = provisional.Checker(str(folder), certificate, provisional.FORMATS[old], padded=padding).run()
-    except provisional.Reject as rejected:
-        raise Rejected(str(rejected)) from None
-    found["lengths"] = low, high = tuple(checker.P.lengths)
-    padding_text = f", with any padding up to length {checker.P.n}" if padding else ", without padding"
+    model = parse_json(content[MODEL], MODEL)
+    program = read_program(model, parse_tensors(content[TABLES], TABLES))
+    found["lengths"] = program.lengths
+    need("variant" not in model, "variants are not covered")
+    prove(program, model["outputs"], parse_tensors(content[WEIGHTS], WEIGHTS), certificate, ARITHMETICS[name], padding)
+    low, high = program.lengths
+    padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
     theorem = THEOREM.format(low=low, high=high, padding=padding_text, arithmetic=name)
-    assumed = (*sorted(checker.P.assumed), *ARITHMETICS[name].assumptions())
+    assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
     return Verdict(True, "", "", assumed, theorem=theorem, **found)
 
 

@@ -1,10 +1,12 @@
 """Writes the hints for the checker: of which variable each written dimension is a function. None of them is trusted.
 
     {"aux": {"100000": {"kind": "pair", "of": [15, 7]}},           variables that the program lacks
-     "sums": {"7": ["c0.0", "c0.1"]},                              counts of several heads that add up to a width
+     "parts": {"c0.0": null, "s0.1": 3},                           what a head counts, or whose values it sums or copies
+     "sums": {"7": ["c0.0", "c0.1"]},                              parts that make up a width, a sum or a copy
      "layers": [{"heads": [{"9": "c0.0"}], "mlp": {"11": 7}}]}     dimension -> owner
 
-An owner is the number of an s-op or of an `aux` variable, or the count (`c0.1`) or sum (`s0.1`) of head 1 of layer 0.
+An owner is the number of an s-op or of an `aux` variable, or a part: the count (`c0.1`), sum (`s0.1`) or copy (`p0.1`)
+of head 1 of layer 0.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class _Hints:
         self.by_label = {node.label: node.id for node in self.program.sops.values()}
         self.aux: dict[int, dict[str, Any]] = {}
         self.sums: dict[int, list[str]] = {}
+        self.parts: dict[str, int | None] = {}
 
     def found(self) -> dict[str, Any]:
         layers = []
@@ -46,7 +49,8 @@ class _Hints:
                 mlp.update(self.dimensions(group.writes, None))
             layers.append({"heads": heads, "mlp": mlp})
         sums = {str(number): terms for number, terms in self.sums.items()}
-        return {"aux": {str(number): aux for number, aux in self.aux.items()}, "sums": sums, "layers": layers}
+        aux = {str(number): one for number, one in self.aux.items()}
+        return {"aux": aux, "parts": self.parts, "sums": sums, "layers": layers}
 
     def dimensions(self, writes: Any, head: str | None) -> dict[str, Owner]:
         """The owner of each dimension that a component writes."""
@@ -72,15 +76,29 @@ class _Hints:
         if node is None:
             return self.owner_of_runs(variable)
         if variable.scratch and head and re.search(r"_count\d+(_\d+)?$", variable.label):
+            if isinstance(op, Aggregation) and self.copies(op):
+                return self.part("p", head, node, op.value)
             whole = self.define(kind="width", selector=op.selector) if isinstance(op, Aggregation) else node
-            self.sums.setdefault(whole, []).append(f"c{head}")
-            return f"c{head}"
-        if variable.scratch and head and re.search(r"_part\d+(_\d+)?$", variable.label):
-            self.sums.setdefault(self.define(kind="sum", of=node), []).append(f"s{head}")
-            return f"s{head}"
+            return self.part("c", head, whole, None)
+        if variable.scratch and head and isinstance(op, Aggregation) and re.search(r"_part\d+(_\d+)?$", variable.label):
+            if self.copies(op):
+                return self.part("p", head, node, op.value)
+            return self.part("s", head, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
         if variable.scratch and isinstance(op, Aggregation) and re.search(r"_count(_\d+)?$", variable.label):
             return self.define(kind="width", selector=op.selector)
         return node
+
+    def copies(self, op: Aggregation) -> bool:
+        """Whether the heads of a split selector copy values, not sum them (`several_heads.py`)."""
+        return op.copies
+
+    def part(self, kind: str, head: str, whole: int, source: int | None) -> str:
+        """The part that a head writes of a whole."""
+        name = kind + head
+        self.parts[name] = source
+        if name not in self.sums.setdefault(whole, []):
+            self.sums[whole].append(name)
+        return name
 
     def owner_of_runs(self, variable: Variable) -> Owner:
         """The runs of a function are a function of what it reads."""

@@ -1,0 +1,276 @@
+"""What a head writes into one dimension, as a range for each value of the owner.
+
+With a pattern that is proved (`selection.py`), a query that selects w keys writes, in exact arithmetic,
+
+    (sum of o_k over the selected keys + C b) / (w + C)
+
+o_k is what the dimension reads at key k, b at BOS; C = 0 if BOS does not count (then w > 0), and b alone if w = 0.
+The computed result differs by at most
+
+    1.01 (rho + gamma(n + 2) + tail + 3 stored) (sum of |o_k| + C |b|) / (w + C) + leak
+
+rho: `weight_error`. gamma(n + 2): the sum over keys. tail: the product with W_O. stored: rounding of weights and of the
+sum, if numbers are stored in fewer bits. leak: the weight of all other keys, times twice the largest number. If one
+position has all the weight, its weight is 1 (or within copy_error), and only `tail` is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.boxes import INF
+from tracr_check.facts import default_code, moved_codes
+from tracr_check.program import Array, Codes, SOp
+from tracr_check.selection import Selection
+from tracr_check.verdict import need
+
+__all__ = ["Reading", "copied", "counted", "parted", "summed"]
+
+Range = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a dimension reads: at keys by row (joint values), at BOS and at PAD; sizes bound the sums of products."""
+
+    lo: Array
+    hi: Array
+    size: Array
+    bos: tuple[float, float]
+    bos_size: float
+    pad_size: float
+    tail: float
+    keys: int
+
+    @property
+    def largest(self) -> float:
+        """The largest size of all."""
+        return max(float(self.size.max(initial=0.0)), self.bos_size, self.pad_size)
+
+    def leak(self, a: Arithmetic) -> float:
+        """What keys that should have no weight can add."""
+        return 2 * a.leak(self.keys) * self.largest
+
+    def alone(self, size: float, a: Arithmetic) -> float:
+        """The error of a value that has all the weight."""
+        flushed = a.stored_tiny if self.tail or a.copy_error else 0.0
+        return (1.01 * (self.tail + a.copies) + (2 * a.stored_unit if a.narrow and self.tail else 0.0)) * size + flushed
+
+    def shared(self, selection: Selection, a: Arithmetic) -> float:
+        """The relative error of a value that is made of several."""
+        stored = 3 * a.stored_unit if a.narrow else 0.0
+        sums = float(a.gamma(self.keys + 2))
+        return 1.01 * (selection.weight_error(self.keys, a) + sums + self.tail + stored) + 2.0**-44
+
+    def at_bos(self, a: Arithmetic) -> tuple[float, float]:
+        """What is written where BOS has all the weight."""
+        off = self.alone(self.bos_size, a)
+        return self.bos[0] - off, self.bos[1] + off
+
+    def by_code(self, codes: Codes, size: int) -> tuple[Array, Array, Array]:
+        """lo, hi and size by the code of a variable (infinite, minus infinite and 0 where no row has it)."""
+        low, high, most = np.full(size, INF), np.full(size, -INF), np.zeros(size)
+        np.minimum.at(low, codes, self.lo)
+        np.maximum.at(high, codes, self.hi)
+        np.maximum.at(most, codes, self.size)
+        return low, high, most
+
+
+def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, where: str) -> Range:
+    """The range for each number w of selected keys.
+
+    (w o + C b) / (w + C) is monotone in o, b and C each, so it is largest and smallest at their ends.
+    """
+    low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
+    if not selection.never:
+        need(selection.weight is not None, "BOS has no weight to count against", where)
+        low, high = _mixed(reading, selection, counts * reading.lo.min(), counts * reading.hi.max(), counts, a)
+    none = counts == 0
+    alone = reading.at_bos(a)
+    low, high = np.where(none, alone[0], low), np.where(none, alone[1], high)
+    gone = ~np.isfinite(low)
+    leak = reading.leak(a)
+    return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak)
+
+
+def _mixed(
+    reading: Reading,
+    selection: Selection,
+    sum_lo: Array,
+    sum_hi: Array,
+    counts: Array,
+    a: Arithmetic,
+    size: Array | None = None,
+) -> Range:
+    """The range of (S + C b) / (w + C), S between two sums, rounding included."""
+    assert selection.weight is not None
+    sizes = counts * reading.size.max(initial=0.0) if size is None else size
+    low, high = np.full(len(counts), INF), np.full(len(counts), -INF)
+    relative = reading.shared(selection, a)
+    for weight in map(math.exp, selection.weight):
+        off = relative * (sizes + weight * reading.bos_size) / (counts + weight) + 4 * a.stored_tiny
+        low = np.minimum(low, (sum_lo + weight * reading.bos[0]) / (counts + weight) - off)
+        high = np.maximum(high, (sum_hi + weight * reading.bos[1]) / (counts + weight) + off)
+    return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """o = slope x + offset + r with r between r_lo and r_hi, for all values x that are numbers."""
+
+    slope: float
+    offset: float
+    r_lo: float
+    r_hi: float
+
+    @staticmethod
+    def of(numbers: Array, low: Array, high: Array) -> Affine:
+        """Through the middles at the smallest and the largest number; residuals of the boxes."""
+        middle = (low + high) / 2
+        first, last = int(np.argmin(numbers)), int(np.argmax(numbers))
+        wide = numbers[last] - numbers[first]
+        slope = float((middle[last] - middle[first]) / wide) if wide > 0 else 0.0
+        offset = float(middle[first] - slope * numbers[first])
+        line = slope * numbers + offset
+        slack = 2.0**-50 * (np.abs(slope * numbers) + abs(offset))
+        slack = np.where((line == low) & (line == high) & (slope * numbers + offset == middle), 0.0, slack)
+        return Affine(slope, offset, float((low - line - slack).min()), float((high - line + slack).max()))
+
+
+def summed(
+    reading: Reading, selection: Selection, x: Array, codes: Codes, sums: Array, a: Arithmetic, where: str
+) -> Range:
+    """The range for each sum S of the numbers x of the selected keys (`codes` are those of the rows).
+
+    o_k = slope x_k + r_k, so the sum of o_k is slope S + w r. For S not 0 at least |S| / max |x| keys are selected.
+    The expression is monotone in w, so the smallest and the largest w are enough. If all x have one sign, S = 0 means
+    that all selected x are 0. Sums are listed within 1e-9.
+    """
+    need(selection.weight is not None, "BOS has no weight to sum against", where)
+    low, high, most = reading.by_code(codes, len(x))
+    live = np.isfinite(low)
+    need(np.isfinite(x[live]).all() and live.any(), "what is summed is not a number", where)
+    fit = Affine.of(x[live], low[live], high[live])
+    largest = float(np.abs(x[live]).max())
+    one_sign = bool((x[live] >= 0).all() or (x[live] <= 0).all())
+    plain = (
+        one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and bool((most[live] == np.abs(fit.slope * x[live])).all())
+    )
+    fewest = np.ceil(np.abs(sums) / largest - 1e-6) if largest else np.zeros(len(sums))
+    found_lo, found_hi = np.full(len(sums), INF), np.full(len(sums), -INF)
+    for counts in (np.maximum(fewest, 0.0), np.full(len(sums), float(reading.keys))):
+        extra = counts * (fit.offset + fit.r_lo), counts * (fit.offset + fit.r_hi)
+        near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums)) * (sums != 0)
+        size = np.abs(fit.slope * sums) + near if plain else counts * most.max()
+        if not plain:
+            near = abs(fit.slope) * 2e-9 * np.maximum(1.0, np.abs(sums))
+        lo, hi = _mixed(
+            reading, selection, fit.slope * sums + extra[0] - near, fit.slope * sums + extra[1] + near, counts, a, size
+        )
+        found_lo, found_hi = np.minimum(found_lo, lo), np.maximum(found_hi, hi)
+    nothing = (sums == 0) & plain & (reading.bos == (0.0, 0.0)) & (reading.bos_size == 0)
+    found_lo, found_hi = np.where(nothing, 0.0, found_lo), np.where(nothing, 0.0, found_hi)
+    leak = reading.leak(a)
+    return found_lo - leak, found_hi + leak
+
+
+def parted(
+    reading: Reading, selection: Selection, codes: Codes, size: int, equal: bool, one: bool, a: Arithmetic, where: str
+) -> Range:
+    """The range for each copied value of a part of a split copy; the last code: nothing is selected."""
+    need(selection.weight is None, "BOS takes part in a copy", where)
+    need(one or equal, "several values are selected", where)
+    low, high, most = reading.by_code(codes, size)
+    off = _copy_errors(reading, selection, most, one, a)
+    low, high = np.where(np.isfinite(low), low - off, 0.0), np.where(np.isfinite(high), high + off, 0.0)
+    alone, leak = reading.at_bos(a), reading.leak(a)
+    return np.append(low, alone[0]) - leak, np.append(high, alone[1]) + leak
+
+
+def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool, a: Arithmetic) -> Array:
+    """The error of copying: one key has all the weight, or several keys with equal values share it."""
+    if one:
+        return np.array([reading.alone(float(size), a) for size in sizes])
+    return reading.shared(selection, a) * sizes + 4 * a.stored_tiny
+
+
+def copied(
+    reading: Reading,
+    selection: Selection,
+    source: SOp,
+    target: SOp,
+    codes: Codes,
+    equal: bool,
+    one: bool,
+    a: Arithmetic,
+    where: str,
+) -> Range:
+    """The range for each value of an aggregate.
+
+    *Copies* (all selected values are equal, or none of them is a number: the program is undefined if two are selected):
+    the value itself. *Means* of numbers: o is affine in the number, so the mean of o is affine in the mean, which the
+    program lists within 1e-9. If all o have one sign, the sizes of the terms add up to the result; if a mean of such
+    numbers is 0, all of them are. Values that are not numbers are copied, alone. *Default*: what BOS holds.
+    """
+    need(selection.weight is None, "BOS takes part in a mean", where)
+    low, high, most = reading.by_code(codes, len(source.values))
+    live = np.isfinite(low)
+    found = np.full((2, len(target.values)), INF)
+    numeric = np.isfinite(source.numbers)
+    moved = moved_codes(source, target)
+    one = one or bool(target.op["assumed"])
+
+    def put(code: int, lo: float, hi: float) -> None:
+        if code >= 0:  # else the program is undefined there
+            found[0, code], found[1, code] = min(found[0, code], lo), min(found[1, code], -hi)
+
+    if one or equal or not (live & numeric).any():
+        off = _copy_errors(reading, selection, most, one or not numeric.any(), a)
+        for code in np.flatnonzero(live).tolist():
+            alone = reading.alone(float(most[code]), a)
+            error = float(off[code]) if numeric[code] else alone
+            put(int(moved[code]), low[code] - error, high[code] + error)
+    else:
+        _means(reading, selection, (low, high, most), source, target, a, put)
+        for code in np.flatnonzero(live & ~numeric).tolist():
+            error = reading.alone(float(most[code]), a)
+            put(int(moved[code]), low[code] - error, high[code] + error)
+    if not selection.sure:
+        put(default_code(target), *reading.at_bos(a))
+    gone, leak = np.isinf(found[0]), reading.leak(a)
+    return np.where(gone, 0.0, found[0] - leak), np.where(gone, 0.0, -found[1] + leak)
+
+
+def _means(
+    reading: Reading,
+    selection: Selection,
+    boxes: tuple[Array, Array, Array],
+    source: SOp,
+    target: SOp,
+    a: Arithmetic,
+    put: Callable[[int, float, float], None],
+) -> None:
+    """The rule for means of numbers."""
+    low, high, most = boxes
+    used = np.isfinite(low) & np.isfinite(source.numbers)
+    x, lo, hi, size = source.numbers[used], low[used], high[used], most[used]
+    fit = Affine.of(x, lo, hi)
+    sized = bool((size <= np.maximum(np.abs(lo), np.abs(hi))).all())
+    one_sign = sized and bool(lo.min() >= 0 or hi.max() <= 0)
+    zeros = one_sign and fit.offset == fit.r_lo == fit.r_hi == 0 and not a.leaks and fit.slope != 0
+    smallest = np.abs(x[x != 0]).min(initial=INF)
+    relative, biggest = reading.shared(selection, a), float(size.max())
+    for code in np.flatnonzero(np.isfinite(target.numbers)).tolist():
+        number = float(target.numbers[code])
+        off = abs(fit.slope) * 1.1e-9 * max(1.0, abs(number))
+        mean = fit.slope * number + fit.offset
+        bound = min(biggest, abs(mean) + max(abs(fit.r_lo), abs(fit.r_hi)) + off) if one_sign else biggest
+        error = relative * bound + off + 2.0**-50 * (abs(mean) + 2 * abs(fit.offset)) + 4 * a.stored_tiny
+        if zeros and number == 0 and smallest > 2e-9 * reading.keys and lo[x == 0].max(initial=0.0) == 0:
+            error = 0.0
+        put(code, mean + fit.r_lo - error, mean + fit.r_hi + error)

@@ -1,0 +1,425 @@
+"""An attention sub-layer: what each head adds at token positions, at BOS and at PAD, and the stream after it.
+
+Token positions: `selection.py` and `aggregate.py`, by the owner of each written dimension. BOS: its query is proved to
+give all weight to BOS. PAD: nothing is proved of where its queries look, only of how much weight is not at BOS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.aggregate import Range, Reading, copied, counted, parted, summed
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.boxes import Boxes, State, grid_of, joined, natural, read_state, varies
+from tracr_check.facts import Facts
+from tracr_check.joint import joint_values
+from tracr_check.parts import Parts
+from tracr_check.program import Array, Env, Program, Var
+from tracr_check.scores import Vectors, pad_scores, scores, stored_vectors
+from tracr_check.selection import Mask, Selection, own_mask, proved_selection, reference
+from tracr_check.verdict import need, reject
+
+__all__ = ["Attention", "HeadWeights", "States", "after_attention"]
+
+CELLS = 60_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class HeadWeights:
+    """The weights of one head."""
+
+    w_q: Array
+    b_q: Array
+    w_k: Array
+    b_k: Array
+    w_v: Array
+    b_v: Array
+    w_o: Array
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The stream at token positions, at BOS (one row) and at PAD (a row per position; `None` if nothing sees it)."""
+
+    tokens: State
+    bos: State
+    pad: State | None
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """What a head adds to a dimension: by the value of a variable."""
+
+    dim: int
+    owner: Var
+    lo: Array
+    hi: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """What the heads need: the program and its lemmas, the parts, the arithmetic, and the parts that hints name."""
+
+    program: Program
+    facts: Facts
+    parts: Parts
+    arithmetic: Arithmetic
+    sources: Mapping[str, int | None]
+
+
+def after_attention(
+    states: States, heads: list[HeadWeights], bias: Array, owners: list[dict[int, Var]], given: Attention, layer: int
+) -> States:
+    """The stream after the heads of a layer and their bias."""
+    need(len(owners) == len(heads), f"hints for {len(owners)} heads, not {len(heads)}", f"layer {layer}")
+    found = [
+        _Head(states, one, own, given, f"{layer}.{place}")
+        for place, (one, own) in enumerate(zip(heads, owners, strict=True))
+    ]
+    added = [one for head in found for one in head.at_tokens()]
+    at_bos = [one for head in found for one in head.at_bos()]
+    at_pad = [one for head in found for one in head.at_pad()]
+    a = given.arithmetic
+    pad = None if states.pad is None else _plus(states.pad, at_pad, bias, a, "P")
+    return States(_plus(states.tokens, added, bias, a, "1"), _plus(states.bos, at_bos, bias, a, "B"), pad)
+
+
+def _plus(state: State, added: list[Added], bias: Array, a: Arithmetic, base: Var) -> State:
+    """The stream with what heads and the bias add to it; the error of the sum, and the bias, belong to `base`.
+
+    If one head writes into an empty dimension, the number is what the head gives. Otherwise a sum of k terms is exact
+    if all are points on a grid and few enough, and off by gamma(k + 1) of the sizes if not.
+    """
+    dims = sorted({one.dim for one in added} | set(np.flatnonzero(bias).tolist()))
+    new = state.without(dims)
+    columns: dict[Var, list[tuple[int, Column]]] = {}
+    for dim in dims:
+        mine = [one for one in added if one.dim == dim]
+        for owner, column in _column(state, mine, float(bias[dim]), dim, a, base).items():
+            columns.setdefault(owner, []).append((dim, column))
+    for owner, found in columns.items():
+        lo, hi, grid = (np.stack([column[place] for _, column in found], axis=1) for place in range(3))
+        new = new.plus(owner, Boxes(np.array([dim for dim, _ in found]), lo, hi, grid))
+    return new
+
+
+Column = tuple[Array, Array, Array]
+
+
+def _column(state: State, added: list[Added], bias: float, dim: int, a: Arithmetic, base: Var) -> dict[Var, Column]:
+    """What a dimension holds after some additions, by variable."""
+    held = {name: (lo, hi) for name, (lo, hi, _) in state.column(dim).items() if lo.any() or hi.any()}
+    if len(added) == 1 and not held and not bias:
+        one = added[0]
+        return {one.owner: (one.lo, one.hi, natural(one.lo, one.hi, a.stored_bits))}
+    terms = {name: [pair] for name, pair in held.items()}
+    for one in added:
+        terms.setdefault(one.owner, []).append((one.lo, one.hi))
+    terms.setdefault(base, []).append((np.array([bias]), np.array([bias])))
+    every = [pair for pairs in terms.values() for pair in pairs]
+    size = sum(float(np.maximum(np.abs(lo), np.abs(hi)).max()) for lo, hi in every)
+    point = all((lo == hi).all() for lo, hi in every)
+    grid = min(float(grid_of(lo).min()) for lo, _ in every) if point else 0.0
+    exact = point and size <= 2.0 ** min(a.stored_bits, 52) * grid and grid >= a.stored_tiny
+    stored = 2 * (a.stored_unit * size + a.stored_tiny) if a.narrow else 0.0
+    off = 0.0 if exact else a.gamma(len(every) + 1) * size + stored + len(every) * (2.0**-50 * size + a.tiny)
+    found: dict[Var, Column] = {}
+    for name, pairs in terms.items():
+        lo, hi = np.asarray(sum(pair[0] for pair in pairs)), np.asarray(sum(pair[1] for pair in pairs))
+        lo, hi = (lo - off, hi + off) if name == base else (lo, hi)
+        found[name] = lo, hi, np.where(lo == hi, grid_of(lo), 0.0)
+    if len(found) == 1:
+        lo, hi, _ = found[base]
+        found[base] = lo, hi, natural(lo, hi, a.stored_bits)
+    return found
+
+
+class _Head:
+    def __init__(
+        self, states: States, weights: HeadWeights, owners: dict[int, Var], given: Attention, number: str
+    ) -> None:
+        self.states, self.weights, self.owners, self.given = states, weights, owners, given
+        self.number, self.where = number, f"head {number}"
+        self.a = given.arithmetic
+        w = weights
+        self.bos_query, self.bos_key, self.bos_value = (
+            self.solo(states.bos, "B", *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
+        )
+        pad = states.pad
+        self.pad_key = None if pad is None else self.solo(pad, "P", w.w_k, w.b_k)
+        self.pad_value = None if pad is None else self.solo(pad, "P", w.w_v, w.b_v)
+        self.values = read_state(states.tokens, w.w_v, w.b_v)
+        self.readings: dict[int, tuple[Reading, Env]] = {}
+        for dim in np.flatnonzero((w.w_o != 0).any(0)).tolist():
+            reading, env = self.reading(dim)
+            if reading.largest:
+                self.readings[dim] = reading, env
+        self.selections: dict[object, tuple[Mask, Selection]] = {}
+
+    # Reading
+
+    def solo(self, state: State, name: Var, matrix: Array, bias: Array) -> Vectors:
+        """Vectors of BOS or PAD, row by row."""
+        rows = len(state.tables[name].lo)
+        env = Env(rows, {name: np.arange(rows)})
+        return stored_vectors(joined(read_state(state, matrix, bias), {name}, env, np.arange(matrix.shape[1])), self.a)
+
+    def side(self, matrix: Array, bias: Array, more: set[int]) -> tuple[Env, Vectors]:
+        """Classes of queries or keys: joint values of what the matrix reads, and of `more`."""
+        reads = read_state(self.states.tokens, matrix, bias)
+        names: set[Var] = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
+        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
+        need(env.rows, "no input reaches this head", self.where)
+        env = env.only({*reads, *more})
+        return env, stored_vectors(joined(reads, set(env.codes), env, np.arange(matrix.shape[1])), self.a)
+
+    def reading(self, dim: int) -> tuple[Reading, Env]:
+        """What a written dimension reads at keys, by joint values; at BOS and PAD."""
+        column = self.weights.w_o[:, dim]
+        used = np.flatnonzero(column)
+        weights = column[used]
+        names = {name for name, read in self.values.items() if len(read.lo) > 1 and varies(read)[used].any()}
+        env = joint_values(self.given.program, names, self.states.tokens.dead)
+        at_keys = stored_vectors(joined(self.values, set(env.codes), env, used), self.a)
+        lo, hi, size = _through(at_keys.lo, at_keys.hi, weights)
+        b_lo, b_hi, b_size = _through(self.bos_value.lo[:, used], self.bos_value.hi[:, used], weights)
+        pad_size = 0.0
+        if self.pad_value is not None:
+            pad_size = float(_through(self.pad_value.lo[:, used], self.pad_value.hi[:, used], weights)[2].max())
+        power = len(used) == 1 and abs(weights[0]) >= 1 and np.frexp(abs(weights[0]))[0] == 0.5
+        tail = 0.0 if power else float(self.a.gamma(len(used))) + (self.a.stored_unit if self.a.narrow else 0.0)
+        keys = self.given.program.longest + 1
+        return Reading(lo, hi, size, (float(b_lo[0]), float(b_hi[0])), float(b_size[0]), pad_size, tail, keys), env
+
+    # Token positions
+
+    def at_tokens(self) -> list[Added]:
+        found = []
+        for dim, (reading, env) in self.readings.items():
+            need(dim in self.owners, f"no hint for dimension {dim}", self.where)
+            owner = self.owners[dim]
+            where = f"{self.where}, dimension {dim}, {self.given.program.name(owner)}"
+            lo, hi = (
+                self.of_part(owner, reading, env, where) if _is_part(owner) else self.of_sop(owner, reading, env, where)
+            )
+            need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
+            found.append(self.canonical(Added(dim, owner, lo, hi)))
+        return found
+
+    def canonical(self, added: Added) -> Added:
+        """In terms of the token, position or length, if the owner is a function of one of them."""
+        program = self.given.program
+        leaves = program.leaves(added.owner)
+        if len(leaves) == 1 and leaves <= {"T", "I", "L"}:
+            (leaf,) = leaves
+            env = Env(program.sizes[leaf], {leaf: np.arange(program.sizes[leaf])})
+            codes = program.codes(added.owner, env)
+            fine = codes >= 0
+            lo, hi = (np.where(fine, part[codes], 0.0) for part in (added.lo, added.hi))
+            return Added(added.dim, leaf, lo, hi)
+        return added
+
+    def of_sop(self, owner: Var, reading: Reading, env: Env, where: str) -> Range:
+        program, facts = self.given.program, self.given.facts
+        if owner == "L":
+            need(not program.causal, "a causal head cannot count all keys", where)
+            _, selection = self.selection(None)
+            return counted(reading, selection, program.numbers("L"), self.a, where)
+        sop = program.sops[owner]  # type: ignore[index]
+        if sop.kind == "width":
+            _, selection = self.selection(sop.op["selector"])
+            return counted(reading, selection, sop.numbers, self.a, where)
+        if sop.kind == "length":
+            _, selection = self.selection(None)
+            return counted(reading, selection, sop.numbers, self.a, where)
+        if sop.kind != "aggregation":
+            reject(f"a head cannot compute {sop.label}", where)
+        _, selection = self.selection(sop.op["selector"])
+        value = sop.op["value"]
+        source = program.sops[value]
+        equal, one = facts.equal_values(sop.op["selector"], value), facts.at_most_one(sop.op["selector"])
+        reading, codes = self.by_value(reading, env, value, where)
+        return copied(reading, selection, source, sop, codes, equal, one, self.a, where)
+
+    def by_value(self, reading: Reading, env: Env, value: int, where: str) -> tuple[Reading, NDArray[np.int64]]:
+        """A reading with the code of the attended s-op for each row; constant readings belong to every code."""
+        program = self.given.program
+        if not program.derivable(value, frozenset(env.codes)):
+            names = {name for name in env.codes if name in self.values}
+            need(not env.free, f"reads {', '.join(map(program.name, names))}, not {program.name(value)}", where)
+            rows = np.zeros(program.sizes[value], np.int64)
+            codes = np.arange(len(rows))
+        else:
+            codes = program.codes(value, Env(env.rows, dict(env.codes)))
+            rows = np.flatnonzero(codes >= 0)
+            codes = codes[rows]
+        changed = Reading(
+            reading.lo[rows],
+            reading.hi[rows],
+            reading.size[rows],
+            reading.bos,
+            reading.bos_size,
+            reading.pad_size,
+            reading.tail,
+            reading.keys,
+        )
+        return changed, codes
+
+    def of_part(self, owner: Var, reading: Reading, env: Env, where: str) -> Range:
+        name, parts, facts = str(owner), self.given.parts, self.given.facts
+        need(name[1:] == self.number and name in self.given.sources, "a part of another head", where)
+        source = self.given.sources[name]
+        mask, selection = self.selection("own")
+        parts.add(name, mask, source)
+        if name[0] == "c":
+            return counted(reading, selection, parts.numbers(name), self.a, where)
+        need(source is not None, "a part without a source", where)
+        assert source is not None
+        reading, codes = self.by_value(reading, env, source, where)
+        sop = self.given.program.sops[source]
+        if name[0] == "s":
+            return summed(reading, selection, sop.numbers, codes, parts.numbers(name), self.a, where)
+        whole = parts.whole_of(name)
+        equal, one = facts.equal_values(whole.op["selector"], source), facts.at_most_one(whole.op["selector"])
+        one = one or whole.op["assumed"] or not np.isfinite(sop.numbers).any()
+        return parted(reading, selection, codes, len(sop.values), equal, one, self.a, where)
+
+    def selection(self, selector: int | str | None) -> tuple[Mask, Selection]:
+        """The mask of a selector (`None`: all keys; "own": the head's own), proved."""
+        if selector not in self.selections:
+            self.selections[selector] = self.proved(selector)
+        return self.selections[selector]
+
+    def proved(self, selector: int | str | None) -> tuple[Mask, Selection]:
+        program, w = self.given.program, self.weights
+        by_query, by_key = program.sides(selector) if isinstance(selector, int) else (set(), set())
+        queries, q = self.side(w.w_q, w.b_q, by_query)
+        keys, k = self.side(w.w_k, w.b_k, by_key)
+        need(queries.rows * keys.rows <= CELLS, f"{queries.rows:,} × {keys.rows:,} classes", self.where)
+        sure = False
+        if isinstance(selector, int):
+            chosen, defined = program.selected(selector, queries, keys)
+            mask, sure = Mask(queries, keys, chosen, defined), self.given.facts.always(selector)
+        elif selector is None:
+            every = np.ones((queries.rows, keys.rows), dtype=bool)
+            mask, sure = Mask(queries, keys, every, every), True
+        else:
+            mask = own_mask(queries, keys, q, k, self.bos_key)
+        ref = reference(mask, k, self.bos_key)
+        pad = None
+        if self.states.pad is not None:
+            assert self.pad_key is not None
+            pad = pad_scores(q, self.states.pad.tables["P"], w.w_k, w.b_k, self.pad_key, ref, self.a).max(1)
+        return mask, proved_selection(mask, q, k, self.bos_key, pad, ref, sure, self.a, self.where)
+
+    # BOS and PAD
+
+    def at_bos(self) -> list[Added]:
+        """BOS sees itself only: all other keys are `apart` below."""
+        if not self.readings:
+            return []
+        if not self.given.program.causal:
+            _, k = self.side(self.weights.w_k, self.weights.b_k, set())
+            ref = self.bos_key.middle
+            tops = [scores(self.bos_query, k, ref, self.a)[1].max()]
+            if self.pad_key is not None and self.states.pad is not None:
+                w, pad = self.weights, self.states.pad.tables["P"]
+                tops.append(pad_scores(self.bos_query, pad, w.w_k, w.b_k, self.pad_key, ref, self.a).max())
+            own = scores(self.bos_query, self.bos_key, ref, self.a)[0][0, 0]
+            need(max(tops) <= own - self.a.apart, "the BOS query sees other keys", self.where)
+        found = []
+        for dim, (reading, _) in self.readings.items():
+            lo, hi = reading.at_bos(self.a)
+            leak = reading.leak(self.a)
+            found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak])))
+        return found
+
+    def at_pad(self) -> list[Added]:
+        """PAD: a share of BOS's value and of a mean of the others, whatever it sees.
+
+        If no other key is more than `above` over BOS, the others have at most n e^above / (1 + n e^above) of it.
+        A weighted mean lies between the smallest and the largest value; computed weights are not negative, so a sum of
+        values of one sign has that sign.
+        """
+        if self.states.pad is None or self.pad_value is None or not self.readings:
+            return []
+        share = self.pad_share()
+        found = []
+        for dim, (reading, _) in self.readings.items():
+            used = np.flatnonzero(self.weights.w_o[:, dim])
+            p_lo, p_hi, _ = _through(
+                self.pad_value.lo[:, used], self.pad_value.hi[:, used], self.weights.w_o[used, dim]
+            )
+            low, high = min(reading.lo.min(), p_lo.min()), max(reading.hi.max(), p_hi.max())
+            b_lo, b_hi = reading.bos
+            lo = np.minimum(low * share + b_lo * (1 - share), b_lo)
+            hi = np.maximum(high * share + b_hi * (1 - share), b_hi)
+            a = self.a
+            relative = 4 * (
+                a.gamma(2 * reading.keys + 8) + 2 * (a.exp_error + a.copy_error + 200) * a.unit + reading.tail
+            )
+            relative += 8 * a.stored_unit if a.narrow else 0.0
+            most = max(float(reading.size.max()), reading.pad_size)
+            off = relative * (most * share + reading.bos_size) + 8 * a.stored_tiny
+            signed = len(used) == 1
+            lo = np.maximum(lo - off, 0.0) if signed and min(low, b_lo) >= 0 else lo - off
+            hi = np.minimum(hi + off, 0.0) if signed and max(high, b_hi) <= 0 else hi + off
+            found.append(Added(dim, "P", lo, hi))
+        return found
+
+    def pad_share(self) -> Array:
+        """The most weight that a PAD query can give to other positions than BOS, by its position."""
+        assert self.states.pad is not None and self.pad_key is not None
+        w, pad = self.weights, self.states.pad.tables["P"]
+        queries = self.solo(self.states.pad, "P", w.w_q, w.b_q)
+        _, keys = self.side(w.w_k, w.b_k, set())
+        zero = np.zeros_like(queries.middle)
+        at_bos = scores(queries, self.bos_key, zero, self.a)[0][:, 0]
+        flat = np.zeros((len(keys.lo), queries.lo.shape[1]))
+        at_keys = pad_scores(keys, pad, w.w_q, w.b_q, queries, flat, self.a).max(0)
+        at_pad = np.minimum(scores(queries, self.pad_key, zero, self.a)[1].max(1), _pad_to_pad(pad, w, self.a))
+        above = np.minimum(np.maximum(at_keys, at_pad) - at_bos, 50.0)
+        weight = self.given.program.longest * np.exp(above)
+        return np.where(above >= 40, 1.0, np.minimum(1.0, weight / (1 + weight) * (1 + 1e-6)))
+
+
+def _pad_to_pad(pad: Boxes, w: HeadWeights, a: Arithmetic) -> Array:
+    """The largest score of PAD queries at PAD keys, by the query's position; keys are taken together.
+
+    The score is a bilinear form in x (query) and y (key), 1 appended to both for the biases: sum of x_d U_de y_e. For
+    x, y not negative it is at most the sum of largest products; negative parts are bounded by their sizes.
+    """
+    one = np.ones((len(pad.lo), 1))
+    lo, hi = np.hstack([pad.lo, one]), np.hstack([pad.hi, one])
+    w_q, w_k = np.vstack([w.w_q[pad.dims], w.b_q]), np.vstack([w.w_k[pad.dims], w.b_k])
+    y_lo, y_hi = lo.min(0), hi.max(0)
+    terms = 2 * len(w_q) + w_q.shape[1] + 4
+    relative = a.gamma(float(terms)) + (6 * a.stored_unit if a.narrow else 0.0) + terms * 2.0**-50
+    sizes = np.abs(w_q) @ np.abs(w_k).T
+    form = w_q @ w_k.T + relative * sizes
+    plus, minus = np.maximum(form, 0.0), np.maximum(-form, 0.0)
+    x_hi, x_lo, x_neg = np.maximum(hi, 0.0), np.maximum(lo, 0.0), np.maximum(-lo, 0.0)
+    main = (x_hi @ plus) @ np.maximum(y_hi, 0.0) - (x_lo @ minus) @ np.maximum(y_lo, 0.0)
+    size, y_size = np.maximum(np.abs(lo), np.abs(hi)), np.maximum(np.abs(y_lo), np.abs(y_hi))
+    negative = (x_neg @ sizes) @ y_size + (size @ sizes) @ np.maximum(-y_lo, 0.0)
+    flushed = terms * a.stored_tiny * (1 + size.sum(1))
+    return np.asarray(main + (1 + relative) * negative + flushed + 2.0**-40 * ((x_hi @ sizes) @ y_size))
+
+
+def _through(lo: Array, hi: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """The range of a weighted sum of components, and the sum of the sizes."""
+    low = np.where(weights > 0, lo, hi) @ weights
+    high = np.where(weights > 0, hi, lo) @ weights
+    size = np.maximum(np.abs(lo), np.abs(hi)) @ np.abs(weights)
+    if len(weights) == 1:
+        return low, high, size
+    slack = (len(weights) + 3) * 2.0**-52 * size
+    return low - slack, high + slack, size + slack
+
+
+def _is_part(owner: Var) -> bool:
+    return isinstance(owner, str) and owner[:1] in ("c", "s", "p")

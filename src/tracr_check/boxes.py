@@ -1,0 +1,233 @@
+"""The state of the stream as boxes, what a matrix reads of it, and how much a computed sum can be off.
+
+At a position that holds a token, the stream is x = sum over variables v of E_v[value of v at the position]. E_v is a
+table [value, dimension] of boxes (lo, hi, grid): the number is between lo and hi and a multiple of grid (a power of
+two; infinite for an exact 0, 0 if nothing is known). The variable "1" has one value.
+
+The checker computes in float64, whose own rounding is covered: a sum of k products with sizes that add up to s is off
+by at most (k + 3) 2^-52 s, and by nothing if all products are multiples of g and s <= 2^52 g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.program import Array, Env, Var
+from tracr_check.verdict import need
+
+__all__ = ["INF", "Boxes", "Read", "State", "add_reads", "exactly", "grid_of", "hull", "joined", "natural", "rounded"]
+
+INF = np.inf
+CELLS = 60_000_000  # of the largest array of products
+
+
+def grid_of(numbers: Any) -> Array:
+    """The largest power of two that divides each number; infinite for 0.
+
+    >>> grid_of([6.0, 0.75, 0.0]).tolist()
+    [2.0, 0.25, inf]
+    """
+    mantissa, exponent = np.frexp(np.asarray(numbers, dtype=np.float64))
+    whole = (np.abs(mantissa) * 2.0**53).astype(np.int64)
+    return np.where(whole == 0, INF, np.ldexp((whole & -whole).astype(np.float64), exponent - 53))
+
+
+def natural(lo: Array, hi: Array, bits: int) -> Array:
+    """The grid of the floats of so many bits between lo and hi.
+
+    A point has its own grid. Numbers of one sign with a size of at least 2^(e - 1) are multiples of 2^(e - bits).
+    """
+    least = np.where((lo > 0) | (hi < 0), np.minimum(np.abs(lo), np.abs(hi)), 0.0)
+    exponent = np.frexp(least)[1]
+    return np.where(lo == hi, grid_of(lo), np.where(least > 0, np.ldexp(1.0, exponent - bits), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """A table [value, dimension] of boxes, for some dimensions only; the others hold exact zeros."""
+
+    dims: NDArray[np.int64]
+    lo: Array
+    hi: Array
+    grid: Array
+
+    def at(self, columns: NDArray[np.bool_]) -> Boxes:
+        """Only some dimensions."""
+        return Boxes(self.dims[columns], self.lo[:, columns], self.hi[:, columns], self.grid[:, columns])
+
+    def rows(self, codes: NDArray[np.int64]) -> Boxes:
+        """The boxes of some values."""
+        return Boxes(self.dims, self.lo[codes], self.hi[codes], self.grid[codes])
+
+    def beside(self, other: Boxes) -> Boxes:
+        """With the dimensions of another table, which must be different ones."""
+        parts = (np.hstack(pair) for pair in ((self.lo, other.lo), (self.hi, other.hi), (self.grid, other.grid)))
+        return Boxes(np.concatenate([self.dims, other.dims]), *parts)
+
+
+def exactly(numbers: Array, dims: NDArray[np.int64] | None = None) -> Boxes:
+    """A table of exact numbers; without `dims`, the dimensions that are not 0 everywhere."""
+    if dims is None:
+        dims = np.flatnonzero((numbers != 0).any(0))
+        numbers = numbers[:, dims]
+    return Boxes(dims, numbers, numbers.copy(), grid_of(numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What the stream holds, and the values of variables that do not occur (`dead`)."""
+
+    width: int
+    tables: Mapping[Var, Boxes]
+    dead: Mapping[Var, NDArray[np.bool_]] = field(default_factory=dict)
+
+    def column(self, dim: int) -> dict[Var, tuple[Array, Array, Array]]:
+        """For every variable that the dimension depends on: lo, hi and grid by value."""
+        found = {}
+        for name, boxes in self.tables.items():
+            for place in np.flatnonzero(boxes.dims == dim):
+                found[name] = boxes.lo[:, place], boxes.hi[:, place], boxes.grid[:, place]
+        return found
+
+    def without(self, dims: Iterable[int]) -> State:
+        """The state with exact zeros in some dimensions."""
+        gone = np.array(list(dims), dtype=np.int64)
+        kept = {name: boxes.at(~np.isin(boxes.dims, gone)) for name, boxes in self.tables.items()}
+        return replace(self, tables=kept)
+
+    def plus(self, name: Var, boxes: Boxes) -> State:
+        """The state with more boxes of a variable, in dimensions in which it has none yet."""
+        old = self.tables.get(name)
+        need(old is None or not np.isin(boxes.dims, old.dims).any(), "a dimension is written twice")
+        return replace(self, tables={**self.tables, name: boxes if old is None else old.beside(boxes)})
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What columns of a matrix read of a table: [value, column].
+
+    `lo` and `hi`: the range. `up` and `down`: the most that the positive and the negative products add up to; every
+    partial sum in every order is between -down and up. `count`: products that are not 0. `grid`: of all products.
+    """
+
+    lo: Array
+    hi: Array
+    up: Array
+    down: Array
+    count: Array
+    grid: Array
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """All arrays."""
+        return self.lo, self.hi, self.up, self.down, self.count, self.grid
+
+    @property
+    def size(self) -> Array:
+        """The most that the sizes of the products add up to."""
+        return self.up + self.down
+
+    def at(self, rows: Any, columns: Any) -> Read:
+        """Some rows and columns."""
+        return Read(*(part[rows][:, columns] for part in self.parts))
+
+
+def read_boxes(boxes: Boxes, matrix: Array) -> Read:
+    """What the columns of a matrix read of a table, in the table's dimensions."""
+    used = (matrix[boxes.dims] != 0).any(1) & ((boxes.lo != 0) | (boxes.hi != 0)).any(0)
+    kept, weights = boxes.at(used), matrix[boxes.dims[used]]
+    middle, radius = (kept.lo + kept.hi) / 2, (kept.hi - kept.lo) / 2
+    some = (kept.lo != 0) | (kept.hi != 0)
+    centre, spread = middle @ weights, radius @ np.abs(weights)
+    above, below = np.maximum(kept.hi, 0.0), np.maximum(-kept.lo, 0.0)
+    plus, minus = np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+    up, down = above @ plus + below @ minus, above @ minus + below @ plus
+    count = some.astype(np.float64) @ (weights != 0).astype(np.float64)
+    grid = _product_grid(np.where(some, kept.grid, INF), grid_of(weights))
+    size = up + down
+    point = (spread == 0) & (size <= 2.0**52 * grid)
+    slack = np.where(point, 0.0, (count + 3) * 2.0**-52 * size)
+    larger = 1 + (count + 3) * 2.0**-52  # up and down are rounded sums too
+    up, down = (np.where(point, part, part * larger) for part in (up, down))
+    return Read(centre - spread - slack, centre + spread + slack, up, down, count, grid)
+
+
+def _product_grid(left: Array, right: Array) -> Array:
+    """The smallest grid of the products of left[value, d] and right[d, column]; exact, or if large a lower bound."""
+    rows, inner = left.shape
+    columns = right.shape[1]
+    if rows * inner * columns > CELLS:
+        least = np.where(np.isinf(left).all(0), INF, np.where(np.isinf(left), INF, left).min(0, initial=INF))
+        return np.broadcast_to(_product_grid(least[None], right), (rows, columns)).copy()
+    found = np.full((rows, columns), INF)
+    for place in range(inner):
+        a, b = left[:, place][:, None], right[place][None]
+        known = np.isfinite(a) & np.isfinite(b)
+        np.minimum(found, np.where(known, np.where(known, a, 0.0) * np.where(known, b, 0.0), INF), out=found)
+    return found
+
+
+def add_reads(first: Read, second: Read) -> Read:
+    """What is read of two tables together."""
+    lo, hi, up, down, count = (a + b for a, b in zip(first.parts[:5], second.parts[:5], strict=True))
+    return Read(lo, hi, up, down, count, np.minimum(first.grid, second.grid))
+
+
+def read_state(state: State, matrix: Array, bias: Array) -> dict[Var, Read]:
+    """What columns of a matrix, and a bias, read of each variable. The bias belongs to "1"."""
+    found = {name: read_boxes(boxes, matrix) for name, boxes in state.tables.items()}
+    row = np.asarray(bias, np.float64)[None]
+    own = Read(row, row, np.maximum(row, 0.0), np.maximum(-row, 0.0), (row != 0) * 1.0, grid_of(row))
+    found["1"] = add_reads(found["1"], own) if "1" in found else own
+    return found
+
+
+def varies(read: Read) -> NDArray[np.bool_]:
+    """Which columns depend on the value. A guess: what is left out is covered by its hull."""
+    width = read.hi.max(0) - read.lo.min(0)
+    return np.asarray(width > 1e-6 * np.maximum(1.0, read.size.max(0)) + 4 * (read.hi - read.lo).max(0))
+
+
+def hull(read: Read) -> Read:
+    """What is read if the value is not known."""
+    lo, grid = (part.min(0, keepdims=True) for part in (read.lo, read.grid))
+    hi, up, down, count = (part.max(0, keepdims=True) for part in (read.hi, read.up, read.down, read.count))
+    return Read(lo, hi, up, down, count, grid)
+
+
+def joined(reads: Mapping[Var, Read], names: Iterable[Var], env: Env, columns: NDArray[np.int64]) -> Read:
+    """What columns read at joint values: the named variables by their values, the hull of the others."""
+    by_value = set(names)
+    total: Read | None = None
+    for name, read in reads.items():
+        part = read.at(env.codes[name], columns) if name in by_value else hull(read.at(slice(None), columns))
+        total = part if total is None else add_reads(total, part)
+    assert total is not None
+    shape = (env.rows, len(columns))
+    return Read(*(np.broadcast_to(part, shape) for part in total.parts))
+
+
+def rounded(read: Read, arithmetic: Arithmetic) -> Array:
+    """How far a computed sum can be from the exact one.
+
+    Nothing, if all products are multiples of a grid that is not tiny and no partial sum needs more than sum_bits bits.
+    Otherwise, in any order, each product passes through at most `count` roundings: gamma(count) times the sizes, and
+    what may be flushed. Storing rounds once more, unless the result fits.
+    """
+    need(read.size.max(initial=0.0) < arithmetic.largest, "numbers too large")
+    reach = np.maximum(read.up, read.down)
+    exact = (reach <= 2.0**arithmetic.sum_bits * read.grid) & (read.grid >= arithmetic.tiny)
+    off = arithmetic.gamma(read.count) * read.size + 2 * read.count * arithmetic.tiny
+    off = np.where(exact | (read.count == 0), 0.0, off)
+    if arithmetic.narrow:
+        size = np.maximum(np.abs(read.lo), np.abs(read.hi))
+        fits = exact & (reach <= 2.0**arithmetic.stored_bits * read.grid)
+        stored = arithmetic.stored_unit * (size + off) + arithmetic.stored_tiny
+        off = off + np.where(fits | (read.count == 0), 0.0, stored)
+    return off

@@ -1,0 +1,309 @@
+"""Lemmas about the program alone: no weights take part. Each is proved in its docstring and tested by brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.joint import joint_values
+from tracr_check.program import ERROR, Codes, Env, Program, Selector, SOp, Var, Way, snap
+from tracr_check.verdict import Rejected
+
+__all__ = ["Facts"]
+
+SMALL = 200_000  # joint values in a lemma
+CLASSES = 3_000
+Truth = NDArray[np.bool_]
+
+
+class Facts:
+    """The lemmas. Making it adds to the program the ways of aggregates and widths that are known locally."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.shapes: dict[Var, Codes] = {}
+        self.shape = _all_shapes(program)
+        self.shapes.update(self.shape.codes)
+        for number, sop in program.sops.items():
+            if sop.kind in ("aggregation", "width"):
+                program.ways[number] = [*program.ways[number], *self.local(sop)]
+            if program.derivable(number, frozenset(("I", "L"))):
+                codes = program.codes(number, self.shape)
+                if (codes >= 0).all():
+                    self.shapes[number] = codes
+
+    # Local ways
+
+    def local(self, sop: SOp) -> list[Way]:
+        """Ways to compute an aggregate or a width without attention.
+
+        1. *Keys by shape*: if what the selector compares at keys (and the value) is a function of (position, length),
+           the keys of an input are known from its length, and the result from the query's values, the length, and (if
+           the model is causal) the query's position: it is the program's own definition, evaluated.
+        2. *Itself*: a query that selects itself and at most one key selects itself only; the result is its own value.
+        3. *One value*: if all selected keys hold one value and the query selects itself, it is the query's own value.
+        """
+        program, selector = self.program, sop.op["selector"]
+        queries, keys = program.sides(selector)
+        attended = {sop.op["value"]} if sop.kind == "aggregation" else set()
+        ways = []
+        if all(one in self.shapes for one in keys | attended):
+            known: tuple[Var, ...] = (*sorted(queries), "L", *(("I",) if program.causal else ()))
+            ways.append(Way(known, self.evaluated(sop, tuple(sorted(queries)))))
+        elif sop.kind == "width" and not keys and not program.causal:
+            ways.append(Way((*sorted(queries), "L"), self.evaluated(sop, tuple(sorted(queries)))))
+        if sop.kind == "aggregation" and self.own(selector) and self.equal_values(selector, sop.op["value"]):
+            ways.append(Way((sop.op["value"],), self.moved(sop)))
+        if sop.kind == "width" and self.own(selector) and self.at_most_one(selector):
+            ways.append(Way((), lambda rows: snap(sop, np.ones(rows))))
+        return ways
+
+    def evaluated(self, sop: SOp, queries: tuple[int, ...]) -> _Evaluated:
+        """The definition of an aggregate or width with keys known by shape."""
+        return _Evaluated(self, sop, queries)
+
+    def moved(self, sop: SOp) -> _Moved:
+        """The result's code where one value is selected."""
+        return _Moved(moved_codes(self.program.sops[sop.op["value"]], sop))
+
+    # Lemmas
+
+    def determines(self, given: Iterable[Var], variable: Var) -> bool:
+        """Whether positions of one input that agree in some variables agree in another one.
+
+        Two positions of one input have one length, so "L" may be added. By enumeration of the joint values.
+        """
+        names: set[Var] = {*given, "L"}
+        try:
+            env = joint_values(self.program, {*names, variable}, limit=SMALL)
+        except Rejected:
+            return False
+        groups = _grouped(env, names)
+        first = np.full(int(groups.max(initial=-1)) + 1, -1)
+        first[groups] = env.codes[variable]
+        return bool((first[groups] == env.codes[variable]).all())
+
+    @cache  # noqa: B019
+    def distinct(self, variable: Var) -> bool:
+        """Whether no two positions of an input hold one value of a variable.
+
+        It is true of the position, and of ranks: the width of a selector that orders the positions totally. It is true
+        of every variable that determines such a variable: two positions with one value of it would agree there.
+        """
+        if variable == "I" or self.ranks(variable) == "positions":
+            return True
+        roots = [one for one in self.program.leaves(variable) if one == "I" or self.ranks(one) == "positions"]
+        return any(self.determines([variable], root) for root in roots)
+
+    @cache  # noqa: B019
+    def ranks(self, variable: Var) -> str | int | None:
+        """What a width ranks: "positions", the s-op whose values it ranks, or `None`.
+
+        Let s(q, k) be a total order on the values of one s-op o (s(q, k) or s(k, q) but not both for q, k different,
+        transitive: a tournament whose out-degrees are all different is transitive), and s(q, q) the same for all. The
+        width of q counts the keys after q, and q itself or not. If o differs at two positions, one is after the other,
+        so its width is smaller by at least 1: equal widths mean equal values of o. If o is distinct, all widths are
+        different. The same holds for an order on joint values of several s-ops, one of them distinct. Without a causal
+        mask only: under it, positions count different keys.
+        """
+        sop = self.program.sops.get(variable) if isinstance(variable, int) else None
+        if sop is None or sop.kind != "width" or self.program.causal:
+            return None
+        names: set[Var] = {
+            one for part in self.program.literals(sop.op["selector"]) for one in (part.keys, part.queries)
+        }
+        try:
+            env = joint_values(self.program, names, limit=CLASSES)
+        except Rejected:
+            return None
+        classes = Env(0, {}) if not env.rows else _unique(env, names)
+        chosen, defined = self.program.selected(sop.op["selector"], classes, classes)
+        if not defined.all() or not _total_order(chosen):
+            return None
+        if any(self.distinct(name) for name in names):
+            return "positions"
+        return next(iter(names)) if len(names) == 1 else None
+
+    @cache  # noqa: B019
+    def at_most_one(self, selector: int) -> bool:
+        """Whether no query selects two keys: a conjunct allows one value of a variable that is distinct."""
+        return any(_most_per_row(one) <= 1 and self.distinct(one.keys) for one in self.program.conjuncts(selector))
+
+    @cache  # noqa: B019
+    def equal_values(self, selector: int, value: int) -> bool:
+        """Whether all keys that a query selects hold one value of an s-op.
+
+        There is at most one key; or the value is determined by the length; or a conjunct allows only keys whose values
+        (with the length) agree in it: tabulated for every query value, or, if the keys are ranks of another s-op and
+        at most one rank is allowed, because that s-op determines the value.
+        """
+        if self.at_most_one(selector) or self.determines([], value):
+            return True
+        for one in self.program.conjuncts(selector):
+            if self.agree(one, value):
+                return True
+            ranked = self.ranks(one.keys)
+            if isinstance(ranked, int) and _most_per_row(one) <= 1 and self.determines([ranked], value):
+                return True
+        return False
+
+    def agree(self, literal: Selector, value: int) -> bool:
+        """Whether the keys that a table allows a query agree in an s-op, for keys of one length."""
+        names: set[Var] = {literal.keys, value, "L"}
+        try:
+            env = joint_values(self.program, names, limit=SMALL)
+        except Rejected:
+            return False
+        groups = _grouped(env, ["L"])
+        cells = literal.table[:, env.codes[literal.keys]] == 1
+        held = env.codes[value]
+        for group in range(int(groups.max(initial=-1)) + 1):
+            inside = groups == group
+            codes, chosen = held[inside], cells[:, inside]
+            low = np.where(chosen, codes, np.iinfo(np.int64).max).min(1, initial=np.iinfo(np.int64).max)
+            high = np.where(chosen, codes, -1).max(1, initial=-1)
+            if (high > low).any():
+                return False
+        return True
+
+    @cache  # noqa: B019
+    def own(self, selector: int) -> bool:
+        """Whether every query selects its own position, by enumeration of the joint values at one position."""
+        names: set[Var] = {one for part in self.program.literals(selector) for one in (part.keys, part.queries)}
+        try:
+            env = joint_values(self.program, names, limit=SMALL)
+        except Rejected:
+            return False
+        chosen, defined = self.program.selected(selector, env, env, pairs=True)
+        return bool((chosen | ~defined).all())
+
+    @cache  # noqa: B019
+    def always(self, selector: int) -> bool:
+        """Whether every query selects something: itself, or a key by shape (counted for every query and length)."""
+        if self.own(selector):
+            return True
+        one = self.program.selectors[selector]
+        if one.kind == "or" and any(self.always(part) for part in one.parts):
+            return True
+        queries, keys = self.program.sides(selector)
+        if not all(key in self.shapes for key in keys):
+            return False
+        names: set[Var] = {*queries, "L", *(("I",) if self.program.causal else ())}
+        try:
+            env = joint_values(self.program, names, limit=SMALL)
+        except Rejected:
+            return False
+        width = SOp(-1, "width", {"kind": "width", "selector": selector}, tuple(range(self.program.longest + 1)))
+        given = [env.codes[name] for name in (*sorted(queries), "L", *(("I",) if self.program.causal else ()))]
+        return bool((_Evaluated(self, width, tuple(sorted(queries)))(env.rows, *given) != 0).all())
+
+
+def _all_shapes(program: Program) -> Env:
+    """Every (position, length)."""
+    lengths = range(program.lengths[0], program.lengths[1] + 1)
+    positions = np.concatenate([np.arange(length) for length in lengths])
+    places = np.concatenate([np.full(length, length - program.lengths[0]) for length in lengths])
+    return Env(len(positions), {"I": positions, "L": places})
+
+
+class _Evaluated:
+    """The program's definition of an aggregate or width whose keys are known by shape."""
+
+    def __init__(self, facts: Facts, sop: SOp, queries: tuple[int, ...]) -> None:
+        self.facts, self.sop, self.queries = facts, sop, queries
+
+    def __call__(self, rows: int, *given: Codes) -> Codes:
+        if not rows:
+            return np.zeros(0, np.int64)
+        stacked, back = np.unique(np.stack(given), axis=1, return_inverse=True)
+        found = np.full(stacked.shape[1], ERROR, np.int64)
+        length = stacked[len(self.queries)]
+        for one in np.unique(length):
+            mine = length == one
+            found[mine] = self.of_length(int(one), stacked[:, mine])
+        return found[back.reshape(-1)]
+
+    def of_length(self, length: int, given: Codes) -> Codes:
+        """The results for inputs of one length."""
+        facts, program, op = self.facts, self.facts.program, self.sop.op
+        inside = facts.shape.codes["L"] == length
+        keys = Env(int(inside.sum()), {name: codes[inside] for name, codes in facts.shapes.items()})
+        queries = Env(given.shape[1], dict(zip(self.queries, given, strict=False)))
+        queries.codes.setdefault("L", np.full(given.shape[1], length))
+        chosen, defined = program.selected(op["selector"], queries, keys)
+        if program.causal:
+            chosen = chosen & (keys.codes["I"][None] <= given[-1][:, None])
+        if self.sop.kind == "width":
+            found = snap(self.sop, chosen.sum(1).astype(np.float64))
+        else:
+            found = aggregated(program.sops[op["value"]], self.sop, chosen, keys.codes[op["value"]])
+        return np.where(defined.all(1), found, ERROR)
+
+
+class _Moved:
+    def __init__(self, codes: Codes) -> None:
+        self.codes = codes
+
+    def __call__(self, rows: int, codes: Codes) -> Codes:
+        return self.codes[codes]
+
+
+def moved_codes(source: SOp, target: SOp) -> Codes:
+    """The code in the target of each value of the source, alone."""
+    none_of = [target.index.get(value, ERROR) for value in source.values]
+    snapped = snap(target, np.where(np.isfinite(source.numbers), source.numbers, 0.0))
+    return np.where(np.isfinite(source.numbers), snapped, none_of).astype(np.int64)
+
+
+def aggregated(source: SOp, target: SOp, chosen: Truth, held: Codes) -> Codes:
+    """The mean of the selected values, by the program's definition: [query] from [query, key] and [key].
+
+    Nothing selected: the default. One value that is not a number: itself; several, or several keys where the program
+    assumes one: undefined. Numbers: the value of the target within 1e-9 of their mean, else unreached.
+    """
+    count = chosen.sum(1)
+    numeric = np.isfinite(source.numbers)
+    sums = chosen.astype(np.float64) @ np.where(numeric, source.numbers, 0.0)[held]
+    others = chosen @ (~numeric[held]).astype(np.int64)
+    found = snap(target, sums / np.maximum(count, 1))
+    alone = chosen @ moved_codes(source, target)[held]
+    found = np.where((count == 1) & (others == 1), alone, found)
+    found = np.where(((others > 0) | bool(target.op["assumed"])) & (count > 1), ERROR, found)
+    return np.where(count == 0, default_code(target), found)
+
+
+def default_code(target: SOp) -> int:
+    """The code of the default of an aggregate; negative if it is undefined where nothing is selected."""
+    default = target.op["default"]
+    if isinstance(default, int | float):
+        return int(snap(target, np.array([float(default)]))[0])
+    return int(target.index.get(default, ERROR))
+
+
+def _grouped(env: Env, names: Iterable[Var]) -> Codes:
+    """The number of the group of each row: rows that agree in the names are one group."""
+    columns = [env.codes[name] for name in names]
+    if not columns or not env.rows:
+        return np.zeros(env.rows, np.int64)
+    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+
+
+def _unique(env: Env, names: Iterable[Var]) -> Env:
+    """The different joint values of some variables."""
+    ordered = sorted(names, key=str)
+    stacked = np.unique(np.stack([env.codes[name] for name in ordered]), axis=1)
+    return Env(stacked.shape[1], dict(zip(ordered, stacked, strict=True)))
+
+
+def _total_order(chosen: Truth) -> bool:
+    """Whether a relation is a transitive tournament off its diagonal, and constant on it."""
+    size, diagonal = len(chosen), chosen.diagonal()
+    once = (chosen ^ chosen.T) | np.eye(size, dtype=bool)
+    return bool(size and (diagonal == diagonal[0]).all() and once.all() and len(np.unique(chosen.sum(1))) == size)
+
+
+def _most_per_row(literal: Selector) -> int:
+    return int((literal.table == 1).sum(1).max(initial=0))

@@ -1,0 +1,84 @@
+"""Joint values: all combinations of values that some variables can have at one position of an input.
+
+**Rule.** Let F be variables and let v1, ..., vk be functions of F. Every combination of values of v1, ..., vk at a
+position of an input on which the program is defined is the image of a combination of values of F in which the position
+is less than the length and every s-op that is a function of F is defined. Proof: take the values of F at that position.
+The program is defined on the input, so every s-op is defined at every position; a position of an input is less than its
+length. So enumerating F, dropping the other combinations and mapping the rest misses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.program import Env, Program, Var
+from tracr_check.verdict import need
+
+__all__ = ["FINE", "LIMIT", "joint_values", "sort_key"]
+
+LIMIT = 4_000_000
+FINE = 40_000
+Dead = Mapping[Var, NDArray[np.bool_]]
+
+
+def sort_key(variable: Var) -> tuple[int, str]:
+    """An order of variables: names first, then numbers."""
+    return (variable, "") if isinstance(variable, int) else (-1, variable)
+
+
+def joint_values(program: Program, names: Iterable[Var], dead: Dead | None = None, limit: int = LIMIT) -> Env:
+    """The joint values of variables: from all that they are functions of if these are few, else from themselves.
+
+    `dead` marks values that are known not to occur.
+    """
+    wanted = sorted(set(names), key=sort_key)
+    fine = sorted(frozenset().union(*(program.leaves(one) for one in wanted)) if wanted else (), key=sort_key)
+    coarse: list[Var] = []
+    for one in wanted:
+        if not program.derivable(one, frozenset(coarse)):
+            coarse.append(one)
+    chosen = fine if _count(program, fine) <= max(FINE, _count(program, coarse)) else coarse
+    size = _count(program, chosen)
+    need(size <= limit, f"{size:,} joint values of {', '.join(map(program.name, chosen))}")
+    env = _enumerated(program, chosen)
+    env = _defined(program, env, wanted)
+    kept = np.ones(env.rows, dtype=bool)
+    for name, gone in (dead or {}).items():
+        if name in env.codes:
+            kept &= ~gone[env.codes[name]]
+    return env if kept.all() else env.where(kept)
+
+
+def _count(program: Program, names: Iterable[Var]) -> int:
+    return math.prod(program.sizes[one] for one in names)
+
+
+def _enumerated(program: Program, names: list[Var]) -> Env:
+    """All combinations of values, with positions that are less than the length."""
+    sizes = [program.sizes[one] for one in names]
+    grid = np.indices(sizes).reshape(len(sizes), -1) if names else np.zeros((0, 1), np.int64)
+    env = Env(grid.shape[1], dict(zip(names, grid, strict=True)), tuple(names))
+    if "I" in env.codes and "L" in env.codes:
+        return env.where(env.codes["I"] < env.codes["L"] + program.lengths[0])
+    return env
+
+
+def _defined(program: Program, env: Env, wanted: list[Var]) -> Env:
+    """The rows on which every s-op that is a function of the enumerated variables is defined."""
+    memo: dict[Var, bool] = {}
+    have = frozenset(env.codes)
+    if have:
+        for number in program.partial:
+            if program.derivable(number, have, memo):
+                kept = program.codes(number, env) >= 0
+                env = env if kept.all() else env.where(kept)
+    for one in wanted:
+        program.codes(one, env)
+    kept = np.ones(env.rows, dtype=bool)
+    for one in wanted:
+        kept &= env.codes[one] >= 0
+    return env if kept.all() else env.where(kept)

@@ -1,0 +1,74 @@
+"""The logits against the program.
+
+An output is decoded from its slice of the logits: the place of the largest (categorical), or the value nearest to the
+first logit, `None` if the second is larger than 1/2 (numerical). **Rule**: for every joint value of what the logits
+depend on and of the output, the logit of the program's value is larger than every other by more than the bounds of
+both; or the first logit lies strictly between the middles around the value. Values that differ by less than 1e-9 count
+as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.boxes import INF, State, joined, read_state, rounded, varies
+from tracr_check.joint import joint_values
+from tracr_check.parts import Parts
+from tracr_check.program import Array, Codes, Program, SOp, Var, is_number
+from tracr_check.verdict import need
+
+__all__ = ["check_outputs"]
+
+
+def check_outputs(
+    program: Program, parts: Parts, state: State, unembed: Array, slices: list[Any], arithmetic: Arithmetic
+) -> None:
+    """Every output is decoded to the program's value."""
+    need(len(slices) == len(program.outputs), "other outputs than the program's")
+    reads = parts.improve(read_state(state, unembed, np.zeros(unembed.shape[1])))
+    for (name, number), (label, start, stop) in zip(program.outputs, slices, strict=True):
+        need(label == name and 0 <= start < stop <= unembed.shape[1], f"output {name} has no logits")
+        sop, columns = program.sops[number], np.arange(start, stop)
+        names: set[Var] = {one for one, read in reads.items() if len(read.lo) > 1 and varies(read)[columns].any()}
+        env = joint_values(program, {*names, number}, state.dead)
+        need(env.rows, "no input is defined", f"output {name}")
+        read = joined(reads, set(env.codes), env, columns)
+        off = rounded(read, arithmetic)
+        compare = _categorical if sop.categorical else _numerical
+        compare(sop, env.codes[number], read.lo - off, read.hi + off, f"output {name}")
+
+
+def _categorical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    need(lo.shape[1] == len(sop.values), "another number of logits than values", where)
+    mine = np.take_along_axis(lo, codes[:, None], 1)[:, 0]
+    others = hi.copy()
+    np.put_along_axis(others, codes[:, None], -INF, 1)
+    gap = mine - others.max(1, initial=-INF)
+    worst = int(gap.argmin())
+    need(gap[worst] > 0, f"{sop.values[codes[worst]]!r:.40} is not surely the largest logit ({gap[worst]:.3g})", where)
+
+
+def _numerical(sop: SOp, codes: Codes, lo: Array, hi: Array, where: str) -> None:
+    need(lo.shape[1] in (1, 2), "another number of logits than a number needs", where)
+    need(all(is_number(value) or value is None for value in sop.values), "a value is neither a number nor None", where)
+    ordered = np.sort(sop.numbers[np.isfinite(sop.numbers)])
+    middles = (ordered[1:] + ordered[:-1]) / 2
+    first = np.append(True, np.diff(ordered) > 1e-9 * np.maximum(1.0, np.abs(ordered[1:])))
+    group, starts = np.cumsum(first) - 1, np.flatnonzero(first)
+    stops = np.append(starts[1:], len(ordered)) - 1
+    numbers = sop.numbers[codes]
+    known = np.isfinite(numbers)
+    at = group[np.searchsorted(ordered, numbers[known])]
+    below, above = np.append(-INF, middles)[starts][at], np.append(middles, INF)[stops][at]
+    gap = np.minimum(lo[known, 0] - below, above - hi[known, 0])
+    if len(gap):
+        worst = int(gap.argmin())
+        text = f"{numbers[known][worst]} may be read as another value: [{lo[known, 0][worst]}, {hi[known, 0][worst]}]"
+        need(gap[worst] > 0, text, where)
+    if lo.shape[1] == 1:
+        need(known.all(), "None has no logit", where)
+    else:
+        need((lo[~known, 1] > 0.5).all() and (hi[known, 1] < 0.5).all(), "None is not told apart", where)

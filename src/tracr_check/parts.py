@@ -1,0 +1,350 @@
+"""Parts: what single heads of a split selector count, sum or copy, and the identities that make wholes of them.
+
+A head with its own mask M defines a variable at each query: its *count* (how many visible keys M selects), its *sum*
+(of an s-op's numbers there) or its *copy* (the value there, or nothing). A hint says which variable of the program (or
+definition) the parts make up. **Rule**, proved for every pair of joint values of a query and a key where the program is
+defined: if signs exist with sum of sign M = selector, the signed counts (sums) add up to the width (sum) of the
+selector, because each key adds the same to both sides. If the union of the masks is the selector, and all keys that it
+selects hold one value, then each copy is that value or nothing, and all are nothing only if nothing is selected.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.boxes import INF, Read, add_reads
+from tracr_check.facts import Facts, default_code, moved_codes
+from tracr_check.joint import joint_values
+from tracr_check.program import ERROR, Array, Codes, Env, Program, SOp, Var, Way, snap
+from tracr_check.selection import Mask
+from tracr_check.verdict import need, reject
+
+__all__ = ["Parts", "define"]
+
+FIRST = 100_000
+MOST_SUMS = 20_000
+MOST_PARTS = 8
+CELLS = 60_000_000
+
+
+def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
+    """Add the definitions of a certificate to the program: pairs of s-ops, widths of selectors, sums of s-ops."""
+    for text, given in aux.items():
+        number, kind = int(text), given["kind"]
+        need(number >= FIRST and number not in program.sops, "a definition hides an s-op")
+        ways: list[Way] = []
+        match kind:
+            case "pair":
+                first, second = given["of"]
+                size = len(program.sops[first].values), len(program.sops[second].values)
+                need(math.prod(size) <= MOST_SUMS * 50, "a pair has too many values")
+                values: Sequence[Any] = range(math.prod(size))
+                ways = [Way((first, second), _pairing(size[1]))]
+            case "width":
+                need(given["selector"] in program.selectors, "no such selector")
+                values = range(program.lengths[1] + 1)
+            case "sum":
+                need(given["selector"] in program.selectors, "no such selector")
+                values = sums_of(program.sops[given["of"]], program.lengths[1])
+            case _:
+                reject(f"no definition {kind!r:.40}")
+        label = f"{kind} of {given.get('of', given.get('selector'))}"
+        program.sops[number] = SOp(number, label, dict(given), tuple(values))
+        program.sizes[number], program.ways[number] = len(values), ways
+        if kind == "width":
+            program.ways[number] = facts.local(program.sops[number])
+    _quotients(program)
+
+
+def _pairing(size: int) -> Any:
+    return lambda rows, first, second: first * size + second
+
+
+def sums_of(sop: SOp, longest: int) -> tuple[float, ...]:
+    """All sums of up to so many numbers of an s-op, which must be multiples of a common fraction.
+
+    >>> sums_of(SOp(0, "half", {"kind": "tokens"}, (0, 0.5)), 3)
+    (0.0, 0.5, 1.0, 1.5)
+    """
+    numbers = sop.numbers[np.isfinite(sop.numbers)].tolist()
+    fractions = [Fraction(number).limit_denominator(1000) for number in numbers]
+    need(
+        numbers
+        and all(
+            abs(float(f) - x) <= 1e-13 * max(1.0, abs(x)) and bool(f) == bool(x)
+            for f, x in zip(fractions, numbers, strict=True)
+        ),
+        f"the values of {sop.label} have no common fraction",
+    )
+    unit = math.lcm(*(fraction.denominator for fraction in fractions))
+    units = [int(fraction * unit) for fraction in fractions]
+    low, high = min(0, *units) * longest, max(0, *units) * longest
+    need(high - low < MOST_SUMS, f"sums of {sop.label} have too many values")
+    return tuple(one / unit for one in range(low, high + 1))
+
+
+def _quotients(program: Program) -> None:
+    """A mean is the quotient of the sum and the width, where both are defined; undefined if it is not listed.
+
+    If the sum or width is not that of any selection (a sum larger than the count allows), no input has both.
+    """
+    widths = {sop.op["selector"]: number for number, sop in program.sops.items() if _is(sop, "width")}
+    sums = {(sop.op["selector"], sop.op["of"]): number for number, sop in program.sops.items() if _is(sop, "sum")}
+    for number, sop in list(program.sops.items()):
+        if sop.kind == "aggregation":
+            total, width = sums.get((sop.op["selector"], sop.op["value"])), widths.get(sop.op["selector"])
+            source = program.sops[sop.op["value"]]
+            if total is not None and width is not None and np.isfinite(source.numbers).all():
+                function = _quotient(sop, program.sops[total], program.sops[width], source)
+                program.ways[number] = [*program.ways[number], Way((total, width), function)]
+
+
+def _is(sop: SOp, kind: str) -> bool:
+    return sop.kind == kind and (sop.number >= FIRST or kind == "width")
+
+
+def _quotient(target: SOp, total: SOp, width: SOp, source: SOp) -> Any:
+    low, high = source.numbers.min(), source.numbers.max()
+
+    def function(rows: int, sums: Codes, counts: Codes) -> Codes:
+        w, s = width.numbers[counts], total.numbers[sums]
+        found = snap(target, s / np.maximum(w, 1.0))
+        possible = (s <= w * high + 1e-6) & (s >= w * low - 1e-6)
+        found = np.where(possible & (found >= 0), found, ERROR)
+        if target.op["assumed"]:
+            found = np.where(w > 1, ERROR, found)
+        return np.where(w == 0, np.where(s == 0, default_code(target), ERROR), found)
+
+    return function
+
+
+@dataclass(eq=False)
+class Parts:
+    """The parts that heads have defined so far, and the linear identities that are proved."""
+
+    program: Program
+    facts: Facts
+    masks: dict[str, Mask] = field(default_factory=dict)
+    sources: dict[str, int | None] = field(default_factory=dict)
+    identities: list[tuple[Var, list[tuple[Var, float]], float]] = field(default_factory=list)
+    done: set[int] = field(default_factory=set)
+    wholes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, sop in self.program.sops.items():
+            if sop.kind == "linear":
+                merged: dict[Var, float] = {}
+                for term, factor in sop.op["terms"]:
+                    merged[term] = merged.get(term, 0.0) + float(factor)
+                if len(merged) > 1 and all(merged.values()):
+                    self.identities.append((number, list(merged.items()), float(sop.op["constant"])))
+
+    def add(self, name: str, mask: Mask, source: int | None) -> None:
+        """A head defines a part: a count "c...", a sum "s..." or a copy "p..." of an s-op."""
+        need(self.sources.get(name, source) == source, f"{name} has two meanings")
+        self.masks.setdefault(name, mask)
+        self.sources[name] = source
+        sizes = {"c": self.program.lengths[1] + 1}
+        if source is not None:
+            sop = self.program.sops[source]
+            sizes |= {"p": len(sop.values) + 1}
+            if name[0] == "s":
+                sizes["s"] = len(sums_of(sop, self.program.lengths[1]))
+        self.program.sizes[name] = sizes[name[0]]
+
+    def numbers(self, name: Var) -> Array:
+        """The number of each value of a variable; NaN for values that are not numbers."""
+        if isinstance(name, str) and name[0] == "s":
+            source = self.sources[name]
+            assert source is not None
+            return np.array(sums_of(self.program.sops[source], self.program.lengths[1]))
+        if isinstance(name, str) and name[0] == "p":
+            return np.full(self.program.sizes[name], np.nan)
+        return self.program.numbers(name)
+
+    def whole_of(self, name: str) -> SOp:
+        """The s-op that a copy is part of."""
+        number = next((int(text) for text, names in self.wholes.items() if name in names), None)
+        if number not in self.program.sops or self.program.sops[number].kind != "aggregation":
+            reject(f"{name} is part of no aggregate")
+        return self.program.sops[number]
+
+    def prove(self) -> None:
+        """Prove the identities all of whose parts are defined."""
+        for text, names in self.wholes.items():
+            whole = int(text)
+            if whole in self.done or not all(name in self.masks for name in names):
+                continue
+            need(0 < len(names) <= MOST_PARTS and len(set(names)) == len(names), f"{len(names)} parts")
+            kinds = {name[0] for name in names}
+            sop = self.program.sops[whole]
+            need(
+                len(kinds) == 1 and sop.kind == {"c": "width", "s": "sum", "p": "aggregation"}[min(kinds)],
+                "other parts",
+            )
+            (self.prove_copy if kinds == {"p"} else self.prove_sum)(sop, list(names))
+            self.done.add(whole)
+
+    def tables(
+        self, sop: SOp, names: Sequence[str]
+    ) -> tuple[NDArray[np.int8], NDArray[np.bool_], list[NDArray[np.int8]]]:
+        """[query, key] on common classes: the selector, where it is defined, and each mask."""
+        queries, keys = self.program.sides(sop.op["selector"])
+        sides = []
+        for own, place in ((queries, "queries"), (keys, "keys")):
+            needed: set[Var] = set(own).union(*(getattr(self.masks[name], place).free for name in names))
+            sides.append(joint_values(self.program, needed))
+        need(sides[0].rows * sides[1].rows <= CELLS, "too many classes in a sum of heads")
+        chosen, defined = self.program.selected(sop.op["selector"], sides[0], sides[1])
+        masks = [_expanded(self.program, self.masks[name], sides[0], sides[1]) for name in names]
+        shape = (sides[0].rows, sides[1].rows)
+        return np.broadcast_to(chosen, shape).astype(np.int8), np.broadcast_to(defined, shape), masks
+
+    def prove_sum(self, sop: SOp, names: list[str]) -> None:
+        """Signed masks add up to the selector."""
+        if sop.kind == "sum":
+            need(all(self.sources[name] == sop.op["of"] for name in names), "parts sum other values")
+        wanted, defined, masks = self.tables(sop, names)
+        for signs in itertools.product((1, -1), repeat=len(names)):
+            total = np.sum([sign * mask for sign, mask in zip(signs, masks, strict=True)], axis=0)
+            if np.array_equal(total[defined], wanted[defined]):
+                terms: list[tuple[Var, float]] = [(n, float(s)) for n, s in zip(names, signs, strict=True)]
+                self.identities.append((sop.number, terms, 0.0))
+                self.program.ways[sop.number] = [
+                    *self.program.ways[sop.number],
+                    Way(tuple(names), self.added(sop, terms)),
+                ]
+                return
+        reject(f"the heads {', '.join(names)} do not add up to {sop.label}")
+
+    def added(self, sop: SOp, terms: list[tuple[Var, float]]) -> Any:
+        def function(rows: int, *codes: Codes) -> Codes:
+            total = np.zeros(rows)
+            for (name, sign), places in zip(terms, codes, strict=True):
+                total = total + sign * self.numbers(name)[places]
+            found = snap(sop, total)
+            return np.where(found < 0, ERROR, found)
+
+        return function
+
+    def prove_copy(self, sop: SOp, names: list[str]) -> None:
+        """The masks cover the selector, which selects one value."""
+        need(all(self.sources[name] == sop.op["value"] for name in names), "parts copy other values")
+        wanted, defined, masks = self.tables(sop, names)
+        need(
+            ((np.max(masks, axis=0) == wanted)[defined]).all(), f"the heads {', '.join(names)} do not cover {sop.label}"
+        )
+        source = self.program.sops[sop.op["value"]]
+        nothing, moved = len(source.values), moved_codes(source, sop)
+
+        def function(rows: int, *codes: Codes) -> Codes:
+            found = np.full(rows, nothing)
+            wrong = np.zeros(rows, dtype=bool)
+            for places in codes:
+                wrong |= (places != nothing) & (found != nothing) & (places != found)
+                found = np.where(places != nothing, places, found)
+            results = np.append(moved, default_code(sop))[found]
+            return np.where(wrong, ERROR, results)
+
+        self.program.ways[sop.number] = [*self.program.ways[sop.number], Way(tuple(names), function)]
+
+    # Reading wholes
+
+    def improve(self, reads: dict[Var, Read]) -> dict[Var, Read]:
+        """Columns that read the terms of an identity in its proportions read the whole instead.
+
+        Let z = k + sum of f_t t. A column reads alpha f_t x_t + r_t of each term, r_t in a range: then it reads
+        alpha (z - k) plus the sum of the r_t. `alpha` is a guess; the ranges of r_t are computed.
+        """
+        found = dict(reads)
+        for whole, terms, constant in self.identities:
+            if all(term in found and np.isfinite(self.numbers(term)).all() for term, _ in terms):
+                found = self.improved(found, whole, terms, constant)
+        return found
+
+    def improved(
+        self, reads: dict[Var, Read], whole: Var, terms: list[tuple[Var, float]], constant: float
+    ) -> dict[Var, Read]:
+        z = self.numbers(whole)
+        if not np.isfinite(z).all():
+            return reads
+        slopes = []
+        for term, factor in terms:
+            x, middle = self.numbers(term), (reads[term].lo + reads[term].hi) / 2
+            first, last = int(np.argmin(x)), int(np.argmax(x))
+            if x[first] == x[last]:
+                return reads
+            slopes.append((middle[last] - middle[first]) / (x[last] - x[first]) / factor)
+        alpha, scale = np.mean(slopes, axis=0), np.abs(slopes).max(0)
+        columns = np.flatnonzero((scale > 0) & (np.abs(np.array(slopes) - alpha).max(0) <= 0.05 * scale))
+        if not len(columns):
+            return reads
+        alpha = alpha[columns]
+        lo, hi, up, down, count = (np.zeros((1, len(columns))) for _ in range(5))
+        found = dict(reads)
+        for term, factor in terms:
+            read, x = reads[term], self.numbers(term)[:, None]
+            line = alpha * factor * x
+            slack = 2.0**-50 * np.abs(line)
+            lo = lo + (read.lo[:, columns] - line - slack).min(0, keepdims=True)
+            hi = hi + (read.hi[:, columns] - line + slack).max(0, keepdims=True)
+            up, down, count = (
+                total + part[:, columns].max(0, keepdims=True)
+                for total, part in zip((up, down, count), (read.up, read.down, read.count), strict=True)
+            )
+            found[term] = _blank(read, columns)
+        near = np.abs(alpha) * 1.1e-9 * np.maximum(1.0, np.abs(z))[:, None] * (len(terms) + 1)
+        base = alpha * (z[:, None] - constant)
+        near = near + 2.0**-50 * np.abs(alpha) * (np.abs(z)[:, None] + abs(constant))
+        width = reads[terms[0][0]].lo.shape[1]
+        new = _spread(width, columns, len(z), (base + lo - near, base + hi + near, up, down, count, np.zeros(1)))
+        found[whole] = add_reads(found[whole], new) if whole in found else new
+        return found
+
+
+def _blank(read: Read, columns: NDArray[np.int64]) -> Read:
+    """The read without some columns."""
+    parts = [part.copy() for part in read.parts]
+    for part, nothing in zip(parts, (0.0, 0.0, 0.0, 0.0, 0.0, INF), strict=True):
+        part[:, columns] = nothing
+    return Read(*parts)
+
+
+def _spread(width: int, columns: NDArray[np.int64], rows: int, parts: Sequence[Array]) -> Read:
+    """A read of some columns only."""
+    found = []
+    for part, nothing in zip(parts, (0.0, 0.0, 0.0, 0.0, 0.0, INF), strict=True):
+        whole = np.full((rows, width), nothing)
+        whole[:, columns] = part
+        found.append(whole)
+    return Read(*found)
+
+
+def _expanded(program: Program, mask: Mask, queries: Env, keys: Env) -> NDArray[np.int8]:
+    """A mask on other classes, which list all the variables of its own."""
+    rows, columns = _places(program, mask.queries, queries), _places(program, mask.keys, keys)
+    return mask.chosen[np.ix_(rows, columns)].astype(np.int8)
+
+
+def _places(program: Program, small: Env, big: Env) -> Codes:
+    """The row of `small` that agrees with each row of `big`."""
+    names = small.free
+    if not names:
+        need(small.rows == 1, "classes of a part")
+        return np.zeros(big.rows, np.int64)
+    sizes = [program.sizes[name] for name in names]
+    own = np.ravel_multi_index([small.codes[name] for name in names], sizes)
+    wanted = np.ravel_multi_index([program.codes(name, big) for name in names], sizes)
+    order = np.argsort(own)
+    places = np.searchsorted(own[order], wanted)
+    found = order[np.minimum(places, len(order) - 1)]
+    need((own[found] == wanted).all(), "classes of a part are missing")
+    return found

@@ -1,0 +1,181 @@
+"""The proof: the embedding, layer after layer, and the logits.
+
+The state after each sub-layer contains every stream that an execution can have there, at token positions by the values
+of the program's variables, at BOS, and at PAD by position. The last step compares the logits with the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.attention import Attention, HeadWeights, States, after_attention
+from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
+from tracr_check.facts import Facts
+from tracr_check.joint import joint_values
+from tracr_check.mlp import Neurons, Placed, after_mlp
+from tracr_check.outputs import check_outputs
+from tracr_check.parts import Parts, define
+from tracr_check.program import Array, Codes, Env, Program, Var
+from tracr_check.verdict import Rejected, need
+
+__all__ = ["prove"]
+
+SMALLEST = 2.0**-100  # of weights: products of two are not flushed
+
+
+class Weights:
+    """The weights, cast to the arithmetic; every shape is checked."""
+
+    def __init__(
+        self, given: Mapping[str, NDArray[Any]], program: Program, logits: int, arithmetic: Arithmetic
+    ) -> None:
+        self.layers = len({name.split(".")[1] for name in given if name.startswith("blocks.")})
+        self.left = dict(given)
+        self.arithmetic = arithmetic
+        self.embed = self.take("embed.W_E", (program.vocabulary + 2, -1))
+        self.width = self.embed.shape[1]
+        self.positions = self.take("pos_embed.W_pos", (program.longest + 1, self.width))
+        self.blocks = [self.block(f"blocks.{number}.") for number in range(self.layers)]
+        self.unembed = self.take("unembed.W_U", (self.width, logits))
+        need(not self.left, f"there are weights that no rule covers: {', '.join(sorted(self.left)[:3])}")
+
+    def take(self, name: str, shape: tuple[int, ...]) -> Array:
+        """An array of this shape (-1: any size), cast."""
+        need(name in self.left, f"there is no {name}")
+        array = self.left.pop(name)
+        fits = array.ndim == len(shape) and all(b in (-1, a) for a, b in zip(array.shape, shape, strict=True))
+        need(fits and array.dtype.kind == "f", f"{name} has the shape {array.shape}, not {shape}")
+        with np.errstate(over="ignore"):
+            found = self.arithmetic.cast(array)
+        need(np.isfinite(found).all(), f"{name} has numbers that are not finite in {self.arithmetic.name}")
+        small = (found != 0) & (np.abs(found) < SMALLEST)
+        need(not small.any() and np.abs(found).max(initial=0.0) < self.arithmetic.largest, f"{name}: extreme numbers")
+        return found
+
+    def block(self, name: str) -> tuple[list[HeadWeights], Array, Neurons]:
+        """The weights of a layer: its heads, their bias, its neurons."""
+        d = self.width
+        w_q = self.take(f"{name}attn.W_Q", (-1, d, -1))
+        heads, _, rank = w_q.shape
+        w_v = self.take(f"{name}attn.W_V", (heads, d, -1))
+        wide = w_v.shape[2]
+        arrays = [
+            w_q,
+            self.take(f"{name}attn.b_Q", (heads, rank)),
+            self.take(f"{name}attn.W_K", (heads, d, rank)),
+            self.take(f"{name}attn.b_K", (heads, rank)),
+            w_v,
+            self.take(f"{name}attn.b_V", (heads, wide)),
+            self.take(f"{name}attn.W_O", (heads, wide, d)),
+        ]
+        bias = self.take(f"{name}attn.b_O", (d,))
+        w_in = self.take(f"{name}mlp.W_in", (d, -1))
+        hidden = w_in.shape[1]
+        rest = [
+            self.take(f"{name}mlp.{one}", s)
+            for one, s in (("b_in", (hidden,)), ("W_out", (hidden, d)), ("b_out", (d,)))
+        ]
+        return [HeadWeights(*(array[h] for array in arrays)) for h in range(heads)], bias, Neurons(w_in, *rest)
+
+
+def prove(
+    program: Program, slices: list[Any], weights: Mapping[str, NDArray[Any]], hints: Any, a: Arithmetic, padded: bool
+) -> None:
+    """Prove the theorem, or raise `Rejected`."""
+    logits = max(stop for _, _, stop in slices)
+    given = Weights(weights, program, logits, a)
+    facts = Facts(program)
+    define(program, facts, hints["aux"])
+    parts = Parts(program, facts, wholes=hints["sums"])
+    attention = Attention(program, facts, parts, a, hints["parts"])
+    states = _embedded(given, program, a, padded and not program.causal)
+    need(len(hints["layers"]) == given.layers, "hints for another number of layers")
+    for number, ((heads, bias, neurons), hint) in enumerate(zip(given.blocks, hints["layers"], strict=True)):
+        try:
+            owners = [{int(dim): owner for dim, owner in one.items()} for one in hint["heads"]]
+            states = after_attention(states, heads, bias, owners, attention, number)
+            parts.prove()
+            mlp_owners = {int(dim): owner for dim, owner in hint["mlp"].items()}
+            states = _after_mlp(states, neurons, mlp_owners, program, parts, a)
+        except Rejected as rejected:
+            raise Rejected(rejected.reason, rejected.place or f"layer {number}") from None
+    check_outputs(program, parts, states.tokens, given.unembed, slices, a)
+
+
+def _embedded(weights: Weights, program: Program, a: Arithmetic, padded: bool) -> States:
+    """The stream after the embedding: the sum of a row for the token and a row for the position.
+
+    Positions 1, 2, ... hold tokens 0, 1, ...; position 0 holds BOS. The sum of two numbers is exact if they are
+    multiples of a grid and few enough; its error belongs to "1".
+    """
+    tokens, positions = weights.embed[: program.vocabulary], weights.positions[1:]
+    bos = _solo("B", weights.embed[program.vocabulary][None], weights.positions[:1], weights.width, a)
+    row = np.broadcast_to(weights.embed[program.vocabulary + 1], positions.shape)
+    pad = _solo("P", row, positions, weights.width, a) if padded else None
+    used = positions[: program.lengths[1]]
+    size = np.abs(tokens).max(0) + np.abs(used).max(0)
+    both = (tokens != 0).any(0) & (used != 0).any(0)
+    grid = np.minimum(grid_of(tokens).min(0), grid_of(used).min(0))
+    off = np.where(both & (size > 2.0**a.stored_bits * grid), a.stored_unit * size, 0.0)
+    dims = np.flatnonzero(off)
+    rest = Boxes(dims, -off[None, dims], off[None, dims], np.zeros((1, len(dims))))
+    state = State(weights.width, {"T": exactly(tokens), "I": exactly(used), "1": rest})
+    return States(state, bos, pad)
+
+
+def _solo(name: Var, first: Array, second: Array, width: int, a: Arithmetic) -> State:
+    """A state of one variable: the rows of BOS or PAD."""
+    total, size = first + second, np.abs(first) + np.abs(second)
+    exact = size <= 2.0**a.stored_bits * np.minimum(grid_of(first), grid_of(second))
+    off = np.where(exact, 0.0, a.stored_unit * size)
+    boxes = Boxes(np.arange(width), total - off, total + off, natural(total - off, total + off, a.stored_bits))
+    return State(width, {name: boxes})
+
+
+def _after_mlp(
+    states: States, neurons: Neurons, owners: Mapping[int, Var], program: Program, parts: Parts, a: Arithmetic
+) -> States:
+    """The stream after an MLP, at token positions, BOS and PAD."""
+
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+        wanted = names if owner == "1" else {*names, owner}
+        env = joint_values(program, wanted, states.tokens.dead)
+        codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
+        return env.only({*states.tokens.tables, *parts.program.sops}), codes
+
+    placed = Placed(rows, lambda owner: 1 if owner == "1" else program.sizes[owner], parts.improve, True)
+    tokens = after_mlp(states.tokens, neurons, _canonical(program, owners), placed, a)
+    bos = after_mlp(states.bos, neurons, dict.fromkeys(range(states.bos.width), "B"), _alone("B", states.bos), a)
+    pad = states.pad
+    if pad is not None:
+        pad = after_mlp(pad, neurons, dict.fromkeys(range(pad.width), "P"), _alone("P", pad), a)
+    return States(tokens, bos, pad)
+
+
+def _canonical(program: Program, owners: Mapping[int, Var]) -> dict[int, Var]:
+    """Owners, in terms of the token, position or length if they are functions of one of them."""
+    found: dict[int, Var] = {}
+    for dim, owner in owners.items():
+        need(owner in program.sizes, f"there is no variable {owner!r:.40}")
+        leaves = program.leaves(owner)
+        single = len(leaves) == 1 and leaves <= {"T", "I", "L"}
+        found[dim] = next(iter(leaves)) if single else owner
+    return found
+
+
+def _alone(name: Var, state: State) -> Placed:
+    """BOS or PAD: every row is its own."""
+    rows = len(state.tables[name].lo)
+
+    def listed(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+        return Env(rows, {name: np.arange(rows)}), np.arange(rows)
+
+    def same(reads: dict[Var, Read]) -> dict[Var, Read]:
+        return reads
+
+    return Placed(listed, lambda owner: rows, same, False)

@@ -1,0 +1,121 @@
+"""The scores of a head: bounds for classes of queries and keys, and what softmax makes of them.
+
+Only differences of the scores of one query matter. Let q = c + d (d the error of the query) and let `ref` be any
+vector: q . k = c . k + d . (k - ref) + d . ref, and the last term is the same for all keys of the query. So the shifted
+score is c . k within |d| . |k - ref|. It is bounded for tokens, BOS and PAD with one `ref` per query class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracr_check.arithmetic import Arithmetic
+from tracr_check.boxes import INF, Boxes, Read, grid_of, rounded
+from tracr_check.program import Array
+
+__all__ = ["Vectors", "distances", "pad_scores", "scores", "stored_vectors"]
+
+Truth = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Queries, keys or values of classes of positions: a box for each component, and a grid if it is a point."""
+
+    lo: Array
+    hi: Array
+    grid: Array
+
+    @property
+    def middle(self) -> Array:
+        """The middles of the boxes."""
+        return (self.lo + self.hi) / 2
+
+    @property
+    def radius(self) -> Array:
+        """How far the boxes reach from their middles."""
+        return (self.hi - self.lo) / 2
+
+    @property
+    def size(self) -> Array:
+        """The largest absolute values."""
+        return np.maximum(np.abs(self.lo), np.abs(self.hi))
+
+
+def stored_vectors(read: Read, arithmetic: Arithmetic) -> Vectors:
+    """Vectors as they are computed."""
+    off = rounded(read, arithmetic)
+    lo, hi = read.lo - off, read.hi + off
+    return Vectors(lo, hi, np.where(lo == hi, grid_of(lo), 0.0))
+
+
+def distances(radius: Array, keys: Array, ref: Array) -> Array:
+    """How far the error of a query moves keys apart from the reference: radius . |key - ref|, [query, key]."""
+    found = np.zeros((len(radius), len(keys)))
+    for place in np.flatnonzero(radius.any(0)):
+        found += radius[:, place, None] * np.abs(keys[None, :, place] - ref[:, place, None])
+    return found
+
+
+def scores(queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:
+    """Bounds of the shifted scores as computed, [query, key].
+
+    A score is exact if all products that are not 0 are multiples of a grid and their sizes add up to few enough bits.
+    """
+    a = arithmetic
+    middle = queries.middle @ keys.middle.T
+    q_size, k_size = queries.size, keys.size
+    spread = q_size @ keys.radius.T + distances(queries.radius, keys.middle, ref)
+    size = q_size @ k_size.T
+    q_some, k_some = (q_size > 0).astype(np.float64), (k_size > 0).astype(np.float64)
+    count = q_some @ k_some.T
+    q_rough, k_rough = ((one.grid == 0) & (one.size > 0) for one in (queries, keys))
+    known = (q_rough.astype(np.float64) @ k_some.T + q_some @ k_rough.astype(np.float64).T) == 0
+    grid = _least_grid(queries, keys)
+    exact = known & (size <= 2.0**a.sum_bits * grid) & (spread == 0) & (grid >= a.tiny)
+    off = np.where(exact | (count == 0), 0.0, a.gamma(count) * size + 2 * count * a.tiny)
+    if a.narrow:
+        fits = exact & (size <= 2.0**a.stored_bits * grid)
+        off = off + np.where(fits | (count == 0), 0.0, a.stored_unit * (size + off) + a.stored_tiny)
+    precise = known & (spread == 0) & (size <= 2.0**52 * grid)
+    off = off + np.where(precise | (count == 0), 0.0, (count + 3) * 2.0**-51 * size)
+    return middle - spread - off, middle + spread + off
+
+
+def _least_grid(queries: Vectors, keys: Vectors) -> float:
+    """A grid of all products of components whose grids are known."""
+    q_grid, k_grid = (
+        np.where((one.size > 0) & (one.grid > 0), one.grid, INF).min(0, initial=INF) for one in (queries, keys)
+    )
+    both = np.isfinite(q_grid) & np.isfinite(k_grid)
+    return float((q_grid[both] * k_grid[both]).min(initial=INF))
+
+
+def pad_scores(
+    queries: Vectors, pad: Boxes, w_key: Array, b_key: Array, keys: Vectors, ref: Array, arithmetic: Arithmetic
+) -> Array:
+    """The largest shifted score of each query class at each PAD position, [query, position].
+
+    What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
+    b . c, at most the sum of the largest terms of each box. Rounding: x W is a sum of `terms` products, the score of
+    `rank` more; their relative errors multiply sums of sizes, which are bounded dimension by dimension too. The keys'
+    boxes give another bound; the smaller one counts.
+    """
+    a = arithmetic
+    centre, weights = queries.middle, w_key[pad.dims]
+    through, sizes = centre @ weights.T, queries.size @ np.abs(weights).T
+    rank = w_key.shape[1]
+    found = np.empty((len(centre), len(pad.lo)))
+    for place, (lo, hi) in enumerate(zip(pad.lo, pad.hi, strict=True)):
+        terms = float(((lo != 0) | (hi != 0)).sum())
+        relative = a.gamma(terms + rank + 2) + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
+        off = relative * sizes
+        top = np.maximum(through * lo + off * np.abs(lo), through * hi + off * np.abs(hi))
+        flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
+        rest = centre @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
+        far = np.maximum(np.abs(keys.lo[place] - ref), np.abs(keys.hi[place] - ref))
+        found[:, place] = top.sum(1) + rest + (queries.radius * far).sum(1)
+    return np.minimum(found, scores(queries, keys, ref, a)[1])
