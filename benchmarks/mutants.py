@@ -9,21 +9,24 @@ where the file ends, so that a campaign can be run in pieces. The result for a s
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import tracr
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, trials
+from tracr.rasp.expressions import SOp
+from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
-LENGTH, RUNS, CHUNK = 3, 2_000, 50
+LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 30
 
 
 def main() -> None:
@@ -49,20 +52,30 @@ def main() -> None:
 
 
 def subjects() -> Iterator[tuple[str, SavedParts]]:
-    """Library models that are small enough to be run on every input, and that the checker accepts."""
-    for name, example in EXAMPLES.items():
-        for level in (0, 1, 2):
+    """Models that are small enough to be run on every input, and that the checker accepts."""
+    for name, (program, vocab) in programs().items():
+        for level, causal in itertools.product((0, 1, 2), (False, True)):
             try:
-                made = example.made_for(example.vocab, LENGTH)
-                parts = parts_of(tracr.compile(made.program, made.vocab, LENGTH, level=level))
-            except tracr.TracrError as error:
-                print(f"{name} {level}: {error}".split("\n")[0])
+                parts = parts_of(tracr.compile(program, vocab, LENGTH, level=level, causal=causal))
+            except tracr.TracrError:
                 continue
-            outputs = [sop for sop in parts.model["program"]["sops"] if sop["domain"]["kind"] == "finite"]
-            runs = EveryInput(parts).count if len(example.vocab) ** LENGTH <= RUNS and outputs else 0
+            outputs = {number for _, number in parts.model["program"]["outputs"]}
+            finite = all(s["domain"]["kind"] == "finite" for s in parts.model["program"]["sops"] if s["id"] in outputs)
             with tempfile.TemporaryDirectory() as folder:
-                if 0 < runs <= RUNS and check_parts(parts, Path(folder)).accepted:
-                    yield f"{name} level {level}", parts
+                if finite and 0 < EveryInput(parts).count <= RUNS and check_parts(parts, Path(folder)).accepted:
+                    yield f"{name} level {level}{' causal' if causal else ''}", parts
+
+
+def programs() -> dict[str, tuple[SOp, Sequence[Any]]]:
+    """The library, and random programs."""
+    found: dict[str, tuple[SOp, Sequence[Any]]] = {}
+    for name, example in EXAMPLES.items():
+        if len(example.vocab) ** LENGTH <= RUNS:
+            found[name] = example.made_for(example.vocab, LENGTH).program, example.vocab
+    for seed in range(RANDOM):
+        vocab = ("a", "b", "c") if seed % 2 else (1, 2, 3)
+        found[f"random {seed}"] = random_program(seed, max_ops=5, vocab=vocab, max_seq_len=LENGTH), vocab
+    return found
 
 
 def add_chunk(found: dict[str, Any], parts: SavedParts, key: str) -> None:

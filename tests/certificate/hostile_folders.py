@@ -156,7 +156,10 @@ def broken_tensors(files: Files) -> Iterator[tuple[str, Files]]:
         yield f"{name} outside", headed(files, name, set_at(key, "data_offsets", to=[2**40, 2**41]))
         yield f"{name} of another type", headed(files, name, set_at(key, "dtype", to="BF16"))
         yield f"{name} an array missing", headed(files, name, lambda head, key=key: head.pop(key))
-    yield "a block of number 10⁹", headed(files, NAMES[2], lambda h: h.update({"blocks.1000000000.x.W": h["embed.W_E"]}))
+    yield (
+        "a block of number 10⁹",
+        headed(files, NAMES[2], lambda h: h.update({"blocks.1000000000.x.W": h["embed.W_E"]})),
+    )
     yield "weights of another shape", headed(files, NAMES[2], lambda h: h["embed.W_E"]["shape"].reverse())
 
 

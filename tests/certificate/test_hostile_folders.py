@@ -27,7 +27,9 @@ HARMLESS = {"model.json a name twice", "model.json a long number", "certificate.
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certified model with heads, neurons and a selector of two parts."""
     path = tmp_path_factory.mktemp("hostile") / "model"
-    tracr.compile(programs.make_sort_unique(tracr.rasp.tokens, tracr.rasp.tokens), "abc", 3).save(path, certificate=True)
+    tracr.compile(programs.make_sort_unique(tracr.rasp.tokens, tracr.rasp.tokens), "abc", 3).save(
+        path, certificate=True
+    )
     return path
 
 

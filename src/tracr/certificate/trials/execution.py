@@ -59,19 +59,32 @@ ORDERS: dict[str, Order] = {
 """Orders of summation by name."""
 
 
-def execute(weights: Mapping[str, Array], ids: Array, causal: bool, dot: Order) -> Array:
-    """Logits for ids [batch, position]; `weights` have their names in the file, in float32."""
+def execute(
+    weights: Mapping[str, Array], ids: Array, causal: bool, dot: Order, after: list[Array] | None = None
+) -> Array:
+    """Logits for ids [batch, position]; `weights` have their names in the file, in float32.
+
+    `after` gets the stream after the embedding and after each sub-layer.
+    """
+    seen = [] if after is None else after
     length = ids.shape[1]
     stream = weights["embed.W_E"][ids] + weights["pos_embed.W_pos"][:length]
     layers = len({name.split(".")[1] for name in weights if name.startswith("blocks.")})
+    seen.append(stream)
     hidden = np.triu(np.ones((length, length), bool), 1) if causal else None
     for number in range(layers):
         layer = {name.rpartition(".")[2]: w for name, w in weights.items() if name.startswith(f"blocks.{number}.")}
         if layer["W_Q"].shape[0]:
             stream = stream + _attention(layer, stream, hidden, dot)
+        else:
+            stream = stream + layer["b_O"]
+        seen.append(stream)
         if layer["W_in"].shape[1]:
             neurons = np.maximum(dot(stream, layer["W_in"]) + layer["b_in"], np.float32(0))
             stream = stream + (dot(neurons, layer["W_out"]) + layer["b_out"])
+        else:
+            stream = stream + layer["b_out"]
+        seen.append(stream)
     return dot(stream, weights["unembed.W_U"])
 
 
