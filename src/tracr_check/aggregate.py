@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import INF
@@ -29,9 +30,11 @@ from tracr_check.program import Array, Codes, SOp
 from tracr_check.selection import Selection
 from tracr_check.verdict import need
 
-__all__ = ["Reading", "copied", "counted", "parted", "summed"]
+__all__ = ["Reading", "Values", "copied", "counted", "parted", "summed"]
 
 Range = tuple[Array, Array]
+Values = tuple[Array, Array, NDArray[np.bool_]]
+"""lo and hi for each value of the owner, and the values that do not occur."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ class Reading:
         return low, high, most
 
 
-def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, where: str) -> Range:
+def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic, where: str) -> Values:
     """The range for each number w of selected keys.
 
     (w o + C b) / (w + C) is monotone in o, b and C each, so it is largest and smallest at their ends.
@@ -95,7 +98,7 @@ def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic
     low, high = np.where(none, alone[0], low), np.where(none, alone[1], high)
     gone = ~np.isfinite(low)
     leak = reading.leak(a)
-    return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak)
+    return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak), gone
 
 
 def _mixed(
@@ -144,7 +147,7 @@ class Affine:
 
 def summed(
     reading: Reading, selection: Selection, x: Array, codes: Codes, sums: Array, a: Arithmetic, where: str
-) -> Range:
+) -> Values:
     """The range for each sum S of the numbers x of the selected keys (`codes` are those of the rows).
 
     o_k = slope x_k + r_k, so the sum of o_k is slope S + w r. For S not 0 at least |S| / max |x| keys are selected.
@@ -176,20 +179,21 @@ def summed(
     nothing = (sums == 0) & plain & (reading.bos == (0.0, 0.0)) & (reading.bos_size == 0)
     found_lo, found_hi = np.where(nothing, 0.0, found_lo), np.where(nothing, 0.0, found_hi)
     leak = reading.leak(a)
-    return found_lo - leak, found_hi + leak
+    return found_lo - leak, found_hi + leak, np.zeros(len(sums), dtype=bool)
 
 
 def parted(
     reading: Reading, selection: Selection, codes: Codes, size: int, equal: bool, one: bool, a: Arithmetic, where: str
-) -> Range:
+) -> Values:
     """The range for each copied value of a part of a split copy; the last code: nothing is selected."""
     need(selection.weight is None, "BOS takes part in a copy", where)
     need(one or equal, "several values are selected", where)
     low, high, most = reading.by_code(codes, size)
     off = _copy_errors(reading, selection, most, one, a)
-    low, high = np.where(np.isfinite(low), low - off, 0.0), np.where(np.isfinite(high), high + off, 0.0)
+    gone = np.isinf(low)
+    low, high = np.where(gone, 0.0, low - off), np.where(gone, 0.0, high + off)
     alone, leak = reading.at_bos(a), reading.leak(a)
-    return np.append(low, alone[0]) - leak, np.append(high, alone[1]) + leak
+    return np.append(low, alone[0]) - leak, np.append(high, alone[1]) + leak, np.append(gone, False)
 
 
 def _copy_errors(reading: Reading, selection: Selection, sizes: Array, one: bool, a: Arithmetic) -> Array:
@@ -209,7 +213,7 @@ def copied(
     one: bool,
     a: Arithmetic,
     where: str,
-) -> Range:
+) -> Values:
     """The range for each value of an aggregate.
 
     *Copies* (all selected values are equal, or none of them is a number: the program is undefined if two are selected):
@@ -243,7 +247,7 @@ def copied(
     if not selection.sure:
         put(default_code(target), *reading.at_bos(a))
     gone, leak = np.isinf(found[0]), reading.leak(a)
-    return np.where(gone, 0.0, found[0] - leak), np.where(gone, 0.0, -found[1] + leak)
+    return np.where(gone, 0.0, found[0] - leak), np.where(gone, 0.0, -found[1] + leak), gone
 
 
 def _means(

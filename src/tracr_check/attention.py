@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr_check.aggregate import Range, Reading, copied, counted, parted, summed
+from tracr_check.aggregate import Reading, Values, copied, counted, parted, summed
 from tracr_check.arithmetic import Arithmetic
 from tracr_check.boxes import Boxes, State, grid_of, joined, natural, read_state, varies
 from tracr_check.facts import Facts
@@ -52,12 +52,13 @@ class States:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """What a head adds to a dimension: by the value of a variable."""
+    """What a head adds to a dimension, by the value of a variable, and the values that do not occur."""
 
     dim: int
     owner: Var
     lo: Array
     hi: Array
+    gone: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,8 @@ def _plus(state: State, added: list[Added], bias: Array, a: Arithmetic, base: Va
     for owner, found in columns.items():
         lo, hi, grid = (np.stack([column[place] for _, column in found], axis=1) for place in range(3))
         new = new.plus(owner, Boxes(np.array([dim for dim, _ in found]), lo, hi, grid))
+    for one in added:
+        new = new.dying(one.owner, one.gone)
     return new
 
 
@@ -203,11 +206,11 @@ class _Head:
             need(dim in self.owners, f"no hint for dimension {dim}", self.where)
             owner = self.owners[dim]
             where = f"{self.where}, dimension {dim}, {self.given.program.name(owner)}"
-            lo, hi = (
+            lo, hi, gone = (
                 self.of_part(owner, reading, env, where) if _is_part(owner) else self.of_sop(owner, reading, env, where)
             )
             need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
-            found.append(self.canonical(Added(dim, owner, lo, hi)))
+            found.append(self.canonical(Added(dim, owner, lo, hi, gone)))
         return found
 
     def canonical(self, added: Added) -> Added:
@@ -220,10 +223,10 @@ class _Head:
             codes = program.codes(added.owner, env)
             fine = codes >= 0
             lo, hi = (np.where(fine, part[codes], 0.0) for part in (added.lo, added.hi))
-            return Added(added.dim, leaf, lo, hi)
+            return Added(added.dim, leaf, lo, hi, ~fine | added.gone[codes])
         return added
 
-    def of_sop(self, owner: Var, reading: Reading, env: Env, where: str) -> Range:
+    def of_sop(self, owner: Var, reading: Reading, env: Env, where: str) -> Values:
         program, facts = self.given.program, self.given.facts
         if owner == "L":
             need(not program.causal, "a causal head cannot count all keys", where)
@@ -269,7 +272,7 @@ class _Head:
         )
         return changed, codes
 
-    def of_part(self, owner: Var, reading: Reading, env: Env, where: str) -> Range:
+    def of_part(self, owner: Var, reading: Reading, env: Env, where: str) -> Values:
         name, parts, facts = str(owner), self.given.parts, self.given.facts
         need(name[1:] == self.number and name in self.given.sources, "a part of another head", where)
         source = self.given.sources[name]
@@ -335,7 +338,7 @@ class _Head:
         for dim, (reading, _) in self.readings.items():
             lo, hi = reading.at_bos(self.a)
             leak = reading.leak(self.a)
-            found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak])))
+            found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool)))
         return found
 
     def at_pad(self) -> list[Added]:
@@ -368,7 +371,7 @@ class _Head:
             signed = len(used) == 1
             lo = np.maximum(lo - off, 0.0) if signed and min(low, b_lo) >= 0 else lo - off
             hi = np.minimum(hi + off, 0.0) if signed and max(high, b_hi) <= 0 else hi + off
-            found.append(Added(dim, "P", lo, hi))
+            found.append(Added(dim, "P", lo, hi, np.zeros(len(lo), dtype=bool)))
         return found
 
     def pad_share(self) -> Array:

@@ -107,6 +107,12 @@ class State:
         need(old is None or not np.isin(boxes.dims, old.dims).any(), "a dimension is written twice")
         return replace(self, tables={**self.tables, name: boxes if old is None else old.beside(boxes)})
 
+    def dying(self, name: Var, gone: NDArray[np.bool_]) -> State:
+        """The state with more values of a variable that do not occur."""
+        if name == "1" or not gone.any():
+            return self
+        return replace(self, dead={**self.dead, name: gone | self.dead.get(name, False)})
+
 
 @dataclass(frozen=True, eq=False)
 class Read:

@@ -206,10 +206,7 @@ class _Step:
         low[~seen], high[~seen] = 0.0, 0.0
         dims = np.array([column.dim for column in columns], dtype=np.int64)
         new = new.plus(owner, Boxes(dims, low, high, natural(low, high, self.arithmetic.stored_bits)))
-        if not self.placed.mortal or owner == "1":
-            return new
-        dead = ~seen | new.dead.get(owner, np.zeros(size, dtype=bool))
-        return State(new.width, new.tables, {**new.dead, owner: dead})
+        return new.dying(owner, ~seen) if self.placed.mortal else new
 
     def values(self, column: _Column, env: Env, at: Ints, pre: Read, off: Array) -> tuple[Array, Array]:
         """Bounds of the new content of a dimension, row by row."""

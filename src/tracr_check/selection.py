@@ -73,7 +73,7 @@ def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> M
     """The keys near the largest score: a guess, which `proved_selection` then proves."""
     middle = q.middle @ k.middle.T
     best = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
-    chosen: Truth = np.asarray(middle - best[:, None] > -NEAR_BOS, dtype=bool)
+    chosen = np.asarray(middle) > np.asarray(best)[:, None] - NEAR_BOS
     return Mask(queries, keys, chosen, np.ones(chosen.shape, dtype=bool))
 
 
