@@ -29,10 +29,13 @@ def read(folder: Path) -> Files:
 
 
 def with_digests(files: Files) -> Files:
-    """The files with a certificate that names their digests, if it can be read."""
+    """The files with a certificate that names their digests, if it can be read and does not."""
     try:
         certificate = json.loads(files["certificate.json"])
-        certificate["sha256"] = {name: hashlib.sha256(files[name]).hexdigest() for name in NAMES}
+        digests = {name: hashlib.sha256(files[name]).hexdigest() for name in NAMES}
+        if certificate["sha256"] == digests:
+            return files
+        certificate["sha256"] = digests
         return {**files, "certificate.json": json.dumps(certificate).encode()}
     except (ValueError, TypeError, KeyError, RecursionError):
         return files
@@ -106,7 +109,7 @@ def pairs_of_pairs(certificate: dict[str, Any]) -> None:
     first = 0
     for step in range(40):
         certificate["aux"][str(100_000 + step)] = {"kind": "pair", "of": [100_000 + step - 1 if step else first] * 2}
-    certificate["layers"][0]["mlp"] = {key: 100_039 for key in certificate["layers"][0]["mlp"]}
+    certificate["layers"][0]["mlp"] = dict.fromkeys(certificate["layers"][0]["mlp"], 100_039)
 
 
 def many_terms(certificate: dict[str, Any]) -> None:

@@ -74,10 +74,8 @@ def execute(
     hidden = np.triu(np.ones((length, length), bool), 1) if causal else None
     for number in range(layers):
         layer = {name.rpartition(".")[2]: w for name, w in weights.items() if name.startswith(f"blocks.{number}.")}
-        if layer["W_Q"].shape[0]:
-            stream = stream + _attention(layer, stream, hidden, dot)
-        else:
-            stream = stream + layer["b_O"]
+        heads = layer["W_Q"].shape[0]
+        stream = stream + (_attention(layer, stream, hidden, dot) if heads else layer["b_O"])
         seen.append(stream)
         if layer["W_in"].shape[1]:
             neurons = np.maximum(dot(stream, layer["W_in"]) + layer["b_in"], np.float32(0))
