@@ -14,6 +14,7 @@
         IdError         ... given as ids
       FormatError       a saved model that cannot be read, or a model that cannot be written
         WriteError      ... because the disk is full or read-only
+      CertificateError  a model that the checker rejects, where an accepted one is needed
       PrecisionError    a number format in which the model is not proved to be right
       MissingExtra      an optional library that is not installed
       UnknownName       a name that does not exist, such as that of an activation
@@ -28,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 __all__ = [
+    "CertificateError",
     "CompileError",
     "Diagnostic",
     "EvaluationError",
