@@ -3,8 +3,8 @@
     python benchmarks/certificates.py random --count 1000 --seed 977
     python benchmarks/certificates.py library large long composite causal --write docs/certificate/coverage.json
 
-Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length 100,
-levels 1 and 2), `random` (`tracr.random_program` with default controls), `composite` and `causal` (other controls).
+Groups: `library` (every program at its own size, levels 0, 1, 2), `large` (vocabulary and length 30), `long` (length
+100, levels 1 and 2), `random` (`tracr.random_program`, default controls), `composite` and `causal` (other controls).
 """
 
 from __future__ import annotations
@@ -50,14 +50,20 @@ def library() -> Iterator[Job]:
 
 
 def grown(length: int, letters: int, levels: tuple[int, ...]) -> Iterator[Job]:
-    """Every example with a longer length and a larger vocabulary of the same kind."""
+    """Every example made for a longer length and a larger vocabulary of its kind; its own where that is impossible."""
     for name, example in EXAMPLES.items():
-        vocab = list(example.vocab)
-        if all(isinstance(token, int) for token in vocab):
-            vocab = sorted({*vocab, *range(1, letters + 1)})[:letters]
-        elif not any(mark in vocab for mark in "()"):
-            vocab = sorted({*vocab, *(chr(97 + place) for place in range(letters))})[:letters]
-        yield Job(name, example.program, vocab, length, levels)
+        own = list(example.vocab)
+        if all(type(token) is int for token in own):
+            larger: list[Any] = list(dict.fromkeys([*own, *range(1, letters + 1)]))[:letters]
+        else:
+            larger = list(dict.fromkeys([*own, *(chr(97 + place) for place in range(letters))]))[:letters]
+        for vocab in (larger, own):
+            try:
+                made = example.made_for(vocab, length)
+            except TracrError:
+                continue
+            yield Job(name, made.program, vocab, length, levels)
+            break
 
 
 def drawn(seed: int, count: int, kind: str) -> Iterator[Job]:
@@ -70,9 +76,12 @@ def drawn(seed: int, count: int, kind: str) -> Iterator[Job]:
         yield Job(f"{kind} {seed} {number}", program, "abc", 5, LEVELS, kind == "causal")
 
 
-def measured(jobs: Iterable[Job], arithmetic: str, padded: bool, slow: float = 10.0) -> dict[str, Any]:
+def measured(
+    jobs: Iterable[Job], arithmetic: str, padded: bool, slow: float = 10.0, verbose: bool = False
+) -> dict[str, Any]:
     """Compile and check each program at each level."""
-    accepted, times, refused, reasons, late = 0, [], [], {}, []
+    accepted, times, refused, late = 0, [], [], []
+    reasons: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as parent:
         for job in jobs:
             for level in job.levels:
@@ -87,6 +96,8 @@ def measured(jobs: Iterable[Job], arithmetic: str, padded: bool, slow: float = 1
                 verdict = check_folder(folder)
                 times.append(time.perf_counter() - start)
                 accepted += verdict.accepted
+                if verbose:
+                    print(f"{job.name} {level}: {times[-1]:.2f} s, {str(verdict)[:150]!r}", flush=True)
                 if times[-1] > slow:
                     late.append([job.name, level, round(times[-1], 1)])
                 if not verdict.accepted:
@@ -136,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=977)
     parser.add_argument("--arithmetic", default="float32")
     parser.add_argument("--unpadded", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--only", help="names of programs, with commas between them")
     parser.add_argument("--write", type=Path, help="a JSON file; groups that are not measured now are kept")
     given = parser.parse_args()
@@ -144,7 +156,7 @@ def main() -> None:
         jobs: Iterable[Job] = jobs_of(group, given.seed, given.count)
         if given.only:
             jobs = [job for job in jobs if job.name in given.only.split(",")]
-        result = measured(jobs, given.arithmetic, not given.unpadded)
+        result = measured(jobs, given.arithmetic, not given.unpadded, verbose=given.verbose)
         name = group if given.arithmetic == "float32" else f"{group} {given.arithmetic}"
         found[name] = {"seed": given.seed, **result} if group in ("random", "composite", "causal") else result
         print(name, json.dumps({key: value for key, value in result.items() if key != "rejected"}))

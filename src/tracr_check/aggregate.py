@@ -154,6 +154,9 @@ def summed(
     The expression is monotone in w, so the smallest and the largest w are enough. If all x have one sign, S = 0 means
     that all selected x are 0. Sums are listed within 1e-9.
     """
+    if selection.never:  # all sums are 0
+        alone, spilt = reading.at_bos(a), reading.leak(a)
+        return np.full(len(sums), alone[0] - spilt), np.full(len(sums), alone[1] + spilt), sums != 0
     need(selection.weight is not None, "BOS has no weight to sum against", where)
     low, high, most = reading.by_code(codes, len(x))
     live = np.isfinite(low)

@@ -156,11 +156,11 @@ class _Head:
         self.pad_key = None if pad is None else self.solo(pad, "P", w.w_k, w.b_k)
         self.pad_value = None if pad is None else self.solo(pad, "P", w.w_v, w.b_v)
         self.values = read_state(states.tokens, w.w_v, w.b_v)
-        self.readings: dict[int, tuple[Reading, Env]] = {}
+        self.readings: dict[int, Reading] = {}
         for dim in np.flatnonzero((w.w_o != 0).any(0)).tolist():
-            reading, env = self.reading(dim)
+            reading, _ = self.reading(dim, set())
             if reading.largest:
-                self.readings[dim] = reading, env
+                self.readings[dim] = reading
         self.selections: dict[object, tuple[Mask, Selection]] = {}
 
     # Reading
@@ -180,13 +180,13 @@ class _Head:
         env = env.only({*reads, *more})
         return env, stored_vectors(joined(reads, set(env.codes), env, np.arange(matrix.shape[1])), self.a)
 
-    def reading(self, dim: int) -> tuple[Reading, Env]:
-        """What a written dimension reads at keys, by joint values; at BOS and PAD."""
+    def reading(self, dim: int, more: set[int]) -> tuple[Reading, Env]:
+        """What a written dimension reads: at keys by joint values, those of `more` included; at BOS and PAD."""
         column = self.weights.w_o[:, dim]
         used = np.flatnonzero(column)
         weights = column[used]
         names = {name for name, read in self.values.items() if len(read.lo) > 1 and varies(read)[used].any()}
-        env = joint_values(self.given.program, names, self.states.tokens.dead)
+        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
         at_keys = stored_vectors(joined(self.values, set(env.codes), env, used), self.a)
         lo, hi, size = _through(at_keys.lo, at_keys.hi, weights)
         b_lo, b_hi, b_size = _through(self.bos_value.lo[:, used], self.bos_value.hi[:, used], weights)
@@ -202,13 +202,11 @@ class _Head:
 
     def at_tokens(self) -> list[Added]:
         found = []
-        for dim, (reading, env) in self.readings.items():
+        for dim in self.readings:
             need(dim in self.owners, f"no hint for dimension {dim}", self.where)
             owner = self.owners[dim]
             where = f"{self.where}, dimension {dim}, {self.given.program.name(owner)}"
-            lo, hi, gone = (
-                self.of_part(owner, reading, env, where) if _is_part(owner) else self.of_sop(owner, reading, env, where)
-            )
+            lo, hi, gone = self.of_part(owner, dim, where) if _is_part(owner) else self.of_sop(owner, dim, where)
             need(np.isfinite(lo).all() and np.isfinite(hi).all(), "numbers too large", where)
             found.append(self.canonical(Added(dim, owner, lo, hi, gone)))
         return found
@@ -226,8 +224,8 @@ class _Head:
             return Added(added.dim, leaf, lo, hi, ~fine | added.gone[codes])
         return added
 
-    def of_sop(self, owner: Var, reading: Reading, env: Env, where: str) -> Values:
-        program, facts = self.given.program, self.given.facts
+    def of_sop(self, owner: Var, dim: int, where: str) -> Values:
+        program, facts, reading = self.given.program, self.given.facts, self.readings[dim]
         if owner == "L":
             need(not program.causal, "a causal head cannot count all keys", where)
             _, selection = self.selection(None)
@@ -245,35 +243,16 @@ class _Head:
         value = sop.op["value"]
         source = program.sops[value]
         equal, one = facts.equal_values(sop.op["selector"], value), facts.at_most_one(sop.op["selector"])
-        reading, codes = self.by_value(reading, env, value, where)
+        reading, codes = self.by_value(dim, value)
         return copied(reading, selection, source, sop, codes, equal, one, self.a, where)
 
-    def by_value(self, reading: Reading, env: Env, value: int, where: str) -> tuple[Reading, NDArray[np.int64]]:
-        """A reading with the code of the attended s-op for each row; constant readings belong to every code."""
-        program = self.given.program
-        if not program.derivable(value, frozenset(env.codes)):
-            names = {name for name in env.codes if name in self.values}
-            need(not env.free, f"reads {', '.join(map(program.name, names))}, not {program.name(value)}", where)
-            rows = np.zeros(program.sizes[value], np.int64)
-            codes = np.arange(len(rows))
-        else:
-            codes = program.codes(value, Env(env.rows, dict(env.codes)))
-            rows = np.flatnonzero(codes >= 0)
-            codes = codes[rows]
-        changed = Reading(
-            reading.lo[rows],
-            reading.hi[rows],
-            reading.size[rows],
-            reading.bos,
-            reading.bos_size,
-            reading.pad_size,
-            reading.tail,
-            reading.keys,
-        )
-        return changed, codes
+    def by_value(self, dim: int, value: int) -> tuple[Reading, NDArray[np.int64]]:
+        """What a dimension reads at keys, with the code of an attended s-op for each row."""
+        reading, env = self.reading(dim, {value})
+        return reading, env.codes[value]
 
-    def of_part(self, owner: Var, reading: Reading, env: Env, where: str) -> Values:
-        name, parts, facts = str(owner), self.given.parts, self.given.facts
+    def of_part(self, owner: Var, dim: int, where: str) -> Values:
+        name, parts, facts, reading = str(owner), self.given.parts, self.given.facts, self.readings[dim]
         need(name[1:] == self.number and name in self.given.sources, "a part of another head", where)
         source = self.given.sources[name]
         mask, selection = self.selection("own")
@@ -282,7 +261,7 @@ class _Head:
             return counted(reading, selection, parts.numbers(name), self.a, where)
         need(source is not None, "a part without a source", where)
         assert source is not None
-        reading, codes = self.by_value(reading, env, source, where)
+        reading, codes = self.by_value(dim, source)
         sop = self.given.program.sops[source]
         if name[0] == "s":
             return summed(reading, selection, sop.numbers, codes, parts.numbers(name), self.a, where)
@@ -335,7 +314,7 @@ class _Head:
             own = scores(self.bos_query, self.bos_key, ref, self.a)[0][0, 0]
             need(max(tops) <= own - self.a.apart, "the BOS query sees other keys", self.where)
         found = []
-        for dim, (reading, _) in self.readings.items():
+        for dim, reading in self.readings.items():
             lo, hi = reading.at_bos(self.a)
             leak = reading.leak(self.a)
             found.append(Added(dim, "B", np.array([lo - leak]), np.array([hi + leak]), np.zeros(1, dtype=bool)))
@@ -352,7 +331,7 @@ class _Head:
             return []
         share = self.pad_share()
         found = []
-        for dim, (reading, _) in self.readings.items():
+        for dim, reading in self.readings.items():
             used = np.flatnonzero(self.weights.w_o[:, dim])
             p_lo, p_hi, _ = _through(
                 self.pad_value.lo[:, used], self.pad_value.hi[:, used], self.weights.w_o[used, dim]

@@ -71,10 +71,10 @@ class Selection:
 
 def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> Mask:
     """The keys near the largest score: a guess, which `proved_selection` then proves."""
-    middle = q.middle @ k.middle.T
-    best = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
-    chosen = np.asarray(middle) > np.asarray(best)[:, None] - NEAR_BOS
-    return Mask(queries, keys, chosen, np.ones(chosen.shape, dtype=bool))
+    middle: Array = q.middle @ k.middle.T
+    best: Array = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
+    chosen = middle > best[:, None] - NEAR_BOS
+    return Mask(queries, keys, chosen, np.ones_like(chosen))
 
 
 def reference(mask: Mask, k: Vectors, bos: Vectors) -> Array:
