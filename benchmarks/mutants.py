@@ -26,7 +26,7 @@ from tracr.rasp.generate import random_program
 from tracr.rasp.programs import EXAMPLES
 from tracr.writing import write_file
 
-LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 30
+LENGTH, RUNS, CHUNK, RANDOM = 3, 2_000, 50, 10
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ pair      the biases of two neurons, moved together: a step between nineteen and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,9 @@ def _readings(haystack: Haystack) -> Iterator[dict[str, Array]]:
 
 def _hidden(haystack: Haystack, layer: int, ids: Array) -> Array:
     stream = haystack.streams(ids)[2 * layer + 1]
-    return np.asarray(stream @ haystack.weights[f"blocks.{layer}.mlp.W_in"]) + haystack.weights[f"blocks.{layer}.mlp.b_in"]
+    return (
+        np.asarray(stream @ haystack.weights[f"blocks.{layer}.mlp.W_in"]) + haystack.weights[f"blocks.{layer}.mlp.b_in"]
+    )
 
 
 def _writings(haystack: Haystack) -> Iterator[dict[str, Array]]:
@@ -150,7 +153,7 @@ def _pairs(haystack: Haystack) -> Iterator[dict[str, Array]]:
         w_in, b_in = haystack.weights[f"blocks.{layer}.mlp.W_in"], haystack.weights[name]
         rare, others = (_hidden(haystack, layer, ids)[:, 1:] for ids in (haystack.rare, haystack.others))
         order = np.argsort(b_in, kind="stable").tolist()
-        for one, other in zip(order, order[1:], strict=False):
+        for one, other in itertools.pairwise(order):
             if not np.array_equal(w_in[:, one], w_in[:, other]):
                 continue
             gap = float(np.abs(rare[..., one].max() - others[..., one].max()))

@@ -205,7 +205,7 @@ def test_models_of_other_kinds_say_why_they_have_none() -> None:
     """Compressed models are refused with what to do instead."""
     small = tracr.compress(tracr.compile(programs.make_hist(), "abc", 3, level=0), method="exact")
     with pytest.raises(tracr.TracrError, match=r"no rules for projected weights(?s:.*)certify model\.compiled"):
-        small.certify()
+        small.certify()  # type: ignore[attr-defined]
 
 
 # The command line

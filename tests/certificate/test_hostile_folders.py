@@ -13,7 +13,7 @@ import pytest
 
 import tracr
 import tracr_check
-from tests.certificate.hostile_folders import SECONDS, hostile, read, with_digests
+from tests.certificate.hostile_folders import SECONDS, broken_tensors, hostile, hostile_hints, read, with_digests
 from tracr.certificate.trials.mutants import SavedParts
 from tracr.certificate.trials.trial import EveryInput, wrong_inputs
 from tracr.rasp import programs
@@ -33,7 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_hostile_folders_are_rejected(folder: Path) -> None:
+@pytest.mark.slow
+def test_hostile_folders_are_rejected_in_time(folder: Path) -> None:
     """In a process with 3 GB of memory and some seconds for each; every rejection has a reason."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(
@@ -51,6 +52,17 @@ def test_hostile_folders_are_rejected(folder: Path) -> None:
     assert all(one["reason"] for one in found if not one["accepted"])
     assert max(one["seconds"] for one in found) < SECONDS / 2
     assert last["peak"] < 2**31
+
+
+def test_hostile_folders_are_rejected(folder: Path, tmp_path: Path) -> None:
+    """Headers that lie, and hints that are wrong or too many."""
+    files = read(folder)
+    for what, changed in (*broken_tensors(files), *hostile_hints(files)):
+        for name, data in with_digests(changed).items():
+            (tmp_path / name).write_bytes(data)
+        verdict = tracr_check.check_folder(tmp_path)
+        assert not verdict.accepted, what
+        assert verdict.reason, what
 
 
 @pytest.mark.parametrize("missing", ["model.json", "tables.safetensors", "weights.safetensors", "certificate.json"])
@@ -89,7 +101,7 @@ def test_random_bytes(folder: Path, seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     files = read(folder)
     rejected = 0
-    for _ in range(60 if seed == 0 else 1_500):
+    for _ in range(40 if seed == 0 else 1_500):
         name = sorted(files)[int(rng.integers(4))]
         data = bytearray(files[name])
         at = int(rng.integers(len(data)))

@@ -37,7 +37,9 @@ def test_the_meaning_is_the_table_interpreters(case: Case, level: int) -> None:
         for row, tokens in enumerate(inputs):
             found = meaning.codes(tokens)
             assert (found is None) == bool(expected.errors[row])
-            for number, node in model.program.sops.items() if found else ():
+            if found is None:
+                continue
+            for number, node in model.program.sops.items():
                 want = np.broadcast_to(expected.codes[number], batch.codes.shape)[row].tolist()
                 assert _same(node.domain, found[number], want), node.label
 

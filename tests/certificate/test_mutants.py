@@ -14,7 +14,7 @@ from tracr.certificate.trials.trial import EveryInput, check_parts, parts_of, tr
 from tracr.rasp.programs import EXAMPLES
 
 LENGTH = 3
-FEW = [("hist", 2), ("sort", 1), ("frac_prevs", 0), ("reverse", 2), ("length", 1), ("detect_pattern", 2)]
+FEW = [("hist", 2), ("frac_prevs", 0), ("reverse", 2)]
 
 
 def saved(name: str, level: int) -> SavedParts:
@@ -37,15 +37,15 @@ def tried(parts: SavedParts, count: int, seed: tuple[int, ...], folder: Path, ki
 @pytest.mark.parametrize(("name", "level"), FEW)
 def test_no_harmful_mutant_is_accepted(name: str, level: int, tmp_path: Path) -> None:
     """Weights, tables, programs and hints, against runs on every input."""
-    found = tried(saved(name, level), 12, (1, level), tmp_path)
-    assert found.total() >= 9
+    found = tried(saved(name, level), 8, (1, level), tmp_path)
+    assert found.total() >= 6
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS)))
 def test_every_kind_of_mutant_harms_sometimes(kind: str, tmp_path: Path) -> None:
     """So the trials above can fail: some mutants of each kind are wrong."""
-    found = tried(saved("hist", 1), 14, (2,), tmp_path, kind)
-    assert found["harmful rejected"] >= 2
+    found = tried(saved("hist", 1), 10, (2,), tmp_path, kind)
+    assert found["harmful rejected"] >= 1
 
 
 @pytest.mark.slow

@@ -10,13 +10,18 @@ import tracr
 from tests.certificate.needles import NEEDLES, PROGRAMS, Haystack, needle
 
 NONE = {
-    *(("writing", name, level) for name in PROGRAMS for level in (1, 2) if (name, level) not in {("step", 1), ("sum", 1)}),
+    *(
+        ("writing", name, level)
+        for name in PROGRAMS
+        for level in (1, 2)
+        if (name, level) not in {("step", 1), ("sum", 1)}
+    ),
     *(("reading", name, level) for name in ("mean", "table of pairs") for level in (1, 2)),
 }
 """Constructions that have no place for a needle of a kind: no neuron or dimension is special to the rare input."""
 
 CASES = [(kind, name, level) for kind in NEEDLES for name in PROGRAMS for level in (1, 2)]
-QUICK = {("pair", "step", 2), ("reading", "matching", 2), ("reading", "conjunction", 2), ("writing", "sum", 1)}
+QUICK = {("pair", "step", 2), ("reading", "matching", 2)}
 
 
 @cache

@@ -153,11 +153,9 @@ def jax_backend(dtype: str = "float32", precision: str | None = None) -> Backend
     jax, jnp = need("jax"), need("jax.numpy")
     device = jax.devices()[0].platform
 
-    @jax.jit
     def multiply(a: Any, b: Any) -> Any:
         return jnp.matmul(a, b, precision=precision)
 
-    @jax.jit
     def attention(q: Any, k: Any, v: Any) -> Any:
         weights = jax.nn.softmax(jnp.matmul(q, k.T, precision=precision), -1)
         return jnp.matmul(weights, v, precision=precision)
@@ -167,9 +165,14 @@ def jax_backend(dtype: str = "float32", precision: str | None = None) -> Backend
             found = function(*(jnp.asarray(array, dtype) for array in arrays))
             return np.asarray(found if dtype == "float64" else found.astype("float32"), np.float64)
 
+    compiled = jax.jit(multiply), jax.jit(attention)
     name = f"jax {device}{f' precision={precision}' if precision else ''}"
     return Backend(
-        name, jax.__version__, dtype, lambda a, b: called(multiply, a, b), lambda q, k, v: called(attention, q, k, v)
+        name,
+        jax.__version__,
+        dtype,
+        lambda a, b: called(compiled[0], a, b),
+        lambda q, k, v: called(compiled[1], q, k, v),
     )
 
 

@@ -39,7 +39,7 @@ def number_of(value: Any) -> Fraction | None:
 
 
 def _near(a: Fraction, b: Fraction) -> bool:
-    return abs(a - b) <= NEAR * max(1, abs(a))
+    return abs(a - b) <= NEAR * max(Fraction(1), abs(a))
 
 
 class Meaning:

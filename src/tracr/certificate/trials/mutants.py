@@ -180,7 +180,7 @@ def _hints(parts: SavedParts, rng: np.random.Generator) -> tuple[str, SavedParts
 def _places(data: Any) -> list[tuple[Any, Any]]:
     """Every leaf of JSON: what holds it, and its name or number there."""
     pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    found = []
+    found: list[tuple[Any, Any]] = []
     for key, inner in pairs:
         found += _places(inner) if isinstance(inner, dict | list) else [(data, key)]
     return found
