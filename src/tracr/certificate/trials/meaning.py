@@ -100,10 +100,12 @@ class Meaning:
     def _linear(self, number: int, op: Mapping[str, Any], found: dict[int, Column], i: int) -> Any:
         total = Fraction(op["constant"])
         for term, factor in op["terms"]:
-            value = number_of(self._value(term, found[term][i]))
-            if value is None:
+            value = self._value(term, found[term][i])
+            if value is None:  # nothing plus a number is nothing
+                return self._listed(number, None)
+            if (x := number_of(value)) is None:
                 raise Undefined
-            total += Fraction(factor) * value
+            total += Fraction(factor) * x
         return self._snapped(number, total)
 
     def _snapped(self, number: int, x: Fraction) -> Any:
