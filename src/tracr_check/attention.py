@@ -6,8 +6,8 @@ give all weight to BOS. PAD: nothing is proved of where its queries look, only o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from tracr_check.parts import Parts
 from tracr_check.program import Array, Env, Program, Var
 from tracr_check.scores import Vectors, pad_scores, scores, stored_vectors
 from tracr_check.selection import Mask, Selection, own_mask, proved_selection, reference
-from tracr_check.verdict import need, reject
+from tracr_check.verdict import Rejected, need, reject
 
-__all__ = ["Attention", "HeadWeights", "States", "after_attention"]
+__all__ = ["Attention", "HeadWeights", "States", "after_attention", "pad_rows"]
 
 CELLS = 60_000_000
+CLASSES = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,10 @@ class HeadWeights:
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The stream at token positions, at BOS (one row) and at PAD (a row per position; `None` if nothing sees it)."""
+    """The stream at token positions, at BOS (one row) and at PAD (`None` if nothing sees it).
+
+    At PAD the variables are "P", the position, and one for each head that gives PAD queries a number of keys.
+    """
 
     tokens: State
     bos: State
@@ -103,7 +107,10 @@ def _plus(state: State, added: list[Added], bias: Array, a: Arithmetic, base: Va
         for owner, column in _column(state, mine, float(bias[dim]), dim, a, base).items():
             columns.setdefault(owner, []).append((dim, column))
     for owner, found in columns.items():
-        lo, hi, grid = (np.stack([column[place] for _, column in found], axis=1) for place in range(3))
+        rows = len(state.tables[owner].lo) if owner in state.tables else max(len(column[0]) for _, column in found)
+        lo, hi, grid = (
+            np.stack([np.broadcast_to(column[place], rows) for _, column in found], axis=1) for place in range(3)
+        )
         new = new.plus(owner, Boxes(np.array([dim for dim, _ in found]), lo, hi, grid))
     for one in added:
         new = new.dying(one.owner, one.gone)
@@ -153,8 +160,8 @@ class _Head:
             self.solo(states.bos, "B", *pair) for pair in ((w.w_q, w.b_q), (w.w_k, w.b_k), (w.w_v, w.b_v))
         )
         pad = states.pad
-        self.pad_key = None if pad is None else self.solo(pad, "P", w.w_k, w.b_k)
-        self.pad_value = None if pad is None else self.solo(pad, "P", w.w_v, w.b_v)
+        self.pad_key = None if pad is None else self.any_row(pad, w.w_k, w.b_k)
+        self.pad_value = None if pad is None else self.any_row(pad, w.w_v, w.b_v)
         self.values = read_state(states.tokens, w.w_v, w.b_v)
         self.readings: dict[int, Reading] = {}
         for dim in np.flatnonzero((w.w_o != 0).any(0)).tolist():
@@ -171,11 +178,16 @@ class _Head:
         env = Env(rows, {name: np.arange(rows)})
         return stored_vectors(joined(read_state(state, matrix, bias), {name}, env, np.arange(matrix.shape[1])), self.a)
 
+    def any_row(self, state: State, matrix: Array, bias: Array) -> Vectors:
+        """One vector of boxes that contains those of all PAD positions."""
+        reads = read_state(state, matrix, bias)
+        return stored_vectors(joined(reads, (), Env(1, {}), np.arange(matrix.shape[1])), self.a)
+
     def side(self, matrix: Array, bias: Array, more: set[int]) -> tuple[Env, Vectors]:
         """Classes of queries or keys: joint values of what the matrix reads, and of `more`."""
         reads = read_state(self.states.tokens, matrix, bias)
         names: set[Var] = {name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()}
-        env = joint_values(self.given.program, names | more, self.states.tokens.dead)
+        env = joint_values(self.given.program, names | more, self.states.tokens.dead, few=CLASSES)
         need(env.rows, "no input reaches this head", self.where)
         env = env.only({*reads, *more})
         return env, stored_vectors(joined(reads, set(env.codes), env, np.arange(matrix.shape[1])), self.a)
@@ -295,7 +307,7 @@ class _Head:
         pad = None
         if self.states.pad is not None:
             assert self.pad_key is not None
-            pad = pad_scores(q, self.states.pad.tables["P"], w.w_k, w.b_k, self.pad_key, ref, self.a).max(1)
+            pad = pad_scores(q, self.states.pad, w.w_k, w.b_k, self.pad_key, ref, self.a)
         return mask, proved_selection(mask, q, k, self.bos_key, pad, ref, sure, self.a, self.where)
 
     # BOS and PAD
@@ -309,8 +321,8 @@ class _Head:
             ref = self.bos_key.middle
             tops = [scores(self.bos_query, k, ref, self.a)[1].max()]
             if self.pad_key is not None and self.states.pad is not None:
-                w, pad = self.weights, self.states.pad.tables["P"]
-                tops.append(pad_scores(self.bos_query, pad, w.w_k, w.b_k, self.pad_key, ref, self.a).max())
+                w = self.weights
+                tops.append(pad_scores(self.bos_query, self.states.pad, w.w_k, w.b_k, self.pad_key, ref, self.a).max())
             own = scores(self.bos_query, self.bos_key, ref, self.a)[0][0, 0]
             need(max(tops) <= own - self.a.apart, "the BOS query sees other keys", self.where)
         found = []
@@ -321,75 +333,68 @@ class _Head:
         return found
 
     def at_pad(self) -> list[Added]:
-        """PAD: a share of BOS's value and of a mean of the others, whatever it sees.
+        """PAD: if the pattern of its queries is proved, like a count of 0 to n keys; else a mean of anything.
 
-        If no other key is more than `above` over BOS, the others have at most n e^above / (1 + n e^above) of it.
-        A weighted mean lies between the smallest and the largest value; computed weights are not negative, so a sum of
-        values of one sign has that sign.
+        *Counted*: each key is near BOS (tokens and PAD, by the mask of the query's class) or `apart` below; so w of the
+        n keys share the weight with BOS, and the owner is a new variable whose value is w. *Else*: computed weights are
+        not negative and add up to 1 within their rounding, so the result is between the smallest and the largest value,
+        and has their sign.
         """
         if self.states.pad is None or self.pad_value is None or not self.readings:
             return []
-        share = self.pad_share()
-        found = []
-        for dim, reading in self.readings.items():
-            used = np.flatnonzero(self.weights.w_o[:, dim])
-            p_lo, p_hi, _ = _through(
-                self.pad_value.lo[:, used], self.pad_value.hi[:, used], self.weights.w_o[used, dim]
-            )
-            low, high = min(reading.lo.min(), p_lo.min()), max(reading.hi.max(), p_hi.max())
-            b_lo, b_hi = reading.bos
-            lo = np.minimum(low * share + b_lo * (1 - share), b_lo)
-            hi = np.maximum(high * share + b_hi * (1 - share), b_hi)
-            a = self.a
-            relative = 4 * (
-                a.gamma(2 * reading.keys + 8) + 2 * (a.exp_error + a.copy_error + 200) * a.unit + reading.tail
-            )
-            relative += 8 * a.stored_unit if a.narrow else 0.0
-            most = max(float(reading.size.max()), reading.pad_size)
-            off = relative * (most * share + reading.bos_size) + 8 * a.stored_tiny
-            signed = len(used) == 1
-            lo = np.maximum(lo - off, 0.0) if signed and min(low, b_lo) >= 0 else lo - off
-            hi = np.minimum(hi + off, 0.0) if signed and max(high, b_hi) <= 0 else hi + off
-            found.append(Added(dim, "P", lo, hi, np.zeros(len(lo), dtype=bool)))
-        return found
+        try:
+            selection: Selection | None = self.pad_selection()
+        except Rejected:
+            selection = None
+        return [self.pad_added(dim, reading, selection) for dim, reading in self.readings.items()]
 
-    def pad_share(self) -> Array:
-        """The most weight that a PAD query can give to other positions than BOS, by its position."""
+    def pad_added(self, dim: int, reading: Reading, selection: Selection | None) -> Added:
+        """What PAD queries add to a dimension."""
+        assert self.pad_value is not None
+        a, n = self.a, self.given.program.longest
+        used = np.flatnonzero(self.weights.w_o[:, dim])
+        p_lo, p_hi, _ = _through(self.pad_value.lo[:, used], self.pad_value.hi[:, used], self.weights.w_o[used, dim])
+        lo, hi = np.append(reading.lo, p_lo), np.append(reading.hi, p_hi)
+        if selection is not None and (selection.weight is not None or selection.never):
+            size = np.append(reading.size, reading.pad_size)
+            everything = replace(reading, lo=lo, hi=hi, size=size)
+            return Added(dim, f"P{self.number}", *counted(everything, selection, np.arange(n + 1.0), a, self.where))
+        low, high = min(float(lo.min()), reading.bos[0]), max(float(hi.max()), reading.bos[1])
+        relative = 4 * (a.gamma(2 * reading.keys + 8) + reading.tail) + (8 * a.stored_unit if a.narrow else 0.0)
+        off = relative * reading.largest + 8 * a.stored_tiny
+        signed = len(used) == 1
+        low = max(low - off, 0.0) if signed and low >= 0 else low - off
+        high = min(high + off, 0.0) if signed and high <= 0 else high + off
+        return Added(dim, "P", np.array([low]), np.array([high]), np.zeros(1, dtype=bool))
+
+    def pad_selection(self) -> Selection:
+        """The pattern of PAD queries, proved: by the mask of tokens, and PAD keys near BOS or `apart` below."""
         assert self.states.pad is not None and self.pad_key is not None
-        w, pad = self.weights, self.states.pad.tables["P"]
-        queries = self.solo(self.states.pad, "P", w.w_q, w.b_q)
-        _, keys = self.side(w.w_k, w.b_k, set())
-        zero = np.zeros_like(queries.middle)
-        at_bos = scores(queries, self.bos_key, zero, self.a)[0][:, 0]
-        flat = np.zeros((len(keys.lo), queries.lo.shape[1]))
-        at_keys = pad_scores(keys, pad, w.w_q, w.b_q, queries, flat, self.a).max(0)
-        at_pad = np.minimum(scores(queries, self.pad_key, zero, self.a)[1].max(1), _pad_to_pad(pad, w, self.a))
-        above = np.minimum(np.maximum(at_keys, at_pad) - at_bos, 50.0)
-        weight = self.given.program.longest * np.exp(above)
-        return np.where(above >= 40, 1.0, np.minimum(1.0, weight / (1 + weight) * (1 + 1e-6)))
+        w, pad = self.weights, self.states.pad
+        reads = read_state(pad, w.w_q, w.b_q)
+        names = [name for name, read in reads.items() if len(read.lo) > 1 and varies(read).any()]
+        queries = pad_rows(pad, names, CLASSES)
+        q = stored_vectors(joined(reads, set(queries.codes), queries, np.arange(w.w_q.shape[1])), self.a)
+        keys, k = self.side(w.w_k, w.b_k, set())
+        need(queries.rows * keys.rows <= CELLS, "too many classes", self.where)
+        mask = own_mask(queries, keys, q, k, self.bos_key)
+        ref = np.broadcast_to(self.bos_key.middle, q.lo.shape)
+        top = pad_scores(q, pad, w.w_k, w.b_k, self.pad_key, ref, self.a)
+        bottom = scores(q, self.bos_key, ref, self.a)[0][:, 0] - self.a.apart
+        need((top <= bottom).all(), "PAD queries see PAD", self.where)
+        return proved_selection(mask, q, k, self.bos_key, top, ref, False, self.a, self.where)
 
 
-def _pad_to_pad(pad: Boxes, w: HeadWeights, a: Arithmetic) -> Array:
-    """The largest score of PAD queries at PAD keys, by the query's position; keys are taken together.
-
-    The score is a bilinear form in x (query) and y (key), 1 appended to both for the biases: sum of x_d U_de y_e. For
-    x, y not negative it is at most the sum of largest products; negative parts are bounded by their sizes.
-    """
-    one = np.ones((len(pad.lo), 1))
-    lo, hi = np.hstack([pad.lo, one]), np.hstack([pad.hi, one])
-    w_q, w_k = np.vstack([w.w_q[pad.dims], w.b_q]), np.vstack([w.w_k[pad.dims], w.b_k])
-    y_lo, y_hi = lo.min(0), hi.max(0)
-    terms = 2 * len(w_q) + w_q.shape[1] + 4
-    relative = a.gamma(float(terms)) + (6 * a.stored_unit if a.narrow else 0.0) + terms * 2.0**-50
-    sizes = np.abs(w_q) @ np.abs(w_k).T
-    form = w_q @ w_k.T + relative * sizes
-    plus, minus = np.maximum(form, 0.0), np.maximum(-form, 0.0)
-    x_hi, x_lo, x_neg = np.maximum(hi, 0.0), np.maximum(lo, 0.0), np.maximum(-lo, 0.0)
-    main = (x_hi @ plus) @ np.maximum(y_hi, 0.0) - (x_lo @ minus) @ np.maximum(y_lo, 0.0)
-    size, y_size = np.maximum(np.abs(lo), np.abs(hi)), np.maximum(np.abs(y_lo), np.abs(y_hi))
-    negative = (x_neg @ sizes) @ y_size + (size @ sizes) @ np.maximum(-y_lo, 0.0)
-    flushed = terms * a.stored_tiny * (1 + size.sum(1))
-    return np.asarray(main + (1 + relative) * negative + flushed + 2.0**-40 * ((x_hi @ sizes) @ y_size))
+def pad_rows(pad: State, names: Iterable[Var], most: int) -> Env:
+    """Joint values of variables at PAD; all combinations, without some variables (covered by hulls) if too many."""
+    kept: list[Var] = []
+    rows = 1
+    for name in sorted(names, key=lambda one: (len(pad.tables[one].lo), str(one))):
+        if rows * len(pad.tables[name].lo) <= most:
+            kept.append(name)
+            rows *= len(pad.tables[name].lo)
+    grid = np.indices([len(pad.tables[name].lo) for name in kept]).reshape(len(kept), -1) if kept else np.zeros((0, 1))
+    return Env(rows, dict(zip(kept, grid.astype(np.int64), strict=True)), tuple(kept))
 
 
 def _through(lo: Array, hi: Array, weights: Array) -> tuple[Array, Array, Array]:

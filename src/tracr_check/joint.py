@@ -30,7 +30,9 @@ def sort_key(variable: Var) -> tuple[int, str]:
     return (variable, "") if isinstance(variable, int) else (-1, variable)
 
 
-def joint_values(program: Program, names: Iterable[Var], dead: Dead | None = None, limit: int = LIMIT) -> Env:
+def joint_values(
+    program: Program, names: Iterable[Var], dead: Dead | None = None, limit: int = LIMIT, few: int = FINE
+) -> Env:
     """The joint values of variables: from all that they are functions of if these are few, else from themselves.
 
     `dead` marks values that are known not to occur.
@@ -41,7 +43,7 @@ def joint_values(program: Program, names: Iterable[Var], dead: Dead | None = Non
     for one in wanted:
         if not program.derivable(one, frozenset(coarse)):
             coarse.append(one)
-    chosen = fine if _count(program, fine) <= max(FINE, _count(program, coarse)) else coarse
+    chosen = fine if _count(program, fine) <= max(few, _count(program, coarse)) else coarse
     size = _count(program, chosen)
     need(size <= limit, f"{size:,} joint values of {', '.join(map(program.name, chosen))}")
     env = _enumerated(program, chosen)

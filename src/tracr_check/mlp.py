@@ -17,7 +17,7 @@ part of N.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,10 +50,12 @@ class Neurons:
 class Placed:
     """How the joint values of a kind of position are enumerated, and the codes of an owner.
 
-    `rows(names, owner)` lists joint values of the names with the codes of the owner; `sizes(owner)` is how many values
-    it has; `improve` rewrites what is read in terms of other variables.
+    `owner(dimension, names)` is the owner of a dimension that depends on these variables; `rows(names, owner)` lists
+    joint values of the names with the codes of the owner; `sizes(owner)` is how many values it has; `improve` rewrites
+    what is read in terms of other variables. `mortal`: a value that no row has does not occur.
     """
 
+    owner: Callable[[int, set[Var]], Var]
     rows: Callable[[set[Var], Var], tuple[Env, Codes]]
     sizes: Callable[[Var], int]
     improve: Callable[[dict[Var, Read]], dict[Var, Read]]
@@ -72,11 +74,9 @@ class _Column:
     own: Ints
 
 
-def after_mlp(
-    state: State, neurons: Neurons, owners: Mapping[int, Var], placed: Placed, arithmetic: Arithmetic
-) -> State:
+def after_mlp(state: State, neurons: Neurons, placed: Placed, arithmetic: Arithmetic) -> State:
     """The state after an MLP."""
-    return _Step(state, neurons, placed, arithmetic).run(owners)
+    return _Step(state, neurons, placed, arithmetic).run()
 
 
 class _Step:
@@ -89,12 +89,13 @@ class _Step:
         self.reads = placed.improve(reads)
         self.vary = {name: varies(read) for name, read in self.reads.items() if len(read.lo) > 1}
 
-    def run(self, owners: Mapping[int, Var]) -> State:
+    def run(self) -> State:
         written = np.flatnonzero((self.neurons.w_out != 0).any(0) | (self.neurons.b_out != 0))
         jobs: dict[tuple[frozenset[Var], Var], list[_Column]] = {}
         for dim in written.tolist():
             column = self.column(dim)
-            jobs.setdefault((frozenset(self.names(column)), owners.get(dim, "1")), []).append(column)
+            needed = self.names(column)
+            jobs.setdefault((frozenset(needed), self.placed.owner(dim, needed)), []).append(column)
         new = self.state.without(written.tolist())
         for (names, owner), columns in jobs.items():
             new = self.write(new, set(names), owner, columns)

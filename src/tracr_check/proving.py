@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.attention import Attention, HeadWeights, States, after_attention
+from tracr_check.attention import Attention, HeadWeights, States, after_attention, pad_rows
 from tracr_check.boxes import Boxes, Read, State, exactly, grid_of, natural
 from tracr_check.facts import Facts
 from tracr_check.joint import joint_values
@@ -25,6 +25,7 @@ from tracr_check.verdict import Rejected, need
 
 __all__ = ["prove"]
 
+PAD_ROWS = 100_000
 SMALLEST = 2.0**-100  # of weights: products of two are not flushed
 
 
@@ -148,12 +149,17 @@ def _after_mlp(
         codes = np.zeros(env.rows, np.int64) if owner == "1" else env.codes[owner]
         return env.only({*states.tokens.tables, *parts.program.sops}), codes
 
-    placed = Placed(rows, lambda owner: 1 if owner == "1" else program.sizes[owner], parts.improve, True)
-    tokens = after_mlp(states.tokens, neurons, _canonical(program, owners), placed, a)
-    bos = after_mlp(states.bos, neurons, dict.fromkeys(range(states.bos.width), "B"), _alone("B", states.bos), a)
-    pad = states.pad
-    if pad is not None:
-        pad = after_mlp(pad, neurons, dict.fromkeys(range(pad.width), "P"), _alone("P", pad), a)
+    hinted = _canonical(program, owners)
+    placed = Placed(
+        owner=lambda dim, names: hinted.get(dim, "1"),
+        rows=rows,
+        sizes=lambda owner: 1 if owner == "1" else program.sizes[owner],
+        improve=parts.improve,
+        mortal=True,
+    )
+    tokens = after_mlp(states.tokens, neurons, placed, a)
+    bos = after_mlp(states.bos, neurons, _apart("B", states.bos), a)
+    pad = None if states.pad is None else after_mlp(states.pad, neurons, _apart("P", states.pad), a)
     return States(tokens, bos, pad)
 
 
@@ -168,14 +174,20 @@ def _canonical(program: Program, owners: Mapping[int, Var]) -> dict[int, Var]:
     return found
 
 
-def _alone(name: Var, state: State) -> Placed:
-    """BOS or PAD: every row is its own."""
-    rows = len(state.tables[name].lo)
+def _apart(base: Var, state: State) -> Placed:
+    """BOS or PAD: all combinations of values; of the variables it depends on, that with the most owns a dimension."""
 
-    def listed(names: set[Var], owner: Var) -> tuple[Env, Codes]:
-        return Env(rows, {name: np.arange(rows)}), np.arange(rows)
+    def owner(dim: int, names: set[Var]) -> Var:
+        return max(names, key=lambda name: (len(state.tables[name].lo), str(name)), default=base)
+
+    def rows(names: set[Var], owner: Var) -> tuple[Env, Codes]:
+        others = pad_rows(state, names - {owner}, PAD_ROWS // len(state.tables[owner].lo))
+        size = len(state.tables[owner].lo)
+        codes = {name: np.tile(places, size) for name, places in others.codes.items()}
+        own = np.repeat(np.arange(size), others.rows)
+        return Env(size * others.rows, {**codes, owner: own}), own
 
     def same(reads: dict[Var, Read]) -> dict[Var, Read]:
         return reads
 
-    return Placed(listed, lambda owner: rows, same, False)
+    return Placed(owner, rows, lambda one: len(state.tables[one].lo), same, False)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr_check.arithmetic import Arithmetic
-from tracr_check.boxes import INF, Boxes, Read, grid_of, rounded
+from tracr_check.boxes import INF, Read, State, grid_of, rounded
 from tracr_check.program import Array
 
 __all__ = ["Vectors", "distances", "pad_scores", "scores", "stored_vectors"]
@@ -95,27 +95,30 @@ def _least_grid(queries: Vectors, keys: Vectors) -> float:
 
 
 def pad_scores(
-    queries: Vectors, pad: Boxes, w_key: Array, b_key: Array, keys: Vectors, ref: Array, arithmetic: Arithmetic
+    queries: Vectors, pad: State, w_key: Array, b_key: Array, keys: Vectors, ref: Array, arithmetic: Arithmetic
 ) -> Array:
-    """The largest shifted score of each query class at each PAD position, [query, position].
+    """The largest shifted score of each query class at any PAD position; `keys` is a box of all PAD keys.
 
     What PAD holds is known dimension by dimension: the score is c . (x W + b) = sum over dimensions d of x_d (W c)_d +
-    b . c, at most the sum of the largest terms of each box. Rounding: x W is a sum of `terms` products, the score of
-    `rank` more; their relative errors multiply sums of sizes, which are bounded dimension by dimension too. The keys'
-    boxes give another bound; the smaller one counts.
+    b . c, and x is a sum over variables; for each variable it is at most the largest over its values of the sum of the
+    largest terms of each box. Rounding: x W is a sum of `terms` products, the score of `rank` more; their relative
+    errors multiply sums of sizes, which are bounded dimension by dimension too.
     """
-    a = arithmetic
-    centre, weights = queries.middle, w_key[pad.dims]
-    through, sizes = centre @ weights.T, queries.size @ np.abs(weights).T
-    rank = w_key.shape[1]
-    found = np.empty((len(centre), len(pad.lo)))
-    for place, (lo, hi) in enumerate(zip(pad.lo, pad.hi, strict=True)):
-        terms = float(((lo != 0) | (hi != 0)).sum())
-        relative = a.gamma(terms + rank + 2) + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
-        off = relative * sizes
-        top = np.maximum(through * lo + off * np.abs(lo), through * hi + off * np.abs(hi))
-        flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
-        rest = centre @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
-        far = np.maximum(np.abs(keys.lo[place] - ref), np.abs(keys.hi[place] - ref))
-        found[:, place] = top.sum(1) + rest + (queries.radius * far).sum(1)
-    return np.minimum(found, scores(queries, keys, ref, a)[1])
+    a, rank = arithmetic, w_key.shape[1]
+    terms = float(sum(((boxes.lo != 0) | (boxes.hi != 0)).any(0).sum() for boxes in pad.tables.values()))
+    relative = a.gamma(terms + rank + 2) + (4 * a.stored_unit if a.narrow else 0.0) + (terms + rank + 4) * 2.0**-51
+    flushed = (terms + rank + 4) * a.stored_tiny * (1 + queries.size.sum(1))
+    total = queries.middle @ b_key + relative * (queries.size @ np.abs(b_key)) + flushed
+    total = total + (queries.radius * np.maximum(np.abs(keys.lo - ref), np.abs(keys.hi - ref))).sum(1)
+    for boxes in pad.tables.values():
+        weights = w_key[boxes.dims]
+        used = (weights != 0).any(1)
+        through, sizes = queries.middle @ weights[used].T, queries.size @ np.abs(weights[used]).T
+        best = np.full(len(total), -INF)
+        rows = np.unique(np.hstack([boxes.lo[:, used], boxes.hi[:, used]]), axis=0)
+        for lo, hi in rows.reshape(len(rows), 2, -1):
+            off = relative * sizes
+            top = np.maximum(through * lo + off * np.abs(lo), through * hi + off * np.abs(hi))
+            best = np.maximum(best, top.sum(1))
+        total = total + best
+    return np.asarray(total)
