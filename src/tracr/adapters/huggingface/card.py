@@ -202,20 +202,21 @@ def _exactness(model: CompiledModel, activation: str, checked: Verification) -> 
 
 
 def _certificate(certificate: Certificate | None) -> str:
-    """The verdict on the compiled model, which is in the folder `tracr`."""
+    """The verdict on the compiled model, before layer norms were added."""
     if certificate is None:
         return ""
     lines = [
         "## Certificate",
-        f"`tracr-check` on the folder `tracr`, which holds the compiled model before layer norms were added: "
+        f"The verdict of `tracr-check` on the compiled model, before layer norms were added: "
         f"**{plain(certificate.headline)}**.",
     ]
     if certificate.accepted:
         lines.append(certificate.theorem)
         lines.append("\n".join(f"- assuming: {plain(one)}" for one in certificate.assumptions))
     lines.append(
-        "The certificate is about those weights, not about the tensors of this GPT-2. "
-        "`python -m tracr_check tracr` repeats the check; it needs numpy and the package `tracr_check` only."
+        "The certificate is about the weights of that model, not about the tensors of this GPT-2. If the folder "
+        "`tracr` has a `certificate.json`, `python -m tracr_check tracr` repeats the check; it needs numpy and the "
+        "package `tracr_check` only."
     )
     return "\n\n".join(lines)
 

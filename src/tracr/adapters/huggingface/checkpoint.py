@@ -74,7 +74,7 @@ def save_pretrained(
     chosen = chosen_output(model.outputs, output)
     path = Path(folder).resolve()
     check_target(path, overwrite, is_ours(path, FORMAT, FOLDER))
-    normed, certificate = _normed(model), shown_certificate(model)
+    normed, certificate = _normed(model), shown_certificate(_checkable(model))
     sizes, head = sizes_of(normed), head_of(normed, chosen, numbers)
     files = {
         **checkpoint_files(
@@ -88,7 +88,8 @@ def save_pretrained(
         "README.md": card(normed, chosen, sizes, head, activation, normed.verify(BUDGET), certificate).encode(),
     }
     assert set(files) == NAMES
-    own = {**files_of(model), **(certificate_files(certificate) if certificate else {})}
+    more = certificate_files(certificate) if certificate is not None and certificate.model is model else {}
+    own = {**files_of(model), **more}
     write_folder(path, {**files, **{f"{FOLDER}/{name}": data for name, data in own.items()}})
 
 
@@ -114,6 +115,12 @@ def _epsilon(normed: CompiledModel) -> float:
 
 def _normed(model: CompiledModel) -> CompiledModel:
     return model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+
+
+def _checkable(model: CompiledModel) -> CompiledModel:
+    """The model that the card's certificate is about: the compiled one, unless weights were changed in other ways."""
+    exact = model.own_weights and (model.variant is None or not model.variant.noise)
+    return model.plain if exact else model
 
 
 def chosen_output(outputs: Sequence[Output], name: str | None) -> Output:
