@@ -27,8 +27,8 @@ __all__ = ["VERSION", "check_folder"]
 VERSION = 1
 
 THEOREM = (
-    "For every input of {low} to {high} tokens on which the program is defined{padding}, and for every execution of "
-    "the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's outputs. The "
+    "For every input of {low} to {high} tokens on which the program is defined{padding}{mask}, and for every execution "
+    "of the weights that conforms to the arithmetic {arithmetic}, decoding the logits gives the program's outputs. The "
     "program is the tables in the folder; it is undefined where a table has no value, where a sum, mean or width is "
     "not one of the listed values, and where several values that are not numbers are selected."
 )
@@ -67,7 +67,8 @@ def _checked(folder: Path, arithmetic: str | None, padded: bool | None, found: d
     prove(program, model["outputs"], parse_tensors(content[WEIGHTS], WEIGHTS), certificate, ARITHMETICS[name], padding)
     low, high = program.lengths
     padding_text = f", with any padding up to length {program.longest}" if padding else ", without padding"
-    theorem = THEOREM.format(low=low, high=high, padding=padding_text, arithmetic=name)
+    mask = ", under a causal mask in the program and in the network" if program.causal else ""
+    theorem = THEOREM.format(low=low, high=high, padding=padding_text, mask=mask, arithmetic=name)
     assumed = (*sorted(program.assumed), *ARITHMETICS[name].assumptions())
     return Verdict(True, "", "", assumed, theorem=theorem, **found)
 

@@ -40,7 +40,7 @@ def joint_values(
     wanted = sorted(set(names), key=sort_key)
     fine = sorted(frozenset().union(*(program.leaves(one) for one in wanted)) if wanted else (), key=sort_key)
     coarse: list[Var] = []
-    for one in wanted:
+    for one in sorted(wanted, key=lambda one: program.derivable(one, frozenset(wanted) - {one})):  # functions last
         if not program.derivable(one, frozenset(coarse)):
             coarse.append(one)
     chosen = fine if _count(program, fine) <= max(few, _count(program, coarse)) else coarse

@@ -32,6 +32,7 @@ __all__ = ["Parts", "define"]
 FIRST = 100_000
 MOST_SUMS = 20_000
 MOST_PARTS = 8
+CLASSES = 2_000
 CELLS = 60_000_000
 
 
@@ -50,7 +51,8 @@ def define(program: Program, facts: Facts, aux: Mapping[str, Any]) -> None:
                 ways = [Way((first, second), _pairing(size[1]))]
             case "width":
                 need(given["selector"] in program.selectors, "no such selector")
-                values = range(program.lengths[1] + 1)
+                least = 1 if facts.always(given["selector"]) else 0
+                values = range(least, program.lengths[1] + 1)
             case "sum":
                 need(given["selector"] in program.selectors, "no such selector")
                 values = sums_of(program.sops[given["of"]], program.lengths[1])
@@ -201,7 +203,7 @@ class Parts:
         sides = []
         for own, place in ((queries, "queries"), (keys, "keys")):
             needed: set[Var] = set(own).union(*(getattr(self.masks[name], place).free for name in names))
-            sides.append(joint_values(self.program, needed))
+            sides.append(joint_values(self.program, needed, few=CLASSES))
         need(sides[0].rows * sides[1].rows <= CELLS, "too many classes in a sum of heads")
         chosen, defined = self.program.selected(sop.op["selector"], sides[0], sides[1])
         masks = [_expanded(self.program, self.masks[name], sides[0], sides[1]) for name in names]

@@ -82,7 +82,8 @@ def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> M
 def reference(mask: Mask, k: Vectors, bos: Vectors) -> Array:
     """A vector for each query class: a selected key, or BOS."""
     kept = mask.chosen & mask.defined
-    return np.where(kept.any(1)[:, None], k.middle[kept.argmax(1)], bos.middle)
+    some: Truth = np.asarray(kept.any(1))
+    return np.where(some[:, None], k.middle[kept.argmax(1)], bos.middle)
 
 
 def proved_selection(

@@ -1,0 +1,94 @@
+"""The lemmas about programs against brute force over every input."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.certificate.check_cases import Parsed, codes_of, drawn, evaluations, example
+from tracr.model.compiled import CompiledModel
+from tracr_check.facts import Facts
+from tracr_check.joint import joint_values
+from tracr_check.program import Env, Program, Var
+
+LIBRARY = ["sort", "sort_composite", "hist2", "reverse", "most_freq", "shuffle_dyck", "induction"]
+MODELS = [
+    *(("library", name) for name in LIBRARY),
+    *(("random", seed) for seed in range(25)),
+    *(("causal", seed) for seed in range(10)),
+]
+
+
+def model_of(kind: str, what: str | int) -> CompiledModel:
+    return example(str(what)) if kind == "library" else drawn(int(what), causal=kind == "causal")
+
+
+def selections(model: CompiledModel, program: Program, selector: int):
+    """For every input: the codes of all s-ops, and [query, key] of what a selector selects."""
+    for run in evaluations(model):
+        codes = {number: codes_of(run, number) for number in model.program.sops}
+        length = run.batch.codes.shape[1]
+        for row in range(len(run.batch.codes)):
+            env = Env(length, {number: array[row].astype(np.int64) for number, array in codes.items()})
+            chosen, defined = program.selected(selector, env, env)
+            assert defined.all()
+            yield env, chosen & np.tril(np.ones((length, length), dtype=bool)) if program.causal else chosen
+
+
+@pytest.mark.parametrize(("kind", "what"), MODELS)
+def test_lemmas_hold_on_every_input(kind: str, what: str | int) -> None:
+    """What a lemma says of selectors and s-ops is true of every input."""
+    model = model_of(kind, what)
+    program = Parsed(model).program()
+    facts = Facts(program)
+    aggregates = [sop for sop in program.sops.values() if sop.kind == "aggregation"]
+    for selector in program.selectors:
+        always, own, one = facts.always(selector), facts.own(selector), facts.at_most_one(selector)
+        equal = [sop.op["value"] for sop in aggregates if sop.op["selector"] == selector]
+        equal = [value for value in equal if facts.equal_values(selector, value)]
+        if not (always or own or one or equal):
+            continue
+        for env, chosen in selections(model, program, selector):
+            assert not always or chosen.any(1).all()
+            assert not own or chosen.diagonal().all()
+            assert not one or chosen.sum(1).max() <= 1
+            for value, row in itertools.product(equal, chosen):
+                assert len(set(env.codes[value][row].tolist())) <= 1
+
+
+@pytest.mark.parametrize(("kind", "what"), MODELS)
+def test_distinct_variables_and_local_ways(kind: str, what: str | int) -> None:
+    """Distinct variables differ at all positions; an s-op that is known locally has the interpreter's values."""
+    model = model_of(kind, what)
+    program = Parsed(model).program()
+    facts = Facts(program)
+    distinct = [number for number in program.sops if facts.distinct(number)]
+    given: tuple[Var, ...] = ("T", "I", "L")
+    local = [number for number in program.sops if program.derivable(number, frozenset(given))]
+    for run in evaluations(model):
+        rows, length = run.batch.codes.shape
+        for number in distinct:
+            assert all(len(set(row.tolist())) == length for row in codes_of(run, number))
+        env = Env(rows * length, {"T": run.batch.codes.reshape(-1).astype(np.int64)})
+        env.codes["I"] = np.tile(np.arange(length), rows)
+        env.codes["L"] = np.full(rows * length, length - program.lengths[0])
+        for number in local:
+            assert (program.codes(number, env) == codes_of(run, number).reshape(-1)).all()
+
+
+@pytest.mark.parametrize(("kind", "what"), MODELS[:20])
+def test_joint_values_miss_nothing(kind: str, what: str | int) -> None:
+    """Every pair of values of two s-ops at one position is listed."""
+    model = model_of(kind, what)
+    program = Parsed(model).program()
+    Facts(program)
+    runs = evaluations(model)
+    for pair in itertools.islice(itertools.combinations(program.sops, 2), 12):
+        for few in (40_000, 0):
+            env = joint_values(program, pair, few=few)
+            listed = set(zip(*(env.codes[number].tolist() for number in pair), strict=True))
+            for run in runs:
+                held = (codes_of(run, number).reshape(-1).tolist() for number in pair)
+                assert set(zip(*held, strict=True)) <= listed

@@ -1,0 +1,200 @@
+"""Malformed and hostile folders are rejected, in bounded time."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracr_check
+from tests.certificate.check_cases import example, write
+from tracr_check.files import CERTIFICATE, CONTENT, MODEL, TABLES, WEIGHTS, parse_json, parse_tensors, sha256
+from tracr_check.verdict import Rejected
+
+
+def saved(tmp_path: Path, change: Callable[[dict[str, bytes]], None] | None = None, honest: bool = True) -> Path:
+    """A folder with changed files; `honest`: with the digests of the changed files."""
+    folder = tmp_path / "model"
+    content = write(example("hist"), folder)
+    if change is not None:
+        change(content)
+        if honest:
+            hints = json.loads(content[CERTIFICATE])
+            hints["sha256"] = {name: sha256(content[name]) for name in CONTENT}
+            content[CERTIFICATE] = json.dumps(hints).encode()
+        for name, data in content.items():
+            (folder / name).write_bytes(data)
+    return folder
+
+
+def in_json(name: str, change: Callable[[Any], None]) -> Callable[[dict[str, bytes]], None]:
+    def changed(content: dict[str, bytes]) -> None:
+        data = json.loads(content[name])
+        change(data)
+        content[name] = json.dumps(data).encode()
+
+    return changed
+
+
+def in_weights(name: str, value: float) -> Callable[[dict[str, bytes]], None]:
+    """Put a number into the first place of an array."""
+
+    def changed(content: dict[str, bytes]) -> None:
+        data = bytearray(content[WEIGHTS])
+        (size,) = struct.unpack("<Q", data[:8])
+        start = 8 + size + json.loads(data[8 : 8 + size])[name]["data_offsets"][0]
+        data[start : start + 8] = struct.pack("<d", value)
+        content[WEIGHTS] = bytes(data)
+
+    return changed
+
+
+def test_a_saved_model_is_accepted(tmp_path: Path) -> None:
+    """The verdict names the arithmetic, the lengths and the digests."""
+    verdict = tracr_check.check_folder(saved(tmp_path))
+    assert verdict.accepted
+    assert verdict.lengths == (1, 4)
+    assert verdict.arithmetic == "float32"
+    assert verdict.padded
+    assert set(verdict.sha256) == set(CONTENT)
+    assert "1 to 4 tokens" in verdict.theorem
+
+
+def delete(*path: str) -> Callable[[Any], None]:
+    def change(data: Any) -> None:
+        for step in path[:-1]:
+            data = data[step]
+        del data[path[-1]]
+
+    return change
+
+
+def put(value: Any, *path: Any) -> Callable[[Any], None]:
+    def change(data: Any) -> None:
+        for step in path[:-1]:
+            data = data[step]
+        data[path[-1]] = value
+
+    return change
+
+
+BAD_JSON = [
+    (MODEL, delete("program")),
+    (MODEL, put(10**9, "options", "max_seq_len")),
+    (MODEL, put([1, 10**9], "program", "lengths")),
+    (MODEL, put([0, 4], "program", "lengths")),
+    (MODEL, put([2, 1], "program", "lengths")),
+    (MODEL, put([], "program", "outputs")),
+    (MODEL, put([["hist", 0, 10**6]], "outputs")),
+    (MODEL, put("none", "program", "sops", 0, "op", "kind")),
+    (MODEL, put(["z"], "options", "vocab")),
+    (MODEL, put(0, "program", "sops", 1, "id")),
+    (MODEL, put({}, "variant")),
+    (CERTIFICATE, put(2, "version")),
+    (CERTIFICATE, put("float8", "arithmetic")),
+    (CERTIFICATE, put(None, "padded")),
+    (CERTIFICATE, put([], "layers")),
+    (CERTIFICATE, put({"99": "c9.9"}, "layers", 0, "heads", 0)),
+    (CERTIFICATE, put({"100000": {"kind": "pair", "of": [100000, 0]}}, "aux")),
+    (CERTIFICATE, put({"0": {"kind": "width", "selector": 0}}, "aux")),
+    (CERTIFICATE, delete("sums")),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), BAD_JSON)
+def test_changed_json_is_rejected(tmp_path: Path, name: str, change: Callable[[Any], None]) -> None:
+    """A changed description of the program, or hints that lead nowhere."""
+    verdict = tracr_check.check_folder(saved(tmp_path, in_json(name, change)))
+    assert not verdict.accepted
+    assert verdict.reason
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, 1e-310])
+def test_extreme_weights_are_rejected(tmp_path: Path, value: float) -> None:
+    """NaN, infinite, huge and tiny weights."""
+    assert not tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", value))).accepted
+
+
+@pytest.mark.parametrize("name", [*CONTENT, CERTIFICATE])
+@pytest.mark.parametrize("size", [0, 7, 100])
+def test_short_files_are_rejected(tmp_path: Path, name: str, size: int) -> None:
+    """Files that end early."""
+
+    def change(content: dict[str, bytes]) -> None:
+        content[name] = content[name][:size]
+
+    assert not tracr_check.check_folder(saved(tmp_path, change, honest=name != CERTIFICATE)).accepted
+
+
+def test_changed_files_are_rejected(tmp_path: Path) -> None:
+    """The digests of the certificate must be those of the files."""
+    verdict = tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", 1.0), honest=False))
+    assert not verdict.accepted
+    assert "not the file" in verdict.reason
+
+
+def test_json_has_each_name_once() -> None:
+    """A name twice, NaN, infinite numbers and deep nesting."""
+    for text in ('{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'):
+        with pytest.raises(Rejected):
+            parse_json(text.encode(), "x")
+    with pytest.raises(RecursionError):
+        parse_json(b"[" * 10**6, "x")
+
+
+def header(entries: dict[str, Any], data: bytes = b"") -> bytes:
+    text = json.dumps(entries).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack("<Q", 2**60),
+        header({"a": {"dtype": "F64", "shape": [2**31, 2**31], "data_offsets": [0, 8]}}, b"x" * 8),
+        header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}),
+        header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [8, 16]}}, b"x" * 16),
+        header({"a": {"dtype": "F64", "shape": [-1], "data_offsets": [0, 8]}}, b"x" * 8),
+        header(
+            {
+                "a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
+                "b": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]},
+            },
+            b"x" * 8,
+        ),
+        header({"a": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}, b"x" * 9),
+    ],
+)
+def test_arrays_fill_the_file(data: bytes) -> None:
+    """Huge, missing, overlapping and unused parts of a file."""
+    with pytest.raises((Rejected, KeyError, ValueError)):
+        parse_tensors(data, TABLES)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Exit 0 and ACCEPTED, or exit 1 and REJECTED; without numpy's or tracr's help in the source."""
+    folder = saved(tmp_path)
+    run = subprocess.run([sys.executable, "-m", "tracr_check", str(folder)], capture_output=True, text=True)
+    assert run.returncode == 0
+    assert run.stdout.startswith("ACCEPTED")
+    run = subprocess.run([sys.executable, "-m", "tracr_check", str(tmp_path), "--json"], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert not json.loads(run.stdout)["accepted"]
+
+
+def test_the_checker_imports_numpy_only() -> None:
+    """No file of the checker imports the compiler or any other package."""
+    for path in Path(tracr_check.__file__).parent.glob("*.py"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith(("import ", "from ")):
+                top = line.split()[1].split(".")[0]
+                assert top in ("tracr_check", "numpy", "__future__") or top in sys.stdlib_module_names, (
+                    f"{path}: {line}"
+                )

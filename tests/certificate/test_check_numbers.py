@@ -1,0 +1,124 @@
+"""The lemmas about rounding and ranges against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracr_check.arithmetic import ARITHMETICS
+from tracr_check.boxes import Boxes, Read, exactly, grid_of, natural, read_boxes, rounded
+from tracr_check.piecewise import Relus
+from tracr_check.selection import Selection
+
+FLOAT32 = ARITHMETICS["float32"]
+
+
+def test_cast_rounds_to_nearest() -> None:
+    """bfloat16 keeps 8 bits, ties to even."""
+    cast = ARITHMETICS["bfloat16"].cast
+    assert cast(np.array([1 + 2**-9, 1 + 2**-8, 1 + 3 * 2**-8])).tolist() == [1.0, 1.0, 1 + 2**-6]
+    assert cast(np.array([1 + 3 * 2**-9])).tolist() == [1 + 2**-7]
+
+
+def summed(products: np.ndarray, rng: np.random.Generator) -> float:
+    """A sum in float32 in a random order."""
+    terms = [np.float32(one) for one in rng.permutation(products)]
+    while len(terms) > 1:
+        first, second = sorted(rng.choice(len(terms), 2, replace=False).tolist())
+        terms[first] = np.float32(terms[first] + terms[second])
+        del terms[second]
+    return float(terms[0])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sums_in_any_order_stay_within_the_bound(seed: int) -> None:
+    """`rounded` bounds a float32 sum in any order; a sum that it calls exact is exact."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 20))
+    scale = 2.0 ** rng.integers(-8, 8)
+    x, w = (
+        np.float32(rng.integers(-40, 40, count) * scale) if seed % 2 else np.float32(rng.normal(size=count))
+        for _ in range(2)
+    )
+    read = read_boxes(exactly(np.float64(x)[None], np.arange(count)), np.float64(w)[:, None])
+    off = float(rounded(read, FLOAT32)[0, 0])
+    true = float(np.float64(x) @ np.float64(w))
+    for _ in range(10):
+        computed = summed(np.float32(x * w), rng)
+        assert abs(computed - true) <= off
+        assert read.lo[0, 0] - off <= computed <= read.hi[0, 0] + off
+
+
+def test_reads_contain_every_stream() -> None:
+    """Sums over boxes lie in what is read, and partial sums between -down and up."""
+    rng = np.random.default_rng(3)
+    lo = rng.normal(size=(4, 6))
+    hi = lo + rng.random((4, 6))
+    boxes = Boxes(np.arange(6), lo, hi, np.zeros((4, 6)))
+    weights = rng.normal(size=(6, 5))
+    read = read_boxes(boxes, weights)
+    for _ in range(200):
+        x = lo + (hi - lo) * rng.integers(0, 2, lo.shape)
+        found = x @ weights
+        assert ((read.lo <= found) & (found <= read.hi)).all()
+        partial = x[:, :3] @ weights[:3]
+        assert ((-read.down <= partial) & (partial <= read.up)).all()
+
+
+def test_grids() -> None:
+    """Floats of some bits in a range are multiples of its natural grid."""
+    rng = np.random.default_rng(1)
+    lo = rng.uniform(0.01, 3.0, 200)
+    hi = lo + rng.uniform(0.0, 0.5, 200)
+    grid = natural(lo, hi, 24)
+    between = np.float64(np.float32(lo + (hi - lo) * 0.7))
+    assert ((between / grid) % 1 == 0).all()
+    assert (grid_of(between) >= grid).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ranges_of_relus(seed: int) -> None:
+    """No value inside an interval is outside the range; a flat piece is a point."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 7))
+    relus = Relus(*(np.float64(np.float32(rng.normal(size=count))) for _ in range(3)), 0.0, float(rng.integers(-1, 2)))
+    lo = rng.normal(size=12)
+    hi = lo + rng.random(12) * (seed % 3)
+    low, high = relus.range(lo, hi)
+    for part in np.linspace(0.0, 1.0, 41):
+        value = relus.value(lo + (hi - lo) * part)
+        assert ((low <= value + 1e-15) & (value <= high + 1e-15)).all()
+
+
+def test_a_staircase_is_flat() -> None:
+    """Between its kinks a step is exactly 1, whatever the error of the number."""
+    step = Relus(np.array([64.0, 64.0]), np.array([-31.0, -33.0]), np.array([0.5, -0.5]))
+    low, high = step.range(np.array([0.6, 0.1, 0.4]), np.array([0.9, 0.4, 0.6]))
+    assert (low[:2] == [1.0, 0.0]).all()
+    assert (high[:2] == [1.0, 0.0]).all()
+    assert low[2] <= 0.0
+    assert high[2] >= 1.0
+
+
+@pytest.mark.parametrize("weight", [None, 1.609375, 9.0])
+def test_weights_of_softmax_stay_within_the_bound(weight: float | None) -> None:
+    """Computed weights against (1 or C) / (w + C), in float32 and random orders, with scores that differ a little."""
+    rng = np.random.default_rng(4)
+    for spread in (0.0, 1e-6, 1e-3):
+        selection = Selection(spread, None if weight is None else (weight - spread, weight + spread), True, False)
+        for _ in range(60):
+            count = int(rng.integers(1, 40))
+            scores = np.float32(rng.uniform(0, spread, count))
+            ideal = np.ones(count)
+            if weight is not None:
+                scores, ideal = np.append(scores, np.float32(weight)), np.append(ideal, np.exp(np.float32(weight)))
+            e = np.exp(scores - scores.max())
+            computed = e / np.float32(summed(e, rng))
+            error = np.abs(computed / (ideal / ideal.sum()) - 1).max()
+            assert error <= selection.weight_error(41, FLOAT32)
+
+
+def test_reads_add_up() -> None:
+    """A read without rounding keeps its grid."""
+    one = Read(*(np.zeros((1, 1)) for _ in range(5)), np.full((1, 1), np.inf))
+    assert rounded(one, FLOAT32).tolist() == [[0.0]]
