@@ -67,13 +67,13 @@ def grown(length: int, letters: int, levels: tuple[int, ...]) -> Iterator[Job]:
 
 
 def drawn(seed: int, count: int, kind: str) -> Iterator[Job]:
-    """Random programs: with default controls, with composite selectors, or causal."""
+    """Random programs, at levels 0, 1, 2 in turn: with default controls, with composite selectors, or causal."""
     for number in range(count):
         if kind == "random":
             program: Any = tracr.random_program([seed, number])
         else:
             program = random_program([seed, number], composite=kind == "composite", causal=kind == "causal")
-        yield Job(f"{kind} {seed} {number}", program, "abc", 5, LEVELS, kind == "causal")
+        yield Job(f"{kind} {seed} {number}", program, "abc", 5, (LEVELS[number % 3],), kind == "causal")
 
 
 def measured(

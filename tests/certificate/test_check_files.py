@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import struct
 import subprocess
@@ -123,7 +124,7 @@ def test_extreme_weights_are_rejected(tmp_path: Path, value: float) -> None:
 
 
 @pytest.mark.parametrize("name", [*CONTENT, CERTIFICATE])
-@pytest.mark.parametrize("size", [0, 7, 100])
+@pytest.mark.parametrize("size", [0, 7, 60])
 def test_short_files_are_rejected(tmp_path: Path, name: str, size: int) -> None:
     """Files that end early."""
 
@@ -135,7 +136,7 @@ def test_short_files_are_rejected(tmp_path: Path, name: str, size: int) -> None:
 
 def test_changed_files_are_rejected(tmp_path: Path) -> None:
     """The digests of the certificate must be those of the files."""
-    verdict = tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", 1.0), honest=False))
+    verdict = tracr_check.check_folder(saved(tmp_path, in_weights("embed.W_E", 0.75), honest=False))
     assert not verdict.accepted
     assert "not the file" in verdict.reason
 
@@ -191,10 +192,9 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_checker_imports_numpy_only() -> None:
     """No file of the checker imports the compiler or any other package."""
+    allowed = {"tracr_check", "numpy", *sys.stdlib_module_names}
     for path in Path(tracr_check.__file__).parent.glob("*.py"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith(("import ", "from ")):
-                top = line.split()[1].split(".")[0]
-                assert top in ("tracr_check", "numpy", "__future__") or top in sys.stdlib_module_names, (
-                    f"{path}: {line}"
-                )
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert {name.split(".")[0] for name in names} <= allowed, path
