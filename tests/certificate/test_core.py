@@ -18,7 +18,7 @@ from tests.certificate.slow_core import exact_mixture, exact_read, exact_relus, 
 from tests.library import LENGTH
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.certificate.trials.meaning import Meaning
-from tracr.certificate.trials.mutants import SavedParts
+from tracr.certificate.trials.mutants import SavedParts, mutant
 from tracr.certificate.trials.trial import check_parts, parts_of
 from tracr.rasp.programs import EXAMPLES
 from tracr_check import ARITHMETICS, proving
@@ -196,6 +196,7 @@ def cast(parts: SavedParts) -> dict[str, Any]:
 
 
 SMALL = [("hist", 2), ("frac_prevs", 2), ("length", 2)]
+FIRST = ("hist_bos", 1)
 MORE = [(name, level) for name in EXAMPLES for level in (0, 1, 2)]
 
 
@@ -246,13 +247,45 @@ def test_states_contain_the_streams_of_every_order(
     recorded = Recorded(monkeypatch)
     if not check_parts(parts, tmp_path).accepted:
         pytest.skip("the checker has no proof")
-    weights = cast(parts)
-    for (ids, length), (order, dot) in itertools.product(inputs(parts, 6), ORDERS.items()):
+    for order in ORDERS:
+        assert_contained(parts, recorded.states, order, 6)
+
+
+def assert_contained(parts: SavedParts, found: list[States], order: str, most: int) -> None:
+    """Run some inputs in float32, and find every stream in the states."""
+    weights, causal = cast(parts), parts.model["options"]["causal"]
+    for ids, length in inputs(parts, most):
         streams: list[Any] = []
-        execute(weights, np.array([ids]), causal, dot, streams)
+        execute(weights, np.array([ids]), causal, ORDERS[order], streams)
         for place, kind, codes in positions(parts, ids, length):
-            for states, stream in zip(recorded.states, streams, strict=True):
-                state = getattr(states, kind)
-                for dim, x in enumerate(stream[0, place].tolist() if state is not None else ()):
-                    low, high = at(state, dim, codes)
-                    assert low <= x <= high, (order, place, dim, codes)
+            for states, stream in zip(found, streams, strict=True):
+                if (state := getattr(states, kind)) is not None:
+                    _assert_row(state, codes, stream[0, place].tolist())
+
+
+def _assert_row(state: State, codes: dict[Any, int], row: list[float]) -> None:
+    for name, dead in state.dead.items():
+        assert name not in codes or not dead[codes[name]], name
+    for dim, x in enumerate(row):
+        low, high = at(state, dim, codes)
+        assert low <= x <= high, (dim, codes)
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [FIRST, *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE if one != FIRST)]
+)
+def test_states_of_accepted_mutants_contain_their_streams(
+    name: str, level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds are right for weights that the compiler would not make, too."""
+    example = EXAMPLES[name].made_for(EXAMPLES[name].vocab, 3)
+    parts = parts_of(tracr.compile(example.program, example.vocab, 3, level=level))
+    recorded, rng = Recorded(monkeypatch), np.random.default_rng(level)
+    accepted = 0
+    for _ in range(12):
+        one = mutant(parts, rng, "weight").parts
+        recorded.states.clear()
+        if check_parts(one, tmp_path).accepted:
+            accepted += 1
+            assert_contained(one, recorded.states, "blas", 3)
+    assert accepted

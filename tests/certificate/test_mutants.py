@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,27 @@ def test_every_kind_of_mutant_harms_sometimes(kind: str, tmp_path: Path) -> None
     """So the trials above can fail: some mutants of each kind are wrong."""
     found = tried(saved("hist", 1), 10, (2,), tmp_path, kind)
     assert found["harmful rejected"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("level", "causal", "name", "place", "added"),
+    [
+        (1, False, "embed.W_E", (3, 11), 0.05),
+        (0, True, "blocks.1.attn.b_Q", (0, 3), -0.5),
+        (1, True, "blocks.1.attn.b_Q", (0, 0), 0.05),
+    ],
+)
+def test_mutants_that_were_accepted_once(
+    level: int, causal: bool, name: str, place: tuple[int, ...], added: float, tmp_path: Path
+) -> None:
+    """Scores of selected keys that differ: an infinite bound was taken for a value that does not occur."""
+    example = EXAMPLES["hist_bos"].made_for(EXAMPLES["hist_bos"].vocab, LENGTH)
+    parts = parts_of(tracr.compile(example.program, example.vocab, LENGTH, level=level, causal=causal))
+    changed = parts.weights[name].copy()
+    changed[place] += added
+    mutant = replace(parts, weights={**parts.weights, name: changed})
+    assert wrong_inputs(mutant, EveryInput(parts))
+    assert not check_parts(mutant, tmp_path).accepted
 
 
 @pytest.mark.slow
