@@ -96,7 +96,7 @@ def counted(reading: Reading, selection: Selection, counts: Array, a: Arithmetic
     none = counts == 0
     alone = reading.at_bos(a)
     low, high = np.where(none, alone[0], low), np.where(none, alone[1], high)
-    gone = ~np.isfinite(low)
+    gone = low == INF  # no rule gave a bound; one that is not finite is rejected later
     leak = reading.leak(a)
     return np.where(gone, 0.0, low - leak), np.where(gone, 0.0, high + leak), gone
 
@@ -193,7 +193,7 @@ def parted(
     need(one or equal, "several values are selected", where)
     low, high, most = reading.by_code(codes, size)
     off = _copy_errors(reading, selection, most, one, a)
-    gone = np.isinf(low)
+    gone = low == INF
     low, high = np.where(gone, 0.0, low - off), np.where(gone, 0.0, high + off)
     alone, leak = reading.at_bos(a), reading.leak(a)
     return np.append(low, alone[0]) - leak, np.append(high, alone[1]) + leak, np.append(gone, False)
@@ -233,6 +233,7 @@ def copied(
     one = one or bool(target.op["assumed"])
 
     def put(code: int, lo: float, hi: float) -> None:
+        need(math.isfinite(lo) and math.isfinite(hi), "numbers too large", where)
         if code >= 0:  # else the program is undefined there
             found[0, code], found[1, code] = min(found[0, code], lo), min(found[1, code], -hi)
 
@@ -249,7 +250,7 @@ def copied(
             put(int(moved[code]), low[code] - error, high[code] + error)
     if not selection.sure:
         put(default_code(target), *reading.at_bos(a))
-    gone, leak = np.isinf(found[0]), reading.leak(a)
+    gone, leak = found[0] == INF, reading.leak(a)
     return np.where(gone, 0.0, found[0] - leak), np.where(gone, 0.0, -found[1] + leak), gone
 
 

@@ -202,7 +202,8 @@ class _Step:
                 lo, hi = self.values(column, part, np.searchsorted(neurons, column.neurons), pre, off)
                 np.minimum.at(low[:, place], places, lo)
                 np.maximum.at(high[:, place], places, hi)
-        seen = np.isfinite(low).all(1)
+        seen = ~(low == INF).any(1)
+        need(np.isfinite(low[seen]).all() and np.isfinite(high[seen]).all(), "numbers too large")
         need(seen.any(), "no input reaches this MLP")
         low[~seen], high[~seen] = 0.0, 0.0
         dims = np.array([column.dim for column in columns], dtype=np.int64)
