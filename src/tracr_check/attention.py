@@ -20,7 +20,7 @@ from tracr_check.joint import joint_values
 from tracr_check.parts import Parts
 from tracr_check.program import Array, Env, Program, Var
 from tracr_check.scores import Vectors, pad_scores, scores, stored_vectors
-from tracr_check.selection import Mask, Selection, own_mask, proved_selection, reference
+from tracr_check.selection import Mask, Selection, merged, own_mask, proved_selection, reference
 from tracr_check.verdict import Rejected, need, reject
 
 __all__ = ["Attention", "HeadWeights", "States", "after_attention", "pad_rows"]
@@ -303,12 +303,13 @@ class _Head:
             mask, sure = Mask(queries, keys, every, every), True
         else:
             mask = own_mask(queries, keys, q, k, self.bos_key)
-        ref = reference(mask, k, self.bos_key)
+        few, q, k = merged(mask, q, k)
+        ref = reference(few, k, self.bos_key)
         pad = None
         if self.states.pad is not None:
             assert self.pad_key is not None
             pad = pad_scores(q, self.states.pad, w.w_k, w.b_k, self.pad_key, ref, self.a)
-        return mask, proved_selection(mask, q, k, self.bos_key, pad, ref, sure, self.a, self.where)
+        return mask, proved_selection(few, q, k, self.bos_key, pad, ref, sure, self.a, self.where)
 
     # BOS and PAD
 
@@ -377,7 +378,7 @@ class _Head:
         q = stored_vectors(joined(reads, set(queries.codes), queries, np.arange(w.w_q.shape[1])), self.a)
         keys, k = self.side(w.w_k, w.b_k, set())
         need(queries.rows * keys.rows <= CELLS, "too many classes", self.where)
-        mask = own_mask(queries, keys, q, k, self.bos_key)
+        mask, q, k = merged(own_mask(queries, keys, q, k, self.bos_key), q, k)
         ref = np.broadcast_to(self.bos_key.middle, q.lo.shape)
         top = pad_scores(q, pad, w.w_k, w.b_k, self.pad_key, ref, self.a)
         bottom = scores(q, self.bos_key, ref, self.a)[0][:, 0] - self.a.apart

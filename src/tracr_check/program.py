@@ -54,6 +54,10 @@ class Env:
         """Only some rows."""
         return Env(int(kept.sum()), {name: codes[kept] for name, codes in self.codes.items()}, self.free)
 
+    def rows_at(self, places: Codes) -> Env:
+        """Some rows, by their numbers."""
+        return Env(len(places), {name: codes[places] for name, codes in self.codes.items()}, self.free)
+
     def part(self, start: int, stop: int) -> Env:
         """A range of rows."""
         codes = {name: codes[start:stop] for name, codes in self.codes.items()}

@@ -29,6 +29,10 @@ class Vectors:
     hi: Array
     grid: Array
 
+    def at(self, rows: NDArray[np.int64]) -> Vectors:
+        """Some rows."""
+        return Vectors(self.lo[rows], self.hi[rows], self.grid[rows])
+
     @property
     def middle(self) -> Array:
         """The middles of the boxes."""

@@ -25,7 +25,7 @@ from tracr_check.program import Array, Env
 from tracr_check.scores import Vectors, scores
 from tracr_check.verdict import need
 
-__all__ = ["Mask", "Selection", "own_mask", "proved_selection"]
+__all__ = ["Mask", "Selection", "merged", "own_mask", "proved_selection"]
 
 Truth = NDArray[np.bool_]
 NEAR_BOS = 60.0
@@ -77,6 +77,22 @@ def own_mask(queries: Env, keys: Env, q: Vectors, k: Vectors, bos: Vectors) -> M
     best: Array = np.maximum(middle.max(1, initial=-INF), (q.middle @ bos.middle.T)[:, 0])
     chosen = np.array(middle - best[:, None] > -NEAR_BOS)
     return Mask(queries, keys, chosen, np.ones_like(chosen))
+
+
+def merged(mask: Mask, q: Vectors, k: Vectors) -> tuple[Mask, Vectors, Vectors]:
+    """Classes with equal vectors and equal rows (or columns) of the mask, each once: the same is to be proved."""
+    rows = _different(q, mask.chosen, mask.defined)
+    columns = _different(k, mask.chosen.T, mask.defined.T)
+    cells = np.ix_(rows, columns)
+    queries, keys = mask.queries.rows_at(rows), mask.keys.rows_at(columns)
+    return Mask(queries, keys, mask.chosen[cells], mask.defined[cells]), q.at(rows), k.at(columns)
+
+
+def _different(vectors: Vectors, chosen: Truth, defined: Truth) -> NDArray[np.int64]:
+    """The first row of each kind."""
+    bits = [np.packbits(truth, axis=1).astype(np.float64) for truth in (chosen, defined)]
+    parts: list[Array] = [vectors.lo, vectors.hi, *bits]
+    return np.sort(np.unique(np.hstack(parts), axis=0, return_index=True)[1])
 
 
 def reference(mask: Mask, k: Vectors, bos: Vectors) -> Array:
