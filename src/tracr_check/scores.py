@@ -57,11 +57,18 @@ def stored_vectors(read: Read, arithmetic: Arithmetic) -> Vectors:
 
 
 def distances(radius: Array, keys: Array, ref: Array) -> Array:
-    """How far the error of a query moves keys apart from the reference: radius . |key - ref|, [query, key]."""
-    found = np.zeros((len(radius), len(keys)))
+    """How far the error of a query moves keys apart from the reference: radius . |key - ref|, [query, key].
+
+    Components of keys have few different values v, so this is a product of two matrices: radius |v - ref| for every
+    component and value, and which keys hold the value there. Rounded up.
+    """
+    left, right = [np.zeros((len(radius), 1))], [np.zeros((1, len(keys)))]
     for place in np.flatnonzero(radius.any(0)):
-        found += radius[:, place, None] * np.abs(keys[None, :, place] - ref[:, place, None])
-    return found
+        values, held = np.unique(keys[:, place], return_inverse=True)
+        left.append(radius[:, place, None] * np.abs(values[None] - ref[:, place, None]))
+        right.append((held.reshape(1, -1) == np.arange(len(values))[:, None]).astype(np.float64))
+    found: Array = np.hstack(left) @ np.vstack(right)
+    return found * (1 + 2.0**-30)
 
 
 def scores(queries: Vectors, keys: Vectors, ref: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.certificate.check_cases import Parsed, codes_of, drawn, evaluations, example
 from tracr.model.compiled import CompiledModel
@@ -25,7 +27,7 @@ def model_of(kind: str, what: str | int) -> CompiledModel:
     return example(str(what)) if kind == "library" else drawn(int(what), causal=kind == "causal")
 
 
-def selections(model: CompiledModel, program: Program, selector: int):
+def selections(model: CompiledModel, program: Program, selector: int) -> Iterator[tuple[Env, NDArray[np.bool_]]]:
     """For every input: the codes of all s-ops, and [query, key] of what a selector selects."""
     for run in evaluations(model):
         codes = {number: codes_of(run, number) for number in model.program.sops}

@@ -71,22 +71,27 @@ class _Hints:
         return FIRST + len(self.aux) - 1
 
     def owner(self, variable: Variable, head: str | None) -> Owner:
+        """The variable that the directions of a variable of the circuit are a function of."""
         node = variable.node
-        op = self.program.sops[node].op if node in self.program.sops else None
         if node is None:
             return self.owner_of_runs(variable)
-        if variable.scratch and head and re.search(r"_count\d+(_\d+)?$", variable.label):
-            if isinstance(op, Aggregation) and self.copies(op):
-                return self.part("p", head, node, op.value)
-            whole = self.define(kind="width", selector=op.selector) if isinstance(op, Aggregation) else node
-            return self.part("c", head, whole, None)
-        if variable.scratch and head and isinstance(op, Aggregation) and re.search(r"_part\d+(_\d+)?$", variable.label):
-            if self.copies(op):
-                return self.part("p", head, node, op.value)
-            return self.part("s", head, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
-        if variable.scratch and isinstance(op, Aggregation) and re.search(r"_count(_\d+)?$", variable.label):
-            return self.define(kind="width", selector=op.selector)
+        op = self.program.sops[node].op if node in self.program.sops else None
+        kind = re.search(r"_(count|part)(\d*)(_\d+)?$", variable.label) if variable.scratch else None
+        if kind and isinstance(op, Aggregation):
+            return self.owner_in_aggregate(kind[1], bool(kind[2]), node, op, head)
+        if kind and kind[2] and head:
+            return self.part("c", head, node, None)
         return node
+
+    def owner_in_aggregate(self, kind: str, split: bool, node: int, op: Aggregation, head: str | None) -> Owner:
+        """The owner of what several heads, or the MLP after them, compute for an aggregate."""
+        if head is None or not split:
+            return self.define(kind="width", selector=op.selector) if kind == "count" and not split else node
+        if self.copies(op):
+            return self.part("p", head, node, op.value)
+        if kind == "count":
+            return self.part("c", head, self.define(kind="width", selector=op.selector), None)
+        return self.part("s", head, self.define(kind="sum", selector=op.selector, of=op.value), op.value)
 
     def copies(self, op: Aggregation) -> bool:
         """Whether the heads of a split selector copy values, not sum them (`several_heads.py`)."""
