@@ -100,12 +100,14 @@ kernel-check: $(VENV)/.installed-dev
 bundle: web/node_modules/.installed
 	cd web && npm run -s build
 
-# The explorer in a real browser: unit tests in Node, the committed bundle against its sources, then headless Chromium.
+# The explorer and the laboratory's report in a real browser: unit tests in Node, the committed bundle against its
+# sources, then headless Chromium.
 browser: $(VENV)/.installed-dev web/node_modules/.installed
 	@$(call packages,chromium)
 	cd web && npm run -s test && npm run -s check
 	$(BIN)/python -m pytest -q tests/viz
 	$(BIN)/python web/browser/fixtures.py build/explorer
+	$(BIN)/python web/browser/report_fixtures.py build/explorer
 	cd web && npm run -s browser
 
 # The pictures of README.md.

@@ -3,6 +3,7 @@
     python benchmarks/compress.py                    CPU: (a) the paper's recipe as a plain loop, (b) sgd, (c) fast
     python benchmarks/compress.py --full             the same, (a) trained for all 300,000 steps
     python benchmarks/compress.py --gpu OUT          GPU: run-steps per second with many runs in one program
+    python benchmarks/compress.py --sweep OUT        run-steps per second that a sweep delivers, end to end
     python benchmarks/compress.py --paper OUT        the runs of docs/compression.md: all dims and seeds together
 
 OUT is a folder for JSON and arrays. `--study`, `--gap`, `--seeds` and `--steps` limit `--paper`.
@@ -32,7 +33,8 @@ from tracr.compress.fast import FastRecipe, fast
 from tracr.compress.objective import Objective
 from tracr.compress.paper import study
 from tracr.compress.projection import sites_of
-from tracr.compress.sgd import Recipe, optimiser, starts, train
+from tracr.compress.sgd import Recipe, optimiser, padded_starts, starts, train
+from tracr.compress.sweep import sweep
 from tracr.compress.task import Task, task_of
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.runtime.forward import forward
@@ -177,6 +179,22 @@ def on_gpu(folder: Path, runs: list[int], steps: int) -> None:
         _write(folder / "gpu.json", {"device": str(jax.devices()[0]), "results": results})
 
 
+def on_sweep(folder: Path, runs: int, steps: int) -> None:
+    """A sweep over frac_prevs, d = 6, from the call to the written results, against the training alone."""
+    model, inputs = study("frac_prevs")
+    task = task_of(model, inputs)
+    alone = sgd_rate(Objective(task, sites_of(task.network, "one")), 6, runs, 500)
+    with tempfile.TemporaryDirectory() as aside:
+        start = time.perf_counter()
+        chosen = {"f": model}, [6], range(runs), aside
+        sweep(*chosen, recipe=Recipe(steps=steps), inputs={"f": inputs}, group=runs)
+        seconds = time.perf_counter() - start
+    rate = runs * steps / seconds
+    print(f"{runs:,} runs of {steps:,} steps: {rate:,.0f} run-steps/s end to end, {rate / alone:.0%} of {alone:,.0f}")
+    data = {"runs": runs, "steps": steps, "seconds": seconds, "end_to_end": rate, "training": alone}
+    _write(folder / "sweep.json", {"device": str(jax.devices()[0]), **data})
+
+
 def for_paper(
     folder: Path, name: str, gap: float, dims: list[int], seeds: list[int], recipe: Recipe, scale: float | None
 ) -> None:
@@ -185,10 +203,6 @@ def for_paper(
     task: Task = task_of(model, inputs)
     objective = Objective(task, sites_of(task.network, "one"))
     grid = [(dim, seed) for dim in dims for seed in seeds]
-    width = task.network.width
-    W = np.zeros((len(grid), 1, width, max(dims)), dtype=np.float32)
-    for number, (dim, seed) in enumerate(grid):
-        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], scale, False)["W"][0])
     start = time.perf_counter()
     last = [0.0]
 
@@ -197,7 +211,7 @@ def for_paper(
             last[0] = time.perf_counter()
             print(f"{name} gap {gap:g}: {done:,} steps, best loss {loss:.3g}, {last[0] - start:.0f} s", flush=True)
 
-    found = train(objective, {"W": jnp.asarray(W)}, recipe, progress=progress)
+    found = train(objective, padded_starts(objective, grid, scale), recipe, progress=progress)
     seconds = time.perf_counter() - start
     stem = f"{name}-gap{gap:g}" + ("" if scale is None else f"-scale{scale:g}")
     np.savez_compressed(
@@ -232,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--gpu", type=Path, metavar="OUT")
+    parser.add_argument("--sweep", type=Path, metavar="OUT")
     parser.add_argument("--paper", type=Path, metavar="OUT")
     parser.add_argument("--study", nargs="*", default=["frac_prevs", "sort_unique"])
     parser.add_argument("--gap", nargs="*", type=float, default=[256.0])
@@ -244,18 +259,20 @@ def main() -> None:
     if jax.default_backend() == "gpu":
         jax.config.update("jax_default_matmul_precision", "highest")  # TF32 has too few digits for sharp attention
     recipe = Recipe(steps=given.steps)
-    for folder in (given.gpu, given.paper):
+    for folder in (given.gpu, given.sweep, given.paper):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     if given.gpu is not None:
         on_gpu(given.gpu, given.runs, 200)
+    if given.sweep is not None:
+        on_sweep(given.sweep, given.runs[0], given.steps)
     if given.paper is not None:
         for name in given.study:
             width = study(name)[0].d_model
             dims = list(range(2, width + 1)) if width < 16 else list(range(4, width + 1, 2))
             for gap in given.gap:
                 for_paper(given.paper, name, gap, dims, list(range(given.seeds)), recipe, given.scale)
-    if given.gpu is None and given.paper is None:
+    if given.gpu is None and given.sweep is None and given.paper is None:
         on_cpu(given.steps if given.full else given.loop_steps, recipe)
 
 

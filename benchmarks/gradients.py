@@ -26,7 +26,7 @@ PROGRAMS = {"hist": programs.make_hist(), "the previous token": programs.shift_b
 ATTENTION = ("W_Q", "W_K", "W_V")
 
 
-def measured(model: tracr.CompiledModel) -> dict[str, Any]:
+def measured(model: tracr.DesignedModel) -> dict[str, Any]:
     """The share of entries without gradient on 256 inputs, and the largest gradients of the loss on three inputs."""
     found = natural.gradients(model)
     shares = {one.name.removeprefix("blocks.0.attn."): one.share for one in found.matrices}
@@ -34,7 +34,7 @@ def measured(model: tracr.CompiledModel) -> dict[str, Any]:
     return {"inputs": found.inputs, "without_gradient": without, "largest": largest(model)}
 
 
-def largest(model: tracr.CompiledModel) -> dict[str, float]:
+def largest(model: tracr.DesignedModel) -> dict[str, float]:
     """The largest size of a gradient of the cross-entropy, over all tokens of three inputs."""
     apply, weights = model.to_jax(check=False)
     ids, codes = model.encode(THREE), jnp.asarray(model.codes(model.encode(THREE))[0])[:, 1:]

@@ -147,7 +147,7 @@ class Case:
             found |= {(part.name, *where, after[where]) for where in same if before[where] != after[where]}
         return found
 
-    def share(self, model: tracr.CompiledModel, rows: Any) -> float:
+    def share(self, model: tracr.DesignedModel, rows: Any) -> float:
         """The share of inputs on which every answer is right."""
         return float((np.asarray(model.codes(self.ids[rows])[0])[:, 1:] == self.answers[rows]).all(axis=1).mean())
 

@@ -1,11 +1,16 @@
 """Trains twins of many programs of the zoo: how many seeds are admitted, how long it takes, which ones fail and why.
 
     python benchmarks/twins.py -o results/ [--programs hist,hist2] [--seeds 4] [--jobs 4] [--seconds 540]
+    python benchmarks/twins.py -o docs/natural --table      # the table of the page, from results.json
 
 The twins of one program train together; with `--jobs` several programs train at the same time, each in a process of its
 own. A finished program is skipped, a stopped one continues from its checkpoint. `results.json` holds a row for each
 program and seed. Admitted twins have the AUROC of exact edge patching, edges needed alone against inert ones
 (`tracr.natural.edge_auroc`). Meant for a GPU; small programs also train on a CPU.
+
+On one H200, compiling takes longer than training: ten jobs at a time, the programs sharing a compilation cache
+(JAX_COMPILATION_CACHE_DIR), without Triton's products (XLA_FLAGS=--xla_gpu_enable_triton_gemm=false), and under
+NVIDIA's multi-process service, so that the small kernels of different programs run side by side.
 """
 
 from __future__ import annotations
@@ -17,11 +22,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracr import natural, zoo
 from tracr.natural.cases import case_of
-from tracr.natural.edge_patching import EdgeSeparation
+
+if TYPE_CHECKING:
+    from tracr.natural.edge_patching import EdgeSeparation
 
 LIBRARY = zoo.names("library")
 OTHERS = [
@@ -78,7 +85,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--jobs", type=int, default=1, help="how many programs train at the same time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no program after this time")
+    parser.add_argument("--table", action="store_true", help="only print the table of the results in the folder")
     given = parser.parse_args()
+    if given.table:
+        print(table(json.loads((given.out / "results.json").read_text())))
+        return
     (given.out / "rows").mkdir(parents=True, exist_ok=True)
     began = time.time()
 
@@ -147,6 +158,8 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
             "sites": len(twin.admission.sites),
             "admitted": twin.admitted,
             "steps": twin.steps,
+            "most_steps": given.steps,
+            "batch": given.batch,
             "seconds": seconds,
             "accuracy": twin.admission.accuracy.share,
             "missed": [str(site) for site in twin.admission.missed[:10]],
@@ -156,6 +169,23 @@ def train(name: str, given: argparse.Namespace) -> list[dict[str, Any]]:
         }
         for twin in made
     ]
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows as a Markdown table, one line a program."""
+    head = ("program", "tokens, length", "layers", "nodes and edges", "batch", "admitted", "after steps", "seconds")
+    lines = [head, ["---"] * len(head)]
+    for name in dict.fromkeys(row["program"] for row in rows):
+        seeds = [row for row in rows if row["program"] == name]
+        first, steps = seeds[0], sorted({row["steps"] for row in seeds if row["admitted"]})
+        after = " to ".join(f"{step:,}" for step in dict.fromkeys([*steps[:1], *steps[-1:]]))
+        missed = " ".join(str(row["seed"]) for row in seeds if not row["admitted"])
+        if missed:
+            after += f"{'; ' * bool(after)}{missed} not after {first['most_steps']:,}"
+        cells = [f"{name}{', causal' * first['causal']}", f"{first['tokens']}, {first['length']}", first["layers"]]
+        cells += [first["sites"], first["batch"], f"{len(seeds) - len(missed.split())} of {len(seeds)}", after]
+        lines.append([*map(str, cells), f"{first['seconds']:.0f}"])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def separated(found: EdgeSeparation) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Trains twins of small programs on two CPU cores until they are admitted: seconds and steps of each seed.
 
-    python benchmarks/twins_cpu.py [-o FILE.json] [--programs hist sort_unique] [--seeds 2] [--cores 2]
+    python benchmarks/twins_cpu.py [-o FILE.json] [--programs hist sort_unique] [--seeds 1] [--cores 2]
 
 Seeds of a program train together. `seconds` is the time until the last seed is admitted, with compiling, drawing
 lessons and admission; `first round` is the part before the end of the first 1,000 steps; `processor` is the time of
@@ -22,9 +22,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--programs", nargs="+", default=["hist", "sort_unique"])
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--cores", type=int, default=2)
     given = parser.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"

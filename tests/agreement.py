@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tracr
-from tracr import CompiledModel
+from tracr import CompiledModel, DesignedModel
 from tracr.ir.domains import Finite
 from tracr.rasp.annotations import Encoding
 from tracr.rasp.interpreter import evaluate
@@ -36,10 +36,10 @@ def compile_quietly(program: Any, vocab: Iterable[Value], max_seq_len: int, **op
         return tracr.compile(program, vocab, max_seq_len, **options)
 
 
-def load_compiled(folder: str | Path, **options: Any) -> CompiledModel:
+def load_compiled(folder: str | Path, **options: Any) -> DesignedModel:
     """Load a saved model that is no twin."""
     model = tracr.load(folder, **options)
-    assert isinstance(model, CompiledModel)
+    assert isinstance(model, DesignedModel)
     return model
 
 
@@ -54,13 +54,13 @@ def some_inputs(vocab: Sequence[Value], max_seq_len: int, count: int, seed: int 
     return [[rng.choice(vocab) for _ in range(1 + i % max_seq_len)] for i in range(count)]
 
 
-def inputs_of(model: CompiledModel, count: int = 40) -> list[list[Value]]:
+def inputs_of(model: DesignedModel, count: int = 40) -> list[list[Value]]:
     """Random inputs of all lengths for a model."""
     return some_inputs(model.options.vocab, model.options.max_seq_len, count)
 
 
 def assert_agrees(
-    model: CompiledModel,
+    model: DesignedModel,
     program: SOp,
     inputs: Sequence[Sequence[Value]],
     singles: int = 5,
@@ -105,7 +105,7 @@ def assert_agrees(
 
 
 def assert_padding_changes_nothing(
-    model: CompiledModel, tokens: Sequence[Value], expected: list[Value], tolerance: float = ROUNDING
+    model: DesignedModel, tokens: Sequence[Value], expected: list[Value], tolerance: float = ROUNDING
 ) -> None:
     """One input alone, and with PAD typed out behind it, gives what it gives in a batch."""
     assert all(map(lambda a, b: same(a, b, tolerance), model(list(tokens)), expected))

@@ -93,6 +93,7 @@ def test_examples_that_need_extras(name: str) -> None:
     output = run(EXAMPLES / f"{name}.py", *shorter)
     assert "frac_prevs" in output
     assert "sort_unique" in output
+    assert ("40 steps are too few" in output) == (name == "paper_compression")
 
 
 HELPS = """

@@ -23,7 +23,7 @@ from tracr.model.verification import Verification
 from tracr.rasp import display
 
 ORDER = (
-    "version errors",
+    "version caching errors",
     "spelling extras threads rational writing",
     "workers",
     "values",

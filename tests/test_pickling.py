@@ -24,6 +24,7 @@ from tests.strategies import Case, cases
 from tests.tally import compile_case, inputs_for, mostly_compared
 from tracr import errors
 from tracr.ir.options import LEVELS
+from tracr.model.variants.variant_model import with_other_weights
 from tracr.rasp import programs, rasp
 from tracr.rasp.traversal import topological
 
@@ -34,7 +35,7 @@ VARIANTS = {
     "noisy": lambda model: model.with_noise(1e-9),
     "with layer norms": lambda model: model.with_layer_norm(),
     "rotated with layer norms": lambda model: model.with_layer_norm().rotated(2),
-    "changed weights": lambda model: replace(model, changed=model.parameters.map(lambda w: 2 * w), own_weights=False),
+    "not certified": lambda model: with_other_weights(model, model.parameters.map(lambda w: 2 * w)),
 }
 
 
@@ -42,14 +43,14 @@ def through_pickle(thing: Any) -> Any:
     return pickle.loads(pickle.dumps(thing))
 
 
-def assert_same_model(model: tracr.CompiledModel, other: tracr.CompiledModel) -> None:
+def assert_same_model(model: tracr.DesignedModel, other: tracr.DesignedModel) -> None:
     """Weights, labels, options, stages."""
     assert type(other) is type(model)
     assert other.options == model.options
     assert other.residual == model.residual
-    assert other.own_weights == model.own_weights
-    assert (other.variant is None) == (model.variant is None)
-    assert other.variant is None or other.variant.steps == model.variant.steps  # type: ignore[union-attr]
+    assert other.certified == model.certified
+    assert type(other) is type(model)
+    assert other.variant.steps == model.variant.steps
     assert np.array_equal(other.directions, model.directions)
     for stage in ("trace", "infer", "translate", "schedule", "construct", "assemble"):
         assert other.show(stage) == model.show(stage)
@@ -103,7 +104,7 @@ def test_whatever_models_give_can_be_pickled() -> None:
     assert through_pickle(model.verify()) == model.verify()
     assert through_pickle(model.ground_truth).to_json() == model.ground_truth.to_json()
     assert through_pickle(model.residual) == model.residual
-    wrong = replace(model, changed=model.parameters.map(np.zeros_like), own_weights=False)
+    wrong = with_other_weights(model, model.parameters.map(np.zeros_like))
     assert str(through_pickle(wrong.verify())) == str(wrong.verify())
     assert copy.deepcopy(model.run("ab")).decoded == ["A", "B"]
 
@@ -175,7 +176,7 @@ def test_torch_saves_models_and_modules() -> None:
         buffer = io.BytesIO()
         torch.save(thing, buffer)
         again = torch.load(io.BytesIO(buffer.getvalue()), weights_only=False)
-        compiled = again if isinstance(again, tracr.CompiledModel) else again.to_compiled()
+        compiled = again if isinstance(again, tracr.DesignedModel) else again.to_compiled()
         assert_same_model(model, compiled)
 
 

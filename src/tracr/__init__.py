@@ -35,7 +35,9 @@ from tracr.ir.switches import OPTIONS, PASSES
 from tracr.loading import load
 from tracr.model.compiled import CompiledModel
 from tracr.model.compiling import compile
+from tracr.model.designed import DesignedModel
 from tracr.model.run import Run
+from tracr.model.variants.variant_model import VariantModel
 from tracr.rasp import rasp
 from tracr.version import __version__ as __version__
 
@@ -46,6 +48,7 @@ __all__ = [
     "CompileError",
     "CompiledModel",
     "CompressedModel",
+    "DesignedModel",
     "EvaluationError",
     "ExpressionError",
     "FormatError",
@@ -58,6 +61,7 @@ __all__ = [
     "SourceError",
     "TracrError",
     "TracrWarning",
+    "VariantModel",
     "VocabularyError",
     "compile",
     "compress",

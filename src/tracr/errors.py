@@ -16,6 +16,7 @@
         WriteError      ... because the disk is full or read-only
       CertificateError  a model that the checker rejects, where an accepted one is needed
       PrecisionError    a number format in which the model is not proved to be right
+      NotAdmitted       a trained model whose mechanism was not measured to be the known one
       MissingExtra      an optional library that is not installed
       UnknownName       a name that does not exist, such as that of an activation
 
@@ -42,6 +43,7 @@ __all__ = [
     "LimitError",
     "MissingExtra",
     "MissingSource",
+    "NotAdmitted",
     "PrecisionError",
     "SourceError",
     "TracrError",
@@ -194,8 +196,8 @@ class PrecisionError(TracrError, ValueError):
     """A number format in which the model is not proved to be right."""
 
 
-class CertificateError(TracrError, ValueError):
-    """A model that the checker rejects, where an accepted one is needed."""
+class NotAdmitted(TracrError):
+    """A trained model whose mechanism was not measured to be the known one: it has no truth."""
 
 
 class MissingExtra(TracrError, ImportError):

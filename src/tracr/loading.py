@@ -10,7 +10,7 @@ from tracr.adapters import adapter
 from tracr.arguments import flag, path, whole
 from tracr.errors import FormatError
 from tracr.extras import need
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 
 if TYPE_CHECKING:
     from tracr.compress import CompressedModel
@@ -21,7 +21,7 @@ __all__ = ["load"]
 
 def load(
     folder: str | Path, *, recompile: bool = False, max_parameters: int = 250_000_000
-) -> CompiledModel | CompressedModel | TwinModel | LearnedModel:
+) -> DesignedModel | CompressedModel | TwinModel | LearnedModel:
     """The model that `model.save(folder)` or `model.to_onnx(path)` wrote.
 
     Args:
@@ -58,7 +58,7 @@ def load(
     return _compiled(folder, recompile, max_parameters)
 
 
-def _compiled(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+def _compiled(path: Path, recompile: bool, max_parameters: int) -> DesignedModel:
     """A compiled model, in its own folder, in a GPT-2 checkpoint or in an .onnx file."""
     from tracr.adapters.huggingface import checkpoint  # imported only when used: needs safetensors
     from tracr.certificate.saving import read_certificate

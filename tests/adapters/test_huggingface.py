@@ -36,9 +36,9 @@ def compiled(name: str, **options: Any) -> tracr.CompiledModel:
     return tracr.compile(example.program, example.vocab, example.max_seq_len, **options)
 
 
-def wrong_outputs(model: tracr.CompiledModel, folder: Path, inputs: list[Any], **options: Any) -> list[Any]:
+def wrong_outputs(model: tracr.DesignedModel, folder: Path, inputs: list[Any], **options: Any) -> list[Any]:
     """The inputs, run in one padded batch, on which the checkpoint does not give the program's output."""
-    normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+    normed = model if model.norm else model.with_layer_norm()
     normed.save_pretrained(folder, **options)
     head = head_of(normed, model.outputs[0], options.get("numbers", "auto"))
     evaluation = evaluate_batch(model.program, inputs)
@@ -280,7 +280,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
 # The card
 
 
-def card(folder: Path, model: tracr.CompiledModel, **options: Any) -> str:
+def card(folder: Path, model: tracr.DesignedModel, **options: Any) -> str:
     model.save_pretrained(folder, **options)
     return (folder / "README.md").read_text(encoding="utf-8")
 

@@ -41,7 +41,7 @@ def on_the_bare_machine(jobs: list[dict[str, Any]], folder: Path) -> list[dict[s
     return found
 
 
-def inputs_for(model: tracr.CompiledModel) -> list[list[rasp.Value]]:
+def inputs_for(model: tracr.DesignedModel) -> list[list[rasp.Value]]:
     """All inputs if they are few, else the short ones and random ones of all lengths."""
     vocab, longest = model.options.vocab, model.options.max_seq_len
     if sum(len(vocab) ** n for n in range(1, longest + 1)) <= MOST:
@@ -50,10 +50,10 @@ def inputs_for(model: tracr.CompiledModel) -> list[list[rasp.Value]]:
     return short + some_inputs(vocab, longest, max(100, MOST - len(short)))
 
 
-def job_of(model: tracr.CompiledModel, folder: Path, attention: str, **options: Any) -> dict[str, Any]:
+def job_of(model: tracr.DesignedModel, folder: Path, attention: str, **options: Any) -> dict[str, Any]:
     """Save a checkpoint, and write down what must come out of it."""
     model.save_pretrained(folder, **options)
-    normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+    normed = model if model.norm else model.with_layer_norm()
     head = head_of(normed, model.outputs[0], options.get("numbers", "auto"))
     inputs = inputs_for(model)
     evaluation = evaluate_batch(model.program, inputs)

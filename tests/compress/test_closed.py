@@ -16,6 +16,7 @@ from tracr.compress.model import Training
 from tracr.compress.network import network_of
 from tracr.compress.paper import study
 from tracr.compress.projection import SHARING, Projection, fold, sites_of
+from tracr.compress.readings import readings
 from tracr.compress.task import task_of
 from tracr.ir.options import LEVELS
 from tracr.ir.parameters import Parameters
@@ -42,15 +43,12 @@ def test_the_exact_projection_loses_nothing(name: str, level: int) -> None:
     assert small.parameters.W_E.shape[1] == small.d_model
 
 
-def test_the_exact_dimension_is_the_least() -> None:
-    """One dimension less cannot hold what is read: the rank of (what is held) × (what is read) is the dimension."""
+def test_the_closed_form_is_orthonormal_and_can_be_padded() -> None:
+    """Its columns are unit vectors; more dimensions than it needs stay empty."""
     model, inputs = study("frac_prevs")
-    task = task_of(model, inputs)
-    W = exact_projection(task)
+    W = exact_projection(readings(model, inputs))
     assert W.shape == (14, 9)
     assert np.allclose(W.T @ W, np.eye(9))
-    with pytest.raises(tracr.TracrError, match="smallest one has 9"):
-        tracr.compress(model, 8, "exact")
     wider = tracr.compress(model, 12, "exact")
     assert wider.d_model == 12
     assert wider.verify()
@@ -60,10 +58,10 @@ def test_the_exact_dimension_is_the_least() -> None:
 def test_sub_layers_alone_need_fewer_dimensions(name: str) -> None:
     """Without the outputs' reads fewer columns do, and what is added where no sub-layer looks changes none of them."""
     model = compiled(name, level=0)
-    task = task_of(model)
-    W = exact_projection(task, outputs=False)
-    assert W.shape[1] <= exact_projection(task).shape[1]
-    noise = unmet(task) @ np.random.default_rng(0).normal(size=W.shape)
+    task, readers = task_of(model), readings(model)
+    W = exact_projection(readers, outputs=False)
+    assert W.shape[1] <= exact_projection(readers).shape[1]
+    noise = unmet(readers) @ np.random.default_rng(0).normal(size=W.shape)
     sites = sites_of(task.network, "one")
     for matrix in (W, W + noise):
         made = measured(model, task, Projection(matrix[None], sites), Training("none"))
@@ -206,7 +204,7 @@ def test_superposed_models_compute_their_program(extra: int) -> None:
 def test_fewer_dimensions_only_without_exactness() -> None:
     """Below the exact dimension: an error, or random directions on request."""
     model, _ = study("frac_prevs")
-    with pytest.raises(tracr.TracrError, match="takes 9"):
+    with pytest.raises(tracr.TracrError, match="alone need 7"):
         tracr.superpose(model, 5)
     loose = tracr.superpose(model, 5, exact=False)
     assert np.allclose(np.linalg.norm(loose.W, axis=1), 1)

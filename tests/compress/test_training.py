@@ -222,7 +222,7 @@ def test_failed_runs_are_reported_and_can_be_done_again(tmp_path: Path, monkeypa
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "train", broken)
+        patch.setattr(module.RecipeTrainer, "train", broken)
         done = sweep({"f": model}, [3], [0, 1], tmp_path, recipe=recipe)
     assert (done.made, done.failed) == (2, 2)
     rows = parquet.read_table(done.results).to_pylist()
@@ -246,3 +246,70 @@ def test_sweeps_over_processes(tmp_path: Path) -> None:
         rows = parquet.read_table(done.results).to_pylist()
         results.append(sorted((row["dim"], round(row["loss"], 5)) for row in rows))
     assert results[0] == results[1]
+
+
+def test_a_sweep_takes_inputs_starts_and_decay(tmp_path: Path) -> None:
+    """A run of a sweep over a case study is that of `compress`; another setting of the sweep is refused."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    model, inputs = study("sort_unique", gap=40)
+    recipe = Recipe(steps=20, chunk=20, weight_decay=0.5)
+    options: dict[str, Any] = {"recipe": recipe, "init_scale": 0.4}
+    done = sweep({"s": model}, [5, 8, 11], [0, 1], tmp_path, inputs={"s": inputs}, group=4, **options)
+    (row,) = [row for row in parquet.read_table(done.results).to_pylist() if (row["dim"], row["seed"]) == (8, 1)]
+    alone = tracr.compress(model, 8, "sgd", 1, inputs=inputs, **options)
+    report = alone.report(inputs)
+    assert row["loss"] == pytest.approx(alone.training.loss, rel=1e-3)
+    assert row["output_loss"] == pytest.approx(report.output_loss, rel=1e-3)
+    assert row["compiled_loss"] == pytest.approx(report.compiled_output_loss)
+    assert row["accuracy"] == pytest.approx(report.accuracy, abs=0.02)
+    assert row["cosine"] == pytest.approx(report.mean_cosine, abs=1e-3)
+    assert row["read_back"] == pytest.approx(list(alone.read_back.values()), rel=1e-3)
+    for other in ({"init_scale": 0.5}, {"recipe": Recipe(steps=20, chunk=20)}):
+        with pytest.raises(tracr.FormatError, match="another"):
+            sweep({"s": model}, [5], [0], tmp_path, inputs={"s": inputs}, **{**options, **other})
+    with pytest.raises(tracr.FormatError, match="another model s"):
+        sweep({"s": model}, [5], [0], tmp_path, inputs={"s": inputs[1:]}, **options)
+    with pytest.raises(tracr.TracrError, match="a model with inputs"):
+        sweep({"s": model}, [5], [0], tmp_path, inputs={"t": inputs}, **options)
+
+
+def test_groups_of_a_sweep_share_their_compiled_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their dims, all groups of a model train with one program, and the inputs are prepared once."""
+    pytest.importorskip("pyarrow.parquet")
+    module = importlib.import_module("tracr.compress.sweep")
+    prepared: list[int] = []
+    traced: list[int] = []
+    task_before, chunk_before = module.task_of, module.RecipeTrainer._chunk
+
+    def counted_task(*given: Any) -> Any:
+        prepared.append(1)
+        return task_before(*given)
+
+    def counted_chunk(*given: Any) -> Any:
+        traced.append(1)
+        return chunk_before(*given)
+
+    monkeypatch.setattr(module, "task_of", counted_task)
+    monkeypatch.setattr(module.RecipeTrainer, "_chunk", counted_chunk)
+    model = tracr.compile(programs.EXAMPLES["frac_prevs"].program, "ax", 3, level=0)
+    done = sweep({"f": model}, [2, 3, 4], range(3), tmp_path, recipe=Recipe(steps=20, chunk=20), group=4)
+    assert (done.made, done.failed) == (9, 0)
+    assert len(prepared) == 1
+    assert len(traced) == 1
+
+
+def test_the_command_line_sweeps_over_case_studies(tmp_path: Path) -> None:
+    """--studies has the paper's inputs (sort_unique without repeated tokens); other programs take --distinct."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from typer.testing import CliRunner
+
+    from tracr.cli import app
+
+    base = ["sweep", "--dims", "6", "--seeds", "0", "--steps", "20", "--gap", "40", "--decay", "0.2", "--init", "0.3"]
+    for number, chosen in enumerate((["--studies", "sort_unique"], ["--programs", "sort_unique", "--distinct"])):
+        done = CliRunner().invoke(app, [*base, *chosen, "-o", str(tmp_path / str(number))])
+        assert done.exit_code == 0, done.output
+        (row,) = parquet.read_table(tmp_path / str(number) / "results.parquet").to_pylist()
+        assert row["status"] == "done"
+    wrong = CliRunner().invoke(app, [*base, "-o", str(tmp_path / "none")])
+    assert wrong.exit_code != 0

@@ -15,7 +15,7 @@ from tracr.ir.circuit import Component
 Wire = tuple[str, str, str, tuple[int, ...], bool]
 
 
-def by_construction(model: tracr.CompiledModel) -> set[Wire]:
+def by_construction(model: tracr.DesignedModel) -> set[Wire]:
     """(writer, reader, input, slots, cancelled) of every edge, from the maps of the construction, not the weights."""
     layout, circuit = model.layout, model.circuit
     slots_of = layout.slots
@@ -69,7 +69,7 @@ def by_construction(model: tracr.CompiledModel) -> set[Wire]:
     return found
 
 
-def check_edges(model: tracr.CompiledModel) -> None:
+def check_edges(model: tracr.DesignedModel) -> None:
     edges = model.ground_truth.edges()
     found = [(edge.source, edge.target, edge.input, edge.slots, edge.cancelled) for edge in edges]
     assert len(set(found)) == len(found)

@@ -17,7 +17,7 @@ from tracr.ground_truth.data import Edge
 Array = NDArray[Any]
 
 
-def reference(model: tracr.CompiledModel, ablated: set[Edge], data: list[list[Any]], ablation: str) -> Array:
+def reference(model: tracr.DesignedModel, ablated: set[Edge], data: list[list[Any]], ablation: str) -> Array:
     """The logits with edges ablated, by a transformer of its own: every reader adds up what it is shown, in float64."""
     truth, weights = model.ground_truth, model.parameters
     ids, _, real = model.vocabulary.encode(data)

@@ -27,7 +27,7 @@ def near(first: Any, second: Any) -> bool:
     return same(first, second, 1e-4)
 
 
-def check_minimal(model: tracr.CompiledModel, data: list[list[Any]], ablation: Ablation) -> MinimalCircuit:
+def check_minimal(model: tracr.DesignedModel, data: list[list[Any]], ablation: Ablation) -> MinimalCircuit:
     """Everything outside can go; nothing inside can, on top; what can go alone is listed as inert."""
     truth = model.ground_truth
     circuit = truth.minimal(ablation=ablation, data=data)

@@ -30,7 +30,8 @@ def test_edges_follow_the_weights() -> None:
     before = {str(edge) for edge in model.ground_truth.edges()}
     layer = model.parameters.layers[0]
     blind = layer.W_K * (np.array(model.residual.labels) != "tokens:pad")[:, None]
-    changed = replace(model, changed=replace(model.parameters, layers=(replace(layer, W_K=blind),)))
+    parameters = replace(model.parameters, layers=(replace(layer, W_K=blind),))
+    changed = replace(model, compilation=replace(model.compilation, parameters=parameters))
     assert before - {str(edge) for edge in changed.ground_truth.edges()} == {"embed -> blocks.0.attn.0.k: tokens:pad"}
 
 

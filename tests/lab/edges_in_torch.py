@@ -7,11 +7,13 @@ time, in float64.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
 from tracr.ir.parameters import Parameters
+from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 
 Tensor = Any
@@ -25,6 +27,8 @@ class EdgesInTorch:
         self.weights: Parameters = model.parameters.map(lambda array: torch.tensor(array, dtype=torch.float64))
         self.causal = (model.teacher if twin else model).options.causal
         self.activation = torch.nn.functional.gelu if twin else torch.relu
+        if isinstance(model, LearnedModel):
+            self.activation = partial(torch.nn.functional.gelu, approximate="tanh")
         norm = None if twin else model.norm
         self.epsilon = 1e-5 if twin else getattr(norm, "epsilon", None)
         self.gain = 1.0 if twin or norm is None else norm.epsilon**0.5

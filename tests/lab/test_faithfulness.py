@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand
+from tests.ground_truth.pairs import SUBJECTS, by_hand
 from tests.lab.test_methods import linear, one_length
 from tracr import lab
-from tracr.errors import UnknownName
+from tracr.errors import TracrError, UnknownName
+from tracr.ground_truth.edge_keys import coarsened
 from tracr.lab import faithfulness as module
 from tracr.lab.faithfulness import MIB_FRACTIONS, faithfulness
 from tracr.lab.methods import MethodData, exact_patching, random_edges
@@ -49,6 +50,57 @@ def test_every_size_by_brute_force(kind: str, monkeypatch: pytest.MonkeyPatch) -
     points = [curve[int(count * fraction)] for fraction in MIB_FRACTIONS]
     assert mib.mib_cpr == pytest.approx(np.trapezoid(points, MIB_FRACTIONS), abs=2e-3 * scale)
     assert mib.mib_cmd == pytest.approx(np.trapezoid(np.abs(1 - np.array(points)), MIB_FRACTIONS), abs=2e-3 * scale)
+
+
+@pytest.mark.parametrize("granularity", ["head", "component"])
+@pytest.mark.parametrize("kind", ["two heads", "causal twin"])
+def test_coarse_edges_are_all_their_parts(kind: str, granularity: Any) -> None:
+    """The curve over coarse edges; scores of fine edges are merged by their maximum, as those against the truth."""
+    model = SUBJECTS[kind]()
+    data = linear(model, one_length(model, 2))
+    scores = random_edges(model, data, seed=3)
+    coarse: dict[Any, float] = {}
+    for key, score in scores.items():
+        name = coarsened(key, granularity)
+        coarse[name] = max(score, coarse.get(name, 0.0))
+    order = sorted(coarse, key=lambda name: -coarse[name])
+    ranking = [key for name in order for key in scores if coarsened(key, granularity) == name]
+    ends = np.cumsum([0, *(sum(coarsened(key, granularity) == name for key in scores) for name in order)])
+    curve = by_brute_force(model, data, ranking)[ends]
+    found = faithfulness(model, data, scores, granularity=granularity)
+    assert found.sizes == tuple(range(len(order) + 1))
+    assert found.values == pytest.approx(curve, abs=2e-3 * max(1.0, np.abs(curve).max()))
+    assert faithfulness(model, data, coarse, granularity=granularity) == found
+    assert set(order) == set(model.ground_truth.candidates(granularity))
+    with pytest.raises(TracrError, match="granularity 'neuron_group'"):
+        faithfulness(model, data, scores, granularity="neuron_group")
+
+
+def test_a_grid_of_sizes() -> None:
+    """With fewer circuits the curve has the same values at their sizes, evenly spaced, both ends among them."""
+    case = lab.case("shuffle_dyck")
+    pairs = case.pairs(8)
+    data = MethodData.of(pairs, case.metric(pairs))
+    scores = random_edges(case, data)
+    whole, some = faithfulness(case, data, scores), faithfulness(case, data, scores, most=12)
+    assert whole.sizes == tuple(range(len(scores) + 1))
+    assert len(some.sizes) == 12
+    assert (some.sizes[0], some.sizes[-1]) == (0, len(scores))
+    assert np.ptp(np.diff(some.sizes)) <= 1
+    assert some.metrics == pytest.approx([whole.metrics[size] for size in some.sizes], abs=1e-4)
+    assert (some.cpr, some.cmd) == pytest.approx((whole.cpr, whole.cmd), abs=0.05)
+
+
+def test_the_sizes_of_mib_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if they are not on the grid."""
+    case = lab.case("shuffle_dyck")
+    pairs = case.pairs(8)
+    data = MethodData.of(pairs, case.metric(pairs))
+    scores = random_edges(case, data)
+    monkeypatch.setattr(module, "MIB_LEAST", 1)
+    whole, some = faithfulness(case, data, scores), faithfulness(case, data, scores, most=5)
+    assert {int(len(scores) * fraction) for fraction in MIB_FRACTIONS} <= {*some.sizes}
+    assert some.mib_cpr == pytest.approx(whole.mib_cpr, abs=1e-4)
 
 
 def test_ties_enter_together() -> None:

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand, pairs_of
+from tests.ground_truth.pairs import SUBJECTS, by_hand, pairs_of
 from tracr import lab
 from tracr.compress.model import CompressedModel
 from tracr.errors import InputError
 from tracr.ground_truth.scores import EdgeKey
 from tracr.lab.methods import MethodData, eap, eap_ig_activations, eap_ig_inputs, edge_probing, node_probing
-
-pytest.importorskip("jax", exc_type=ImportError)
 
 
 def given_data(model: Any, count: int = 3) -> MethodData:
@@ -100,6 +98,7 @@ def test_gradients_are_those_of_pytorch(kind: str) -> None:
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_masked_passes(kind: str) -> None:
     """With random shares they are PyTorch's, with shares 0 and 1 exact patches."""
+    pytest.importorskip("jax", exc_type=ImportError)
     torch = pytest.importorskip("torch", exc_type=ImportError)
     from tests.lab.edges_in_torch import EdgesInTorch
     from tracr.lab.methods.edge_network import in_jax, masked_logits, metric_of
@@ -127,7 +126,8 @@ def test_masked_passes(kind: str) -> None:
 
 def test_gates_have_the_distribution_they_are_said_to_have() -> None:
     """The share of gates that are 0 or 1 for sure."""
-    import jax
+    jax = pytest.importorskip("jax", exc_type=ImportError)
+    pytest.importorskip("optax")
 
     from tracr.lab.methods.hard_concrete import BETA, GAMMA, ZETA, _gates
 
@@ -142,6 +142,8 @@ def test_gates_have_the_distribution_they_are_said_to_have() -> None:
 @pytest.mark.slow
 def test_probing_finds_the_circuit_of_hist() -> None:
     """Edge probing finds it; node probing knows nothing of edges. Both are the same for the same seed."""
+    pytest.importorskip("jax", exc_type=ImportError)
+    pytest.importorskip("optax")
     case = lab.case("hist")
     pairs = case.pairs(48)
     data = MethodData.of(pairs, case.metric(pairs))

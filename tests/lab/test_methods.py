@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tracr
-from tests.ground_truth.test_pair_truth import SUBJECTS, by_hand, pairs_of
+from tests.ground_truth.pairs import SUBJECTS, by_hand, pairs_of
 from tracr import lab
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.ground_truth.edge_keys import key_of_edge
@@ -170,8 +170,8 @@ def test_methods_are_found_by_name() -> None:
     """Unknown names and settings are refused, with what there is."""
     case = lab.case("hist")
     data = MethodData.of(case.pairs(2))
-    with pytest.raises(UnknownName, match="there is no method eap-ig"):
-        run_method("eap-ig", case, data)
+    with pytest.raises(UnknownName, match="there is no method eap-jg"):
+        run_method("eap-jg", case, data)
     with pytest.raises(UnknownName, match="random has no setting sed"):
         METHODS["random"].with_settings(sed=1)
     with pytest.raises(InputError, match="is no method"):

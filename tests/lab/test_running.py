@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import tracr
 from tests.cli.calling import invoke, run_apart
 from tests.cli.calling import run as run_here
+from tests.lab.result_rows import brute_force
 from tests.natural.twins import untrained
 from tracr import lab
 from tracr.lab.rows import COLUMNS
+from tracr.lab.running import drawn_cases
 from tracr.workers import over_processes
 
 pytest.importorskip("pyarrow.parquet")
@@ -54,26 +56,6 @@ def own(tmp_path: Path) -> Path:
     path = tmp_path / "own.py"
     path.write_text(OWN)
     return path
-
-
-def brute_force(row: dict[str, Any]) -> tuple[float, float, bool]:
-    """AUROC and average precision from the columns of a row, by their definitions; whether the top is the truth."""
-    labelled = [
-        (float("-inf") if number is None else number, kind)
-        for number, kind in zip(row["numbers"], row["truth"], strict=True)
-        if kind != "jointly"
-    ]
-    high = [number for number, kind in labelled if kind == "alone"]
-    low = [number for number, kind in labelled if kind == "inert"]
-    wins = sum((x > y) + 0.5 * (x == y) for x in high for y in low)
-    precision = total = 0.0
-    recall_before = 0.0
-    for threshold in sorted({*high, *low}, reverse=True):
-        hits = sum(x >= threshold for x in high)
-        precision = hits / (hits + sum(x >= threshold for x in low))
-        total += (hits / len(high) - recall_before) * precision
-        recall_before = hits / len(high)
-    return wins / (len(high) * len(low)), total, min(high) > max(low)
 
 
 def test_a_table_of_scores(tmp_path: Path, own: Path) -> None:
@@ -131,7 +113,7 @@ def test_failures_are_rows(tmp_path: Path, own: Path) -> None:
     errors = {(row["case"], row["realisation"]): row["error"] for row in lab.read_results(out)}
     assert errors["hist", "compiled"] == ""
     assert errors["count", "compiled"] == "MemoryError: no room"
-    assert "cannot compute its program exactly" in errors["hist", "superposed"]
+    assert re.match("not made: .*cannot compute its program exactly", errors["hist", "superposed"])
     assert lab.run([f"{own}:breaks"], ["hist", "count"], ["compiled"], folder=out).made == 0
     own.with_name("mended").touch()
     again = lab.run([f"{own}:breaks"], ["hist", "count"], ["compiled"], folder=out, retry=True)
@@ -176,7 +158,9 @@ def test_twins_that_are_not_admitted_are_left_out_of_the_report(tmp_path: Path) 
     ways = ["compiled", "twin:width=24:d_head=8:d_mlp=20"]
     lab.run(["exact_patching"], ["hist"], ways, folder=tmp_path, cache=tmp_path / "cache")
     lab.run(["exact_patching"], ["ngrams"], ["compiled"], folder=tmp_path, cache=tmp_path / "cache")
-    assert [row["admitted"] for row in lab.read_results(tmp_path) if row["realisation"] == "twin"] == [False]
+    (row,) = (row for row in lab.read_results(tmp_path) if row["realisation"] == "twin")
+    assert (row["admitted"], row["auroc"]) == (False, None)
+    assert row["error"].startswith("not admitted: the twin of hist with seed 0")
     compiled, twin = lab.standings(lab.read_results(tmp_path))
     assert (twin.rows, twin.not_admitted, twin.scores["auroc"]) == (0, 1, None)
     assert compiled.scores["auroc"] == lab.Estimate(1.0, 1.0, 1.0, 8, 8)
@@ -185,6 +169,24 @@ def test_twins_that_are_not_admitted_are_left_out_of_the_report(tmp_path: Path) 
     assert "1 not admitted" in printed
     header, first, _ = (tmp_path / "scores.csv").read_text().splitlines()
     assert dict(zip(header.split(","), first.split(","), strict=True))["auroc_mean"] == "1.0"
+
+
+def test_trained_twins_and_a_subset_of_cases(tmp_path: Path) -> None:
+    """Twins come from a folder, those that are not there are "not made"; a slow method runs on some of the cases."""
+    twins = Path(__file__).parents[2] / "docs" / "natural" / "twins"
+    shown = run_here("lab", "run", "--methods", "exact,weight-norm,acdc", "--cases", "hist,count,caesar,hist_so_far",
+                     "--realisations", "twin", "--pairs", "8", "--twins", str(twins), "--subset", "acdc=2",
+                     "-o", str(tmp_path))  # fmt: skip
+    assert shown.returncode == 1
+    rows = lab.read_results(tmp_path)
+    assert {row["case"] for row in rows if row["method"] == "acdc"} == drawn_cases(
+        ["hist", "count", "caesar", "hist_so_far"], 2
+    )
+    assert len(rows) == 4 + 4 + 2
+    for row in rows:
+        assert (row["status"] == "done") == (row["case"] != "caesar")
+        assert row["error"].startswith("not made: there is no twin of caesar with seed 0") == (row["case"] == "caesar")
+        assert row["method"] != "exact" or row["case"] == "caesar" or row["auroc"] == 1
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import pytest
 import tracr
 from tracr.errors import Unavailable
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.methods import METHODS
 from tracr.model.running import RunnableModel
 from tracr.rasp import programs
@@ -26,7 +27,7 @@ PLAIN = [tracr.compile(programs.make_hist(), "abc", 4, level=level) for level in
 EXPORTS = ("to_torch", "to_jax", "to_transformer_lens", "to_onnx")
 
 
-def edited(model: CompiledModel) -> CompiledModel:
+def edited(model: DesignedModel) -> DesignedModel:
     """The model with weights that are not the compiler's."""
     return model.with_weights({name: 1.001 * array for name, array in model.parameters.named()})
 
@@ -124,7 +125,7 @@ def test_everything_works_or_is_refused_with_a_sentence(model: RunnableModel, tm
     given = arguments(model, tmp_path)
     found = {name: works(model, name, given.get(name, ())) for name in public(model) if name not in EXPORTS}
     assert all(found[name] == "works" for name in ("__call__", "run", "logits", "verify", "save", "parameters"))
-    if isinstance(model, CompiledModel) and model.own_weights and model.variant is None:
+    if isinstance(model, CompiledModel):
         assert set(found.values()) == {"works"}
 
 
@@ -136,18 +137,18 @@ def test_exports_work_or_are_refused_with_a_sentence(model: RunnableModel, tmp_p
         assert works(model, name, given.get(name, ())) != "absent"
 
 
-def test_own_weights_are_those_of_the_compilation(model: RunnableModel) -> None:
-    """Own weights, and no variant: those of the compilation. A compressed model never has them."""
-    assert model.verify().own_weights == model.own_weights
-    if not isinstance(model, CompiledModel):
-        assert not model.own_weights
+def test_certified_models_have_the_compilers_weights(model: RunnableModel) -> None:
+    """Certified, and no variant: the weights are those of the compilation. A compressed model is never certified."""
+    assert model.verify().certified == model.certified
+    if not isinstance(model, DesignedModel):
+        assert not model.certified
         return
-    if model.own_weights and model.variant is None:
-        for (name, one), (_, other) in zip(model.parameters.named(), model.compilation.parameters.named(), strict=True):
+    if model.certified and not model.variant.steps:
+        for (name, one), (_, other) in zip(model.parameters.named(), model.plain.parameters.named(), strict=True):
             assert np.allclose(one, other, rtol=0, atol=1e-12), name
-    assert model.plain.own_weights
-    assert model.plain.variant is None
-    assert model.plain.parameters is model.compilation.parameters or model.plain is model
+    assert isinstance(model.plain, CompiledModel)
+    assert model.plain.certified
+    assert model.plain.variant.steps == ()
     assert model.plain.verify()
 
 
@@ -199,7 +200,7 @@ def test_a_wrong_compressed_model_says_where_it_is_wrong() -> None:
 
 @pytest.mark.parametrize("change", [lambda model: model.rotated(1), lambda model: model.with_layer_norm()])
 def test_only_models_with_a_dimension_per_label_are_compressed(
-    change: Callable[[CompiledModel], CompiledModel],
+    change: Callable[[CompiledModel], DesignedModel],
 ) -> None:
     """The labels of a variant are directions: `features` would be named after the wrong dimensions."""
     variant = change(PLAIN[0])
@@ -213,7 +214,7 @@ def test_only_models_with_a_dimension_per_label_are_compressed(
 
 def test_methods_of_the_table_are_known_to_editors() -> None:
     """Signatures and docstrings are those of the class, not of the call through the table."""
-    assert str(inspect.signature(PLAIN[0].rotated)) == "(seed: 'int' = 0) -> 'CompiledModel'"
+    assert str(inspect.signature(PLAIN[0].rotated)) == "(seed: 'int' = 0) -> 'VariantModel'"
     assert "random orthogonal basis" in (inspect.getdoc(PLAIN[0].rotated) or "")
     for name in METHODS:
         if "." not in name and not name.startswith("_"):

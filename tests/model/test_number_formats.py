@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 import tracr
 from tests.agreement import compile_quietly, same
+from tests.short_arithmetic import run_rounded
 from tests.strategies import Case, cases
 from tests.tally import compile_case, mostly_compared
 from tracr.model.number_formats import SHORT, Format, format_of
@@ -17,30 +18,11 @@ from tracr.model.rounding import bounded_logits
 from tracr.model.verification import chosen_inputs, differs, ids_of
 from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
-from tracr.runtime.forward import forward
 
-Array = Any
 LIBRARY = ["hist", "hist2", "sort", "frac_prevs", "pair_balance", "hist_bos", "dyck1", "induction"]
 
 
-def rounded(array: Array, to: Format) -> Array:
-    """The nearest numbers of the format; for tf32 those towards 0, of 11 bits."""
-    fraction, exponent = np.frexp(np.asarray(array, dtype=np.float64))
-    if to.name == "tf32":
-        return np.ldexp(np.trunc(np.ldexp(fraction, 11)), exponent - 11).astype(np.float32)
-    steps = np.maximum(exponent - to.bits, to.lowest)
-    found = np.ldexp(np.rint(np.ldexp(np.asarray(array, dtype=np.float64), -steps)), steps)
-    return np.where(np.abs(found) > to.largest, np.copysign(np.inf, found), found).astype(np.float32)
-
-
-def run_rounded(model: tracr.CompiledModel, ids: Array, to: Format) -> Array:
-    """The logits of a pass in float32 in which every weight and every activation is rounded to the format."""
-    parameters = model.parameters.map(lambda array: rounded(array, to))
-    with np.errstate(all="ignore"):
-        return forward(parameters, ids, np, causal=model.options.causal, hook=lambda _, array: rounded(array, to))
-
-
-def check(model: tracr.CompiledModel, to: Format, budget: int) -> None:
+def check(model: tracr.DesignedModel, to: Format, budget: int) -> None:
     """A rounded pass stays within the bounds; in float16, numpy's own does too."""
     batches, _ = chosen_inputs(model, budget, seed=1)
     for codes in batches:

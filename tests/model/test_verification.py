@@ -19,7 +19,8 @@ def tampered(
     """The model with one weight matrix changed."""
     layers = list(model.parameters.layers)
     layers[layer] = replace(layers[layer], **{name: change(getattr(layers[layer], name))})
-    return replace(model, changed=replace(model.parameters, layers=tuple(layers)))
+    parameters = replace(model.parameters, layers=tuple(layers))
+    return replace(model, compilation=replace(model.compilation, parameters=parameters))
 
 
 @pytest.mark.parametrize("name", programs.EXAMPLES)

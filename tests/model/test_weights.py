@@ -21,7 +21,7 @@ def weights(dtype: Any = np.float64) -> dict[str, Any]:
     return {name: array.copy() for name, array in MODEL.cast(dtype).named()}
 
 
-def edited() -> tracr.CompiledModel:
+def edited() -> tracr.DesignedModel:
     """A model whose unembedding confuses 1 and 2."""
     changed = weights()
     changed["unembed.W_U"][:, [0, 1]] = changed["unembed.W_U"][:, [1, 0]]

@@ -236,7 +236,7 @@ def test_saving_and_other_dials(tmp_path: Path) -> None:
     assert soft(INPUTS) == made(INPUTS)
     assert natural.redundancies(soft)[0].accepts(natural.redundancies(soft)[0].circuits()[0], INPUTS)
     loaded = load_compiled(tmp_path / "saved")
-    assert natural.redundancies(natural.backup(loaded, "repeated"))[1].variable == "repeated"
+    assert natural.redundancies(natural.backup(loaded.plain, "repeated"))[1].variable == "repeated"
 
 
 HIST = tracr.compile(REPEATED, "ab", 3)

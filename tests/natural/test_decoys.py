@@ -158,4 +158,4 @@ def test_a_loaded_model_is_refused(tmp_path: Path) -> None:
     """It has tables, but no expressions."""
     HIST.save(tmp_path / "saved")
     with pytest.raises(TracrError, match="compile the program again"):
-        natural.decoys(load_compiled(tmp_path / "saved"), IS_A)
+        natural.decoys(load_compiled(tmp_path / "saved").plain, IS_A)

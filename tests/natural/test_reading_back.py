@@ -159,7 +159,7 @@ def test_what_cannot_be_read_back_is_refused() -> None:
     with pytest.raises(TracrError, match="level 0 or 1"):
         natural.read_back(two, weights_of(two))
     with pytest.raises(TracrError, match="without variants"):
-        natural.read_back(model.rotated(0), own)
+        natural.read_back(model.rotated(0), own)  # type: ignore[arg-type]
     with pytest.raises(FormatError, match="lack or should not have"):
         natural.read_back(model, {})
     with pytest.raises(UnknownName, match=r"no part 'blocks\.9'"):

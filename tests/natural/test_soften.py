@@ -211,7 +211,7 @@ def test_saving_pickling_and_variants(tmp_path: Path) -> None:
         for (name, array), (_, other) in zip(soft.parameters.named(), again.parameters.named(), strict=True):
             assert np.array_equal(array, other), name
     model.save(tmp_path / "hard")
-    again = natural.soften(load_compiled(tmp_path / "hard"))
+    again = natural.soften(load_compiled(tmp_path / "hard").plain)
     assert again.options.soft == soft.options.soft
     assert soft.rotated(seed=2).verify()
     assert soft.with_layer_norm().verify()

@@ -24,7 +24,7 @@ def example(name: str, **options: Any) -> tracr.CompiledModel:
     return compile_quietly(chosen.program, chosen.vocab, chosen.max_seq_len, **options)
 
 
-def assert_same(saved: tracr.CompiledModel, loaded: tracr.CompiledModel) -> None:
+def assert_same(saved: tracr.DesignedModel, loaded: tracr.DesignedModel) -> None:
     """Options, stages, labels, outputs and every weight."""
     assert loaded.options == saved.options
     for stage in STAGES:

@@ -14,6 +14,7 @@ import tracr
 from tests.agreement import load_compiled
 from tests.library import compiled
 from tests.model.variants.making import VARIANTS
+from tracr.model.variants.basis import Directions
 from tracr.saving import models
 
 
@@ -31,10 +32,10 @@ def test_a_saved_variant_comes_back(tmp_path: Path, variant: str) -> None:
     loaded.save(tmp_path / "b")
     for name in models.CONTENT:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert load_compiled(tmp_path / "a", recompile=True).variant is None
+    assert load_compiled(tmp_path / "a", recompile=True).variant.steps == ()
 
 
-def resaved(folder: Path, model: tracr.CompiledModel) -> Path:
+def resaved(folder: Path, model: tracr.DesignedModel) -> Path:
     """A folder whose digests are right, for a model whose weights or basis need not be."""
     model.save(folder)
     return folder
@@ -45,15 +46,13 @@ def test_weights_that_are_not_the_variants_are_refused(tmp_path: Path) -> None:
     rotated = compiled("hist").rotated(1)
     other = compiled("hist").rotated(2)
     with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
-        load_compiled(resaved(tmp_path / "a", replace(rotated, changed=other.parameters)))
+        load_compiled(resaved(tmp_path / "a", replace(rotated, weights=other.parameters)))
     noisy = compiled("hist").with_noise(1e-2)
-    assert noisy.variant is not None
     with pytest.raises(tracr.FormatError, match="differs from the weights its program compiles to"):
-        load_compiled(resaved(tmp_path / "b", replace(noisy, variant=replace(noisy.variant, noise=1e-5))))
-    assert rotated.variant is not None
-    basis = replace(rotated.variant.basis, read=np.ones_like(rotated.variant.basis.read))
+        load_compiled(resaved(tmp_path / "b", replace(noisy, changes=replace(noisy.variant, noise=1e-5))))
+    basis = Directions(rotated.basis.write, np.ones_like(rotated.basis.read))
     with pytest.raises(tracr.FormatError, match="does not read what"):
-        load_compiled(resaved(tmp_path / "c", replace(rotated, variant=replace(rotated.variant, basis=basis))))
+        load_compiled(resaved(tmp_path / "c", replace(rotated, changes=replace(rotated.variant, basis=basis))))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tracr.errors import MissingExtra
 from tracr.extras import need
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["adapter", "to_jax", "to_onnx", "to_torch", "to_transformer_lens"]
 
@@ -33,21 +33,21 @@ def adapter(name: str) -> Any:
         ) from error
 
 
-def to_jax(model: CompiledModel, *options: Any) -> tuple[Any, dict[str, Any]]:
+def to_jax(model: DesignedModel, *options: Any) -> tuple[Any, dict[str, Any]]:
     """`model.to_jax`."""
     return adapter("jax").to_jax(model, *options)  # type: ignore[no-any-return]
 
 
-def to_torch(model: CompiledModel, *options: Any) -> Any:
+def to_torch(model: DesignedModel, *options: Any) -> Any:
     """`model.to_torch`."""
     return adapter("torch").to_torch(model, *options)
 
 
-def to_transformer_lens(model: CompiledModel, *options: Any) -> Any:
+def to_transformer_lens(model: DesignedModel, *options: Any) -> Any:
     """`model.to_transformer_lens`."""
     return adapter("transformer_lens").to_transformer_lens(model, *options)
 
 
-def to_onnx(model: CompiledModel, *options: Any) -> None:
+def to_onnx(model: DesignedModel, *options: Any) -> None:
     """`model.to_onnx`."""
     adapter("onnx").to_onnx(model, *options)

@@ -17,20 +17,30 @@ from tracr.model.number_formats import format_of
 from tracr.runtime.forward import forward
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["applied", "require_enabled", "to_jax"]
 
 Tree = dict[str, jax.Array]
-NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=jax.nn.softmax)
 
 
-def to_jax(model: CompiledModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
+def _softmax(scores: jax.Array, axis: int) -> jax.Array:
+    """The softmax; that of a short format is computed in float32, as torch does."""
+    wide = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+    return jax.nn.softmax(wide, axis).astype(scores.dtype)
+
+
+NAMESPACE = SimpleNamespace(**vars(jnp), relu=jax.nn.relu, softmax=_softmax)
+
+
+def to_jax(model: DesignedModel, dtype: Any, check: bool) -> tuple[Callable[..., jax.Array], Tree]:
     """`apply(params, ids)` and `params`, a dict under TransformerLens names; `check` as in `CompiledModel.to_jax`."""
     require_enabled(dtype)
-    require = partial(require_format, model) if check else None
+    require = partial(require_format, model, stored=False) if check else None  # XLA may keep more bits than bfloat16
+    if require is not None:
+        require(dtype)
     apply = applied(model.vocabulary.longest, require, causal=model.options.causal, norm=model.norm)
-    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=check).named()}
+    return apply, {name: jnp.asarray(array) for name, array in model.cast(dtype, check=False).named()}
 
 
 def require_enabled(dtype: Any) -> None:

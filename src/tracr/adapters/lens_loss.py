@@ -21,12 +21,12 @@ from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["program_loss"]
 
 
-def program_loss(model: CompiledModel, logits: torch.Tensor, ids: torch.Tensor, per_token: bool) -> torch.Tensor:
+def program_loss(model: DesignedModel, logits: torch.Tensor, ids: torch.Tensor, per_token: bool) -> torch.Tensor:
     """The mean over all tokens; `per_token` gives [batch, position - 1], 0 at PAD and where the program raises."""
     rows = [_tokens(model, row) for row in ids[:, 1:].tolist()]
     evaluation = evaluate_batch(model.program, rows)
@@ -43,7 +43,7 @@ def program_loss(model: CompiledModel, logits: torch.Tensor, ids: torch.Tensor, 
     return losses if per_token else losses.sum() / there.sum()
 
 
-def _tokens(model: CompiledModel, ids: list[int]) -> list[Value]:
+def _tokens(model: DesignedModel, ids: list[int]) -> list[Value]:
     pad = model.vocabulary.pad_id
     return list(model.vocabulary.decode(ids[: ids.index(pad)] if pad in ids else ids))
 

@@ -11,7 +11,7 @@ import torch
 from tracr.errors import InputError
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["LensTokens"]
 
@@ -31,7 +31,7 @@ class LensTokens:
         W_U: torch.Tensor
 
         @property
-        def compiled(self) -> CompiledModel:
+        def compiled(self) -> DesignedModel:
             """The model that has the tokens and the outputs."""
 
     tokenizer = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,14 @@ from onnx import helper, numpy_helper
 from tracr.errors import FormatError, InputError
 from tracr.model.number_formats import LONG, format_of
 from tracr.model.variants.layer_norm import require_plain_norms
+from tracr.model.variants.variant_model import with_other_weights
 from tracr.model.weights import with_weights
 from tracr.saving.folders import read_file
 from tracr.writing import write_file
 
 if TYPE_CHECKING:
     from tracr.ir.parameters import Parameters
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["TWIN", "OnnxGraph", "from_onnx", "to_onnx", "write_graph"]
 
@@ -38,7 +38,7 @@ GraphFunction = Callable[["OnnxGraph", str, str], str]
 """Adds a function of a tensor to a graph, under a name; gives the name of its result."""
 
 
-def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
+def to_onnx(model: DesignedModel, path: str | Path, dtype: DTypeLike) -> None:
     """Write the graph, the weights and the program into one file."""
     from tracr.saving.models import program_files
 
@@ -51,7 +51,7 @@ def to_onnx(model: CompiledModel, path: str | Path, dtype: DTypeLike) -> None:
 
 
 def write_graph(
-    model: CompiledModel,
+    model: DesignedModel,
     parameters: Parameters,
     path: str | Path,
     props: dict[str, str],
@@ -81,7 +81,7 @@ def write_graph(
     write_file(Path(path), proto.SerializeToString(deterministic=True), make_folder=True)
 
 
-def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+def from_onnx(path: Path, recompile: bool, max_parameters: int) -> DesignedModel:
     """The model in a file that `to_onnx` wrote."""
     from tracr.saving.models import LARGE, read_model
 
@@ -108,7 +108,7 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> CompiledModel
         return model
     held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # empty arrays are not stored
     loaded = with_weights(model, held)
-    return replace(loaded, own_weights=loaded.own_weights and own_weights)
+    return loaded if certified else with_other_weights(loaded, loaded.parameters)
 
 
 def _unchanged(graph: OnnxGraph, tensor: str, to: str) -> str:

@@ -25,12 +25,12 @@ from tracr.runtime.forward import forward
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["TorchModel", "as_dtype", "to_torch", "used_format"]
 
 
-def to_torch(model: CompiledModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
+def to_torch(model: DesignedModel, dtype: Any, device: Any, trainable: bool, check: bool) -> TorchModel:
     """The model as a module."""
     return TorchModel(model, model.parameters, dtype, device, trainable, check)
 
@@ -114,12 +114,12 @@ class TorchModel(nn.Module):
         """The mask, layer norm and activation function of the forward pass."""
         return {"causal": self.compiled.options.causal, "norm": self.compiled.norm, "activation": None}
 
-    def _require_format(self, dtype: Any) -> None:
-        """Refuse a number format in which the model may be wrong."""
-        require_format(self.compiled, dtype)
+    def _require_format(self, dtype: Any, *, stored: bool = True) -> None:
+        """Refuse a number format in which the model may be wrong; `stored`: activations have it, too."""
+        require_format(self.compiled, dtype, stored=stored)
 
     @property
-    def compiled(self) -> CompiledModel:
+    def compiled(self) -> DesignedModel:
         """The model that this module was made from, unchanged."""
         return self._origin.model  # type: ignore[no-any-return]
 
@@ -162,7 +162,8 @@ class TorchModel(nn.Module):
                 hint="pass an activation of this model",
             )
         if self._check:
-            self._require_format(used_format(self.dtype, self.device.type))
+            used = used_format(self.dtype, self.device.type)
+            self._require_format(used, stored=used == format_of(self.dtype))
         return forward(
             self.weights(), ids, torch, hook=self._see, fine=self.fine, start=start, stop=stop, **self._functions()
         )
@@ -178,8 +179,8 @@ class TorchModel(nn.Module):
         """The program's output for each input, from the logits for `ids`."""
         return self.compiled.values(logits, ids)
 
-    def to_compiled(self) -> CompiledModel:
-        """A `CompiledModel` with the present weights; `own_weights` is false if they were changed."""
+    def to_compiled(self) -> DesignedModel:
+        """The model with the present weights; not certified if they were changed."""
         return self.compiled.with_weights(self.state_dict())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

@@ -26,7 +26,7 @@ from tracr.model.format_check import require_format
 from tracr.runtime.uniform import uniform
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["LensModel", "config", "to_bridge", "to_transformer_lens"]
 
@@ -40,7 +40,7 @@ INPUTS = ("hook_attn_in", "hook_q_input", "hook_k_input", "hook_v_input")  # of 
 
 
 def to_transformer_lens(
-    model: CompiledModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool
+    model: DesignedModel, bridge: bool, dtype: Any, device: Any, trainable: bool, check: bool
 ) -> Any:
     """The model with all hook points, or as a bridge."""
     if not bridge:

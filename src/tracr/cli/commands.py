@@ -10,6 +10,7 @@ from tracr.cli.compiling import compile_program
 from tracr.cli.options import (
     TOKENS,
     Causal,
+    Dtype,
     Json,
     Level,
     MaxLen,
@@ -226,6 +227,7 @@ def info(
     switched_on: With = None,
     switched_off: Without = None,
     causal: Causal = None,
+    dtype: Dtype = None,
     as_json: Json = False,
 ) -> None:
     """Describe the model of PROGRAM: sizes, components and the verdict of the checker.
@@ -235,9 +237,8 @@ def info(
     from tracr.cli.description import certificate_json, summary
     from tracr.cli.screen import show_info, waiting
 
-    choice = GivenOptions(
-        vocab, max_len, level, causal, passes=switches(switched_on, switched_off), max_memory=max_memory
-    )
+    passes = switches(switched_on, switched_off)
+    choice = GivenOptions(vocab, max_len, level, causal, passes=passes, max_memory=max_memory, dtype=dtype)
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)

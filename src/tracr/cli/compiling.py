@@ -10,6 +10,7 @@ import typer
 
 from tracr.cli.options import (
     Causal,
+    Dtype,
     Json,
     Level,
     MaxLen,
@@ -29,7 +30,7 @@ from tracr.cli.watching import PassPrinter
 from tracr.ir.switches import PassName
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["compile_program"]
 
@@ -99,6 +100,7 @@ def compile_program(
     switched_off: Without = None,
     causal: Causal = None,
     strict: Strict = None,
+    dtype: Dtype = None,
     output: Output = None,
     overwrite: Overwrite = False,
     show: Show = None,
@@ -117,7 +119,7 @@ def compile_program(
     from tracr.cli.screen import waiting
 
     passes = switches(switched_on, switched_off)
-    choice = GivenOptions(vocab, max_len, level, causal, strict, passes, solve, max_memory=max_memory)
+    choice = GivenOptions(vocab, max_len, level, causal, strict, passes, solve, max_memory=max_memory, dtype=dtype)
     found = find(program, name, choice)
     printer = PassPrinter(print_after or (), print_changed)
     if found.model is not None and (printer.asked or print_changed or check_each or search):
@@ -140,7 +142,7 @@ def compile_program(
 
 def _watched(
     found: Found, choice: GivenOptions, printer: PassPrinter, check_each: bool, as_json: bool
-) -> CompiledModel:
+) -> DesignedModel:
     """The model; prints the passes asked for, also if one of them fails."""
     from tracr.cli.screen import waiting
 
@@ -153,7 +155,7 @@ def _watched(
 
 
 def _asked_for(
-    model: CompiledModel, name: str, show: Stage | None, bounds: bool, search: bool
+    model: DesignedModel, name: str, show: Stage | None, bounds: bool, search: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """What to print of the model: the data for --json, and the lines."""
     from tracr.cli.description import in_short
@@ -173,7 +175,7 @@ def _asked_for(
 
 
 def _print_data(
-    model: CompiledModel, name: str, data: dict[str, Any], printer: PassPrinter, output: Path | None
+    model: DesignedModel, name: str, data: dict[str, Any], printer: PassPrinter, output: Path | None
 ) -> None:
     """Print what `--json` prints: the summary of the model, what was asked for, the passes, and the folder."""
     from tracr.cli.description import summary

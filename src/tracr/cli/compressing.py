@@ -15,6 +15,7 @@ from tracr.cli.sources import GivenOptions, compiled, find, switches
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
+    from tracr.model.designed import DesignedModel
     from tracr.workers import Workers
 
 __all__ = ["compress_program", "sweep_programs"]
@@ -113,8 +114,18 @@ def compress_program(
 
 
 def sweep_programs(
-    programs: Annotated[str, typer.Option(metavar="LIST", help="Programs, separated by commas.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the results.")],
+    programs: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Programs, separated by commas.", show_default=False)
+    ] = None,
+    studies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="The paper's case studies, with its models and inputs: frac_prevs, sort_unique.",
+            show_default=False,
+        ),
+    ] = None,
     dims: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Dimensions: 4,6,8 or 2-14; all by default.", show_default=False),
@@ -130,10 +141,31 @@ def sweep_programs(
         ),
     ] = SweepMethod.sgd,
     steps: Steps = None,
+    gap: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="The gap of attention logits; 256 by default.", show_default=False),
+    ] = None,
+    init: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Standard deviation of the random starts; for sgd 1/√D by default.",
+            show_default=False,
+        ),
+    ] = None,
+    decay: Annotated[
+        float | None, typer.Option(metavar="X", help="Weight decay of sgd; 0.1 by default.", show_default=False)
+    ] = None,
+    distinct: Annotated[bool, typer.Option("--distinct", help="Only inputs without repeated tokens.")] = False,
+    lengths: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Only inputs of these lengths: 3 or 1-5.", show_default=False)
+    ] = None,
     level: Level = 0,
     switched_on: With = None,
     switched_off: Without = None,
-    group: Annotated[int, typer.Option(min=1, metavar="N", help="Runs trained together.")] = 64,
+    group: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Runs trained together; on a GPU use 1024 or more.")
+    ] = 64,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat failed runs.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
@@ -144,16 +176,26 @@ def sweep_programs(
 
     The results are Parquet. The same command run again does only the missing runs.
 
-    Example: tracr sweep --programs frac_prevs,sort_unique --dims 4-12 --seeds 0-4 --steps 20000 -o results
+    Example: tracr sweep --studies frac_prevs,sort_unique --dims 12 --seeds 0-4 --method fast -o results
     """
     from tqdm import tqdm
 
-    from tracr.compress import sweep
+    from tracr.compress import all_inputs, sweep
     from tracr.workers import over_processes, over_ray
 
-    names = [name.strip() for name in programs.split(",") if name.strip()]
-    choice = GivenOptions(level=level, passes=switches(switched_on, switched_off))
-    models = {name: compiled(find(name), choice) for name in names}
+    if decay is not None and method is not SweepMethod.sgd:
+        raise typer.BadParameter("only sgd has weight decay; leave out --decay", param_hint="--decay")
+    models, inputs = _studies(studies, gap)
+    choice = GivenOptions(level=level, passes=switches(switched_on, switched_off), gap=gap)
+    for name in _names(programs):
+        if name in models:
+            raise typer.BadParameter(f"{name} is in --programs and in --studies", param_hint="--programs")
+        models[name] = compiled(find(name), choice)
+        if distinct or lengths is not None:
+            chosen = None if lengths is None else numbers(lengths, "--lengths")
+            inputs[name] = all_inputs(models[name], lengths=chosen, distinct=distinct)
+    if not models:
+        raise typer.BadParameter("which programs? add --programs or --studies", param_hint="--programs")
     crew: AbstractContextManager[Workers] = over_ray() if use_ray else over_processes(jobs)
     with crew as workers, tqdm(unit="run", leave=False, disable=None) as bar:
 
@@ -170,7 +212,9 @@ def sweep_programs(
             numbers(seeds, "--seeds"),
             output,
             method=method.value,
-            recipe=_recipe(method.value, steps),
+            recipe=_recipe(method.value, steps, decay),
+            inputs=inputs,
+            init_scale=init,
             group=group,
             workers=workers,
             retry=retry,
@@ -184,9 +228,24 @@ def sweep_programs(
         )
 
 
-def _recipe(method: str, steps: int | None) -> Any:
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _studies(text: str | None, gap: float | None) -> tuple[dict[str, DesignedModel], dict[str, Any]]:
+    """The models and inputs of the paper's case studies."""
+    from tracr.compress.paper import study
+    from tracr.craft.numerics import GAP
+
+    found = {name: study(name, GAP if gap is None else gap) for name in _names(text)}
+    return {name: model for name, (model, _) in found.items()}, {name: inputs for name, (_, inputs) in found.items()}
+
+
+def _recipe(method: str, steps: int | None, decay: float | None = None) -> Any:
     from tracr.compress import FastRecipe, Recipe
 
-    if steps is None or method not in ("sgd", "fast"):
+    options = {"steps": steps, "weight_decay": decay}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if not given or method not in ("sgd", "fast"):
         return None
-    return Recipe(steps=steps) if method == "sgd" else FastRecipe(steps=steps)
+    return Recipe(**given) if method == "sgd" else FastRecipe(**given)

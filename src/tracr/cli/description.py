@@ -16,7 +16,7 @@ from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.ir.circuit import Component
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = [
     "Part",
@@ -43,7 +43,7 @@ class Part:
     size: int
 
 
-def parts(model: CompiledModel) -> list[Part]:
+def parts(model: DesignedModel) -> list[Part]:
     """Every component, in the order of the forward pass."""
     found = []
     for sublayer in model.schedule.sublayers():
@@ -60,7 +60,7 @@ def _part(where: str, component: Component) -> Part:
     return Part(where, kind, component.what, reads, writes, size)
 
 
-def sizes(model: CompiledModel) -> dict[str, int]:
+def sizes(model: DesignedModel) -> dict[str, int]:
     """The sizes of a model; `heads`, `d_head` and `d_mlp` are those of the largest layer."""
     layers = model.parameters.layers
     arrays = [array for _, array in model.parameters.named()]
@@ -75,19 +75,20 @@ def sizes(model: CompiledModel) -> dict[str, int]:
     }
 
 
-def in_short(model: CompiledModel) -> str:
+def in_short(model: DesignedModel) -> str:
     """The sizes in one line."""
     layers = "1 layer" if model.n_layers == 1 else f"{model.n_layers} layers"
     return f"{layers}, {model.d_model} dimensions, {model.n_parameters:,} parameters, level {model.options.level}"
 
 
-def summary(model: CompiledModel, name: str) -> dict[str, Any]:
+def summary(model: DesignedModel, name: str) -> dict[str, Any]:
     """The description of a model that `tracr info --json` prints."""
     layers = model.parameters.layers
     return {
         "name": name,
         "level": model.options.level,
         "causal": model.options.causal,
+        "dtype": model.options.dtype,
         "vocab": [as_json(token) for token in model.options.vocab],
         "bos": as_json(model.options.bos),
         "pad": as_json(model.options.pad),
@@ -146,7 +147,7 @@ def columns_json(columns: Mapping[str, Sequence[Value]]) -> dict[str, list[Any]]
     return {name: list(map(as_json, row)) for name, row in columns.items()}
 
 
-def expected_outputs(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
+def expected_outputs(model: DesignedModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """The outputs of the reference interpreter, or for a saved model of the table interpreter."""
     from tracr.rasp.interpreter import evaluate
     from tracr.runtime.table_interpreter import evaluate_batch

@@ -1,4 +1,4 @@
-"""`tracr lab cases`, `methods`, `realisations`, `run` and `report`: methods on models whose circuit is known."""
+"""`tracr lab cases`, `methods`, `realisations`, `dials` and `run`: methods on models whose circuit is known."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tracr.errors import TracrError
 if TYPE_CHECKING:
     from tracr.workers import Workers
 
-__all__ = ["list_cases", "list_methods", "list_realisations", "report_scores", "run_methods"]
-
-Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that `tracr lab run` wrote.")]
+__all__ = ["list_cases", "list_dials", "list_methods", "list_realisations", "run_methods"]
 
 
 def list_cases(
@@ -61,10 +59,16 @@ def list_methods(as_json: Json = False) -> None:
     A method of your own is FILE.py:FUNCTION, a function (subject, data) that returns a number for each edge.
     """
     from tracr.cli.lab_screen import show_methods
-    from tracr.lab.methods import METHODS
+    from tracr.lab.methods import ALIASES, METHODS
 
     found = [
-        {"name": name, "version": str(one.version), "settings": dict(one.settings), "needs": list(one.needs)}
+        {
+            "name": name,
+            "also": [alias for alias, meant in ALIASES.items() if meant == name],
+            "version": str(one.version),
+            "settings": dict(one.settings),
+            "needs": list(one.needs),
+        }
         for name, one in METHODS.items()
     ]
     print_json(found) if as_json else show_methods(found)
@@ -82,6 +86,18 @@ def list_realisations(as_json: Json = False) -> None:
     print_json(found) if as_json else show_realisations(found)
 
 
+def list_dials(as_json: Json = False) -> None:
+    """List the dials with the realisations that each stands for; --dials takes their names.
+
+    Other values are written as realisations: --realisations compiled:gap=32,compiled:gap=128.
+    """
+    from tracr.cli.lab_screen import show_dials
+    from tracr.lab import DIALS
+
+    found = [{"name": one.name, "says": one.says, "realisations": list(one.realisations)} for one in DIALS.values()]
+    print_json(found) if as_json else show_dials(found)
+
+
 def run_methods(
     methods: Annotated[
         str,
@@ -95,6 +111,10 @@ def run_methods(
     realisations: Annotated[
         str, typer.Option(metavar="LIST", help="Realisations, with dials: compiled:gap=64 (`tracr lab realisations`).")
     ] = "compiled",
+    dials: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Dials, each for a few more realisations: gap,rotation (`tracr lab dials`)."),
+    ] = "",
     seeds: Annotated[
         str, typer.Option(metavar="LIST", help="Seeds of realisations, pairs, methods: 0,1 or 0-3.")
     ] = "0",
@@ -118,6 +138,20 @@ def run_methods(
             show_default=False,
         ),
     ] = None,
+    twins: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder of trained twins, FOLDER/NAME-SEED; without it and TRACR_TWINS, twins are trained.",
+            show_default=False,
+        ),
+    ] = None,
+    subset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="Methods that run on some of the cases, drawn at random: acdc=20.", show_default=False
+        ),
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Repeat failed rows.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="The number of processes.")] = 1,
     use_ray: Annotated[
@@ -129,7 +163,7 @@ def run_methods(
     Every method runs on every realisation of every case with every seed; each is a row of FOLDER/results.parquet. The
     same command run again does only the missing rows. A failure is a row with its error.
 
-    Example: tracr lab run --methods exact --cases core --realisations compiled,rotated --seeds 0-3 -o results
+    Example: tracr lab run --methods eap,eap-ig --cases core --dials gap,rotation --seeds 0-3 -o results
     """
     from tqdm import tqdm
 
@@ -151,9 +185,12 @@ def run_methods(
             _listed(cases),
             _listed(realisations),
             numbers(seeds, "--seeds"),
+            dials=_listed(dials),
             folder=output,
             conditions=Conditions(pairs, pairs_seed, ablation, granularity, track),  # type: ignore[arg-type]
             cache=cache,
+            twins=twins,
+            subset=_counts(subset or ""),
             workers=workers,
             retry=retry,
             progress=progress,
@@ -166,33 +203,13 @@ def run_methods(
         )
 
 
+def _counts(words: str) -> dict[str, int]:
+    """Numbers for names, such as acdc=20,edge-probing=10."""
+    found = dict(word.partition("=")[::2] for word in _listed(words))
+    if not all(number.isdecimal() for number in found.values()):
+        raise typer.BadParameter(f"--subset is METHOD=NUMBER, separated by commas, not {words!r}")
+    return {name: int(number) for name, number in found.items()}
+
+
 def _listed(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
-
-
-def report_scores(
-    results: Results,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the table to a CSV file.", show_default=False)
-    ] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="List the errors of failed rows.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Print the mean scores of each method on each realisation, with 95 % intervals.
-
-    Intervals are a bootstrap over cases, and within each case over its seeds. Undefined scores (no needed or no inert
-    edge) are left out and counted; so are twins that were not admitted, and failed rows.
-
-    Example: tracr lab report results --csv scores.csv
-    """
-    from tracr.cli.lab_screen import as_cells, csv_text, show_errors, show_standings
-    from tracr.lab import read_results, standings
-    from tracr.writing import write_file
-
-    rows = read_results(results)
-    found = standings(rows)
-    if csv is not None:
-        write_file(csv, csv_text(found).encode())
-    print_json([as_cells(one) for one in found]) if as_json else show_standings(found)
-    if errors:
-        show_errors(rows)

@@ -16,7 +16,16 @@ from tracr.cli.screen import Screen, plain_table
 if TYPE_CHECKING:
     from tracr.lab import Standing
 
-__all__ = ["as_cells", "csv_text", "show_cases", "show_errors", "show_methods", "show_realisations", "show_standings"]
+__all__ = [
+    "as_cells",
+    "csv_text",
+    "show_cases",
+    "show_dials",
+    "show_errors",
+    "show_methods",
+    "show_realisations",
+    "show_standings",
+]
 
 COUNTS = ("rows", "failed", "not_admitted", "seconds")
 
@@ -31,11 +40,11 @@ def show_cases(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def show_methods(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print methods: name, version, settings with their defaults, and the libraries that they need."""
-    table = plain_table("method", "version", "settings", "needs")
+    """Print methods: name, other names, version, settings with their defaults, and the libraries that they need."""
+    table = plain_table("method", "also", "version", "settings", "needs")
     for row in rows:
-        needs = ", ".join(row["needs"])
-        table.add_row(Text(row["name"], "cyan"), row["version"], Text(_defaults(row["settings"])), needs)
+        also, needs = ", ".join(row["also"]), ", ".join(row["needs"])
+        table.add_row(Text(row["name"], "cyan"), also, row["version"], Text(_defaults(row["settings"])), needs)
     Screen().print(table)
 
 
@@ -44,6 +53,14 @@ def show_realisations(rows: Sequence[Mapping[str, Any]]) -> None:
     table = plain_table("realisation", "what it is", "dials")
     for row in rows:
         table.add_row(Text(row["name"], "cyan"), Text(row["says"]), Text(_defaults(row["dials"])))
+    Screen().print(table)
+
+
+def show_dials(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print dials: name, what they change, and the realisations that they stand for."""
+    table = plain_table("dial", "what it changes", "realisations")
+    for row in rows:
+        table.add_row(Text(row["name"], "cyan"), Text(row["says"]), Text(", ".join(row["realisations"])))
     Screen().print(table)
 
 
@@ -97,6 +114,7 @@ def as_cells(one: Standing) -> dict[str, Any]:
         "realisation": one.realisation,
         "dials": one.dials,
         "method": one.method,
+        "version": one.version,
         "settings": one.settings,
     }
     for name, estimate in one.scores.items():

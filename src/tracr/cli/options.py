@@ -15,6 +15,7 @@ from tracr.spelling import did_you_mean
 __all__ = [
     "TOKENS",
     "Causal",
+    "Dtype",
     "Input",
     "Json",
     "Level",
@@ -94,6 +95,15 @@ def _memory(size: str | None) -> str | None:
     return size
 
 
+def _dtype(name: str | None) -> str | None:
+    from tracr.craft.formats import STORED
+
+    if name is not None and name not in STORED:
+        meant = did_you_mean(name, list(STORED), f"there are {', '.join(STORED)}")
+        raise typer.BadParameter(f"there is no format {name}; {meant}")
+    return name
+
+
 def _passes(names: list[str] | None) -> list[str] | None:
     from tracr.ir.switches import OPTIONS, PASSES, PassName
 
@@ -128,6 +138,15 @@ Vocab = Annotated[
     typer.Option(
         metavar="TOKENS",
         help="The vocabulary: characters (abc), tokens separated by commas (1,2,x) or a JSON list.",
+        show_default=False,
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        callback=_dtype,
+        metavar="FORMAT",
+        help="The number format of weights and activations: float32 (the default), bfloat16 or float16.",
         show_default=False,
     ),
 ]

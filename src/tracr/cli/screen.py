@@ -21,7 +21,7 @@ from tracr.model.stream import Step, cell
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.residual import Dimension
 
 __all__ = [
@@ -164,7 +164,7 @@ def _chunks(widths: Sequence[int], room: int, gap: int) -> list[range]:
     return [*chunks, range(start, len(widths))]
 
 
-def show_info(model: CompiledModel, name: str, description: str) -> None:
+def show_info(model: DesignedModel, name: str, description: str) -> None:
     """Print the sizes, inputs and components of a model."""
     screen = Screen()
     screen.print(Text.assemble((name, "bold"), f": {description}" if description else ""))
@@ -174,9 +174,10 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     vocab = [short(token) for token in model.options.vocab]
     shown = " ".join(vocab[:30]) + (f" ... ({len(vocab)} tokens)" if len(vocab) > 30 else "")
     attention = "causal" if model.options.causal else "bidirectional"
+    stored = f", for {model.options.dtype}" if model.options.format.short else ""
     facts.add_row("tokens", Text(f"{shown}, and {model.options.bos}, {model.options.pad}"))
     facts.add_row("lengths", f"{shortest} to {longest}")
-    facts.add_row("compiled", f"level {model.options.level}, {attention}")
+    facts.add_row("compiled", f"level {model.options.level}, {attention}{stored}")
     facts.add_row("layers", f"{size['layers']}")
     facts.add_row("heads", f"up to {size['heads']} per layer, d_head up to {size['d_head']}")
     facts.add_row("neurons", f"up to {size['d_mlp']} per layer")
@@ -200,7 +201,7 @@ def show_info(model: CompiledModel, name: str, description: str) -> None:
     screen.print(table)
 
 
-def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
+def _not_kept(model: DesignedModel) -> dict[str, list[str]]:
     """The variables that the model does not keep, grouped by reason; folded variables are listed elsewhere."""
     found: dict[str, list[str]] = {}
     for label, reason in model.variables.missing.items():
@@ -210,7 +211,7 @@ def _not_kept(model: CompiledModel) -> dict[str, list[str]]:
 
 
 def show_steps(
-    model: CompiledModel,
+    model: DesignedModel,
     steps: Sequence[Step],
     tokens: Sequence[Value],
     values: Mapping[str, Sequence[Value]],
@@ -230,7 +231,7 @@ def show_steps(
 
 
 def _step_tables(
-    model: CompiledModel,
+    model: DesignedModel,
     step: Step,
     tokens: Sequence[Value],
     values: Mapping[str, Sequence[Value]],
@@ -257,7 +258,7 @@ def _step_tables(
 Row = tuple[str, str, list[Text]]
 
 
-def _step_rows(model: CompiledModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
+def _step_rows(model: DesignedModel, step: Step, values: Mapping[str, Sequence[Value]], everything: bool) -> list[Row]:
     """The rows of the variables that a step changed, or with `everything` of all variables."""
     groups: dict[str, list[Dimension]] = {}
     for dimension in model.residual:

@@ -19,7 +19,7 @@ from tracr.values import Value
 
 if TYPE_CHECKING:
     from tracr.ir.passes import Watch
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.rasp.programs import Example
 
 __all__ = [
@@ -51,6 +51,8 @@ class GivenOptions:
     passes: Mapping[str, bool] | None = None
     solve: float | None = None
     max_memory: str | None = None
+    dtype: str | None = None
+    gap: float | None = None
 
     @property
     def given(self) -> list[str]:
@@ -86,7 +88,7 @@ class Found:
     program: Any = None
     vocab: Sequence[Value] | None = None
     max_seq_len: int | None = None
-    model: CompiledModel | None = None
+    model: DesignedModel | None = None
     source: str = ""
     textual: bool = False
     example: Example | None = None
@@ -157,7 +159,7 @@ def _from_folder(folder: str) -> Found:
     if not isinstance(model, RunnableModel):
         raise InputError(f"{folder} holds a twin, not a program", hint=f"use its teacher: {folder}/teacher")
     # A compressed model itself refuses the methods it lacks.
-    return Found(Path(folder).name or folder, "a saved model", model=cast("CompiledModel", model))
+    return Found(Path(folder).name or folder, "a saved model", model=cast("DesignedModel", model))
 
 
 def _unknown(program: str) -> InputError:
@@ -196,9 +198,10 @@ def _fitted(found: Found, choice: GivenOptions) -> Found:
 
 def compiled(
     found: Found, choice: GivenOptions, *, watch: Watch | None = None, check_each: bool = False
-) -> CompiledModel:
+) -> DesignedModel:
     """The model of `found`, compiled with the options of `choice`, else the defaults; `watch` sees every pass."""
     import tracr
+    from tracr.craft.numerics import GAP
     from tracr.ir.budget import DEFAULT
 
     if found.model is not None:
@@ -222,6 +225,8 @@ def compiled(
         watch=watch,
         check_each=check_each,
         max_memory=DEFAULT if choice.max_memory is None else choice.max_memory,
+        dtype="float32" if choice.dtype is None else choice.dtype,
+        gap=GAP if choice.gap is None else choice.gap,
     )
     return replace(model, source=found.source)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from tracr.cli.inputs import read_vocabulary
 from tracr.cli.options import PROGRAM_HELP, Causal, MaxLen, MaxMemory, Name, Vocab, numbers
-from tracr.cli.sources import Found, GivenOptions, compiled, find
+from tracr.cli.sources import ZOO, Found, GivenOptions, compiled, find
 from tracr.errors import TracrError
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ def twin(
     ] = "0",
     steps: Annotated[int, typer.Option(min=1, metavar="N", help="The most training steps.")] = 20_000,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Interventions per step.")] = 512,
+    start: Annotated[
+        str, typer.Option(metavar="NAME", help="The first weights: random, or compiled (rotated into the width).")
+    ] = "random",
     name: Name = None,
     vocab: Vocab = None,
     max_len: MaxLen = None,
@@ -81,7 +84,7 @@ def twin(
     names = _names(programs or [], everything)
     models, refused = _teachers(names, name, choice)
     several = len(names) > 1
-    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch}
+    settings = {"width": width, "d_head": d_head, "d_mlp": d_mlp, "steps": steps, "batch": batch, "start": start}
     chosen = tuple(numbers(seeds, "--seeds"))
     tasks = [
         TwinTask(one, model, chosen, (output / _folder(one) if several else output).resolve(), settings)
@@ -138,12 +141,15 @@ def _teacher(program: str, name: str | None, choice: GivenOptions) -> tuple[str,
     from tracr import zoo
     from tracr.natural.cases import case_of
 
+    program = program.removeprefix(ZOO) if program.removeprefix(ZOO) in zoo.ENTRIES else program
     if program in zoo.ENTRIES and name is None:
         case = case_of(program, None if choice.vocab is None else read_vocabulary(choice.vocab), choice.max_len)
         found = Found(program, program=case.program, vocab=case.vocab, max_seq_len=case.max_seq_len)
-        return program, compiled(found, replace(choice, level=1, causal=choice.causal or case.causal))
-    found = find(program, name, choice)
-    return found.name, compiled(found, replace(choice, level=None if found.model is not None else 1))
+        choice = replace(choice, level=1, causal=choice.causal or case.causal)
+    else:
+        found = find(program, name, choice)
+        choice = replace(choice, level=None if found.model is not None else 1)
+    return found.name, cast("CompiledModel", compiled(found, choice))  # any other model is refused as a teacher
 
 
 def _folder(name: str) -> str:

@@ -6,10 +6,13 @@ projection.py    the projection, and folding it into weights
 objective.py     the loss, in JAX
 sgd.py           the paper's recipe, for any number of runs in one program
 fast.py          our optimiser: exact and random starts, softened attention; polish.py its second-order steps
-closed.py        PCA, and the smallest projection without loss
+readings.py      what is read at every place, on all inputs the model takes
+closed.py        PCA, and a projection without loss; narrow.py the same in fewer dimensions, by a search
+lossless.py      chooses between the two, or refuses
 compressing.py   `compress`
 model.py         CompressedModel; refusals.py the methods it lacks; saving.py its folders
-report.py        measures a compressed model against the compiled one
+observing.py     what a compressed model's sub-layers write; measuring.py the same for many projections together
+report.py        measures a compressed model against the compiled one; mechanism.py its variables
 figures.py       the figures of the paper's section 5
 superposing.py   `superpose`: superposition without training
 dictionaries.py  models to score dictionary learning on, and the score
@@ -23,11 +26,13 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from tracr.compress.compressing import METHODS, compress, exact_dim
+from tracr.compress.compressing import METHODS, compress
 from tracr.compress.dictionaries import Sample, Score, samples, score
 from tracr.compress.fast import FastRecipe
+from tracr.compress.lossless import ExactDims, exact_dim, exact_dims
 from tracr.compress.model import CompressedModel, Training
-from tracr.compress.report import Report, layer_outputs
+from tracr.compress.observing import layer_outputs
+from tracr.compress.report import Report
 from tracr.compress.sgd import Recipe
 from tracr.compress.superposing import superpose
 from tracr.compress.sweep import sweep
@@ -36,6 +41,7 @@ from tracr.compress.task import all_inputs
 __all__ = [
     "METHODS",
     "CompressedModel",
+    "ExactDims",
     "FastRecipe",
     "Recipe",
     "Report",
@@ -45,6 +51,7 @@ __all__ = [
     "all_inputs",
     "compress",
     "exact_dim",
+    "exact_dims",
     "layer_outputs",
     "samples",
     "score",

@@ -1,19 +1,19 @@
-"""Projections in closed form: the paper's PCA baseline, and the smallest projection without loss."""
+"""Projections in closed form: the paper's PCA baseline, and a projection without loss."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.compress.network import Attention
+from tracr.compress.readings import ReadingPlace, basis
 from tracr.compress.task import Task
 
 __all__ = ["exact_projection", "pca_projection", "residual_streams", "unmet"]
 
 Array = NDArray[Any]
-RELATIVE = 1e-9  # singular values below this, times the largest, are zero
 
 
 def residual_streams(task: Task) -> list[Array]:
@@ -38,52 +38,42 @@ def pca_projection(task: Task, dim: int) -> Array:
     return np.asarray(_signed(vectors[:, ::-1][:, :dim]))
 
 
-def exact_projection(task: Task, outputs: bool = True) -> Array:
-    """The smallest W [D, d] without loss: every read is exact; without `outputs`, only the reads of sub-layers.
+def exact_projection(readers: Sequence[ReadingPlace], outputs: bool = True) -> Array:
+    """A W [D, d] with which every read is exact; without `outputs`, only the reads of sub-layers.
 
-    Let the rows of A span the residual streams of all inputs, and let the columns of B be all vectors that read the
-    stream. A compressed model reads A W Wᵀ B. There is no loss if this equals A B, and then d ≥ rank(A B). Let P be the
-    projector onto the row space of A, and let the columns of W be an orthonormal basis of the columns of P B. They lie
-    in the row space of A, so W Wᵀ = W Wᵀ P. Hence W Wᵀ B = W Wᵀ P B = P B and A W Wᵀ B = A P B = A B: there is no loss,
-    and d = rank(P B) = rank(A B) is the smallest possible.
+    Let the rows of A span the streams of all places, and let the columns of B be all vectors that read the stream. A
+    compressed model reads A W Wᵀ B. There is no loss if this equals A B, and then d ≥ rank(A B). Let P be the projector
+    onto the row space of A, and let the columns of W be an orthonormal basis of the columns of P B. They lie in the row
+    space of A, so W Wᵀ = W Wᵀ P. Hence W Wᵀ B = W Wᵀ P B = P B and A W Wᵀ B = A P B = A B: there is no loss, and
+    d = rank(P B) = rank(A B) is the smallest possible with A W Wᵀ B = A B.
+
+    This asks more than is needed: the streams of one place need not be read exactly by the readers of another.
+    `narrow.py` searches for projections with fewer dimensions.
     """
-    held, reads = _held(task, outputs), _reads(task, outputs)
-    return _basis(held @ (held.T @ reads))
+    held, reads = _held(readers, outputs), _reads(readers, outputs)
+    return _signed(basis((held.T @ (held @ reads)).T).T)
 
 
-def unmet(task: Task) -> Array:
+def unmet(readers: Sequence[ReadingPlace]) -> Array:
     """The projector [D, D] onto the directions that no sub-layer reads and that no stream before a sub-layer holds.
 
     With W as in `exact_projection` and N made of such directions, A (W + N)(W + N)ᵀ B = A W Wᵀ B: all reads of
     sub-layers stay exact.
     """
-    met = _basis(np.concatenate([_held(task, False), _reads(task, False)], axis=1))
-    return np.asarray(np.eye(task.network.width) - met @ met.T)
+    met = basis(np.concatenate([_held(readers, False), _reads(readers, False).T]))
+    return np.asarray(np.eye(met.shape[1]) - met.T @ met)
 
 
-def _held(task: Task, outputs: bool) -> Array:
-    """A basis [D, r] of the residual streams at all places where they are read."""
-    streams = residual_streams(task)
-    return _basis(np.concatenate([np.zeros((0, task.network.width)), *(streams if outputs else streams[:-1])]).T)
+def _held(readers: Sequence[ReadingPlace], outputs: bool) -> Array:
+    """A basis [r, D] of the streams at all places where they are read."""
+    rows = [one.held for one in (readers if outputs else readers[:-1])]
+    return basis(np.concatenate([np.zeros((0, len(readers[-1].reads))), *rows]))
 
 
-def _reads(task: Task, outputs: bool) -> Array:
-    """All columns that read the residual stream, each of length 1."""
-    columns = [task.network.W_U if outputs else np.zeros((task.network.width, 0))]
-    for part in task.network.parts:
-        if isinstance(part, Attention):
-            columns += [matrix for kind in (part.W_Q, part.W_K, part.W_V) for matrix in kind]
-        else:
-            columns.append(part.W_in)
-    reads = np.concatenate(columns, axis=1)
-    size = np.linalg.norm(reads, axis=0)
-    return np.asarray(reads[:, size > 0] / size[size > 0])
-
-
-def _basis(columns: Array) -> Array:
-    """An orthonormal basis of the span of columns."""
-    vectors, values, _ = np.linalg.svd(columns, full_matrices=False)
-    return _signed(vectors[:, values > RELATIVE * values.max(initial=0.0)])
+def _reads(readers: Sequence[ReadingPlace], outputs: bool) -> Array:
+    """All vectors [D, m] that read the stream."""
+    columns = [one.reads for one in (readers if outputs else readers[:-1])]
+    return np.concatenate([np.zeros((len(readers[-1].reads), 0)), *columns], axis=1)
 
 
 def _signed(vectors: Array) -> Array:

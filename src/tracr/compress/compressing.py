@@ -10,26 +10,30 @@ from typing import Any
 import numpy as np
 
 from tracr.arguments import flag, number, one_of, whole
-from tracr.compress.closed import exact_projection, pca_projection
+from tracr.compress.closed import pca_projection
 from tracr.compress.fast import FastRecipe, fast
+from tracr.compress.lossless import lossless
 from tracr.compress.model import CompressedModel, Training, compressed_model
 from tracr.compress.objective import Objective, Params
 from tracr.compress.projection import SHARING, Projection, sites_of
+from tracr.compress.readings import readings
 from tracr.compress.sgd import Recipe, starts, train
 from tracr.compress.task import Task, require_labelled, task_of
 from tracr.errors import TracrError
 from tracr.extras import need
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
-__all__ = ["METHODS", "compress", "exact_dim", "measured"]
+__all__ = ["MEASURED", "METHODS", "compress", "measured", "unchanged"]
 
 METHODS = ("fast", "sgd", "pca", "exact")
+MEASURED = 1000  # inputs on which the losses of a projection without loss are measured, if all are too many
+ROUNDING = 1e-12  # the largest layer loss of a projection without loss
 Progress = Callable[[str, int, float], None]
 
 
 def compress(
-    model: CompiledModel,
+    model: DesignedModel,
     dim: int | None = None,
     method: str = "fast",
     seed: int = 0,
@@ -52,9 +56,11 @@ def compress(
         model: a model returned by `tracr.compile`. The paper's models are those of level 0.
         dim: the number of dimensions, from 1 to the model's own; may be left out for `method="exact"`.
         method: "fast", our optimiser; "sgd", the paper's recipe (AdamW, 300,000 steps); "pca", the paper's baseline;
-            "exact", the smallest projection without loss, in closed form.
+            "exact", a projection without loss, proved for every input the model takes (or for `inputs`, if given): in
+            closed form, or in fewer dimensions by a search (`exact_dims`); refused where it finds none.
         seed: the seed of the random starts. The same seed gives the same model.
-        inputs: the training inputs; by default every input, or a sample of 20,000 if there are more.
+        inputs: the training inputs; by default every input, or a sample of 20,000 if there are more. With "exact" only
+            these inputs are kept.
         sharing: "one" W for all; "layer", one W per layer; "read-write", one W for reads and one for writes.
         train_weights: also train the sub-layers' own weights.
         output_weight, layer_weight: the weights of the two parts of the loss.
@@ -69,9 +75,9 @@ def compress(
     output_weight = number("output_weight", output_weight, low=0)
     layer_weight = number("layer_weight", layer_weight, low=0)
     init_scale = None if init_scale is None else number("init_scale", init_scale, low=0)
-    task = task_of(model, inputs)
     if method == "exact" or dim is None:
-        return _exact(model, task, dim)
+        return _exact(model, inputs, dim)
+    task = task_of(model, inputs)
     dim = operator.index(dim)
     sites = sites_of(task.network, sharing)
     if method == "pca":
@@ -94,12 +100,7 @@ def compress(
     return measured(model, task, projection, training, output_weight, layer_weight, objective, params)
 
 
-def exact_dim(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> int:
-    """The smallest number of dimensions of a compression without loss."""
-    return int(exact_projection(task_of(model, inputs)).shape[1])
-
-
-def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
+def _check(model: DesignedModel, dim: int | None, method: str, sharing: str, seed: int) -> None:
     require_labelled(model, "compressed")
     one_of("method", method, METHODS)
     if not isinstance(sharing, str) or sharing not in SHARING:
@@ -110,17 +111,21 @@ def _check(model: CompiledModel, dim: int | None, method: str, sharing: str, see
     whole("dim", dim, 1, most=model.d_model)
 
 
-def _exact(model: CompiledModel, task: Task, dim: int | None) -> CompressedModel:
-    W = exact_projection(task)
-    if dim is not None and dim < W.shape[1]:
+def _exact(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None, dim: int | None) -> CompressedModel:
+    W = lossless(readings(model, inputs), dim)
+    task = task_of(model, inputs, MEASURED)
+    return unchanged(measured(model, task, Projection(W[None], sites_of(task.network, "one")), Training("exact")))
+
+
+def unchanged(made: CompressedModel) -> CompressedModel:
+    """The model, or an error if rounding changes the writes of sub-layers although all reads are exact."""
+    if not made.training.layer_loss < ROUNDING:
         raise TracrError(
-            f"no projection to {dim} dimensions is without loss: the smallest one has {W.shape[1]}",
+            f"the model cannot be compressed without loss: rounding changes its writes (layer loss "
+            f"{made.training.layer_loss:.1g})",
             hint="use method='fast' to lose as little as possible",
         )
-    if dim is not None:
-        W = np.pad(W, [(0, 0), (0, dim - W.shape[1])])
-    projection = Projection(W[None], sites_of(task.network, "one"))
-    return measured(model, task, projection, Training("exact"))
+    return made
 
 
 def _as(recipe: Any, kind: type[Any]) -> Any:
@@ -168,7 +173,7 @@ def _fast(
 
 
 def measured(
-    model: CompiledModel,
+    model: DesignedModel,
     task: Task,
     projection: Projection,
     training: Training,
@@ -177,8 +182,8 @@ def measured(
     objective: Objective | None = None,
     params: Params | None = None,
 ) -> CompressedModel:
-    """The compressed model, with its losses measured on all inputs in float64."""
-    from tracr.compress.report import measured_losses
+    """The compressed model, with its losses measured on the inputs of the task in float64."""
+    from tracr.compress.observing import measured_losses
 
     network = task.network if objective is None or params is None else objective.trained(params)
     made = compressed_model(model, network, projection, training)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compress.closed import residual_streams
-from tracr.compress.compressing import exact_dim
+from tracr.compress.lossless import exact_dim
 from tracr.compress.model import CompressedModel
 from tracr.compress.superposing import superpose
 from tracr.compress.task import task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 
 __all__ = ["Sample", "Score", "activations", "samples", "score"]
 
@@ -65,11 +65,11 @@ def activations(model: CompressedModel) -> tuple[Array, Array]:
 
 
 def samples(
-    models: Mapping[str, CompiledModel], dims: Iterable[int] | None = None, seeds: Iterable[int] = range(3)
+    models: Mapping[str, DesignedModel], dims: Iterable[int] | None = None, seeds: Iterable[int] = range(3)
 ) -> Iterator[Sample]:
-    """Samples of models × dims × seeds in exact superposition; dims too small for a model are left out.
+    """Samples of models × dims × seeds in exact superposition; dims below `exact_dim` are left out.
 
-    Without `dims`: every second number of dimensions, from the smallest exact one up to the model's own.
+    Without `dims`: every second number of dimensions, from `exact_dim` up to the model's own.
     """
     chosen = None if dims is None else list(dims)
     numbers = list(seeds)

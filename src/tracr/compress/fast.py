@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tracr.compress.closed import exact_projection, unmet
 from tracr.compress.objective import Objective, Params
 from tracr.compress.polish import BLOCK, Polish
+from tracr.compress.readings import seen
 from tracr.compress.sgd import starts
 from tracr.compress.task import Task
 from tracr.extras import need
@@ -119,7 +120,7 @@ class _Search:
 
     def run(self) -> None:
         """Search from exact starts, then random ones. A few random starts come first (second, if exact ones fit)."""
-        recipe, exact = self.recipe, exact_projection(self.fine.task, outputs=False)
+        recipe, exact = self.recipe, exact_projection(seen(self.fine.task), outputs=False)
         few = replace(recipe, starts=min(recipe.starts, 8), steps=min(recipe.steps, 600))
         searches = [partial(self.exact, exact), partial(self.random, recipe)]
         if few != recipe and recipe.enough > 0:
@@ -166,7 +167,7 @@ class _Search:
         """Run from starts with exact reads of sub-layers and random outputs, made narrower if they are too wide."""
         width, count = exact.shape[0], self.recipe.kept
         columns = max(self.dim, exact.shape[1])
-        rng, free = np.random.default_rng(self.seed), unmet(self.fine.task)
+        rng, free = np.random.default_rng(self.seed), unmet(seen(self.fine.task))
         W = []
         for scale in np.geomspace(width**-0.5, 1.0, count):
             turn = np.linalg.qr(rng.normal(size=(columns, columns)))[0][: exact.shape[1]]

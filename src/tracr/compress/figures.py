@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.compress.model import CompressedModel
-from tracr.compress.report import layer_outputs
+from tracr.compress.observing import layer_outputs
 from tracr.extras import need
 from tracr.values import Value
 

@@ -16,8 +16,8 @@ from tracr.compress.projection import Projection, fold
 from tracr.compress.refusals import refusal
 from tracr.errors import InputError, TracrError
 from tracr.ir.parameters import Parameters
-from tracr.model.compiled import CompiledModel
 from tracr.model.derived import DerivedModel
+from tracr.model.designed import DesignedModel
 from tracr.runtime.forward import Hook
 from tracr.runtime.tensors import as_tensor, like, stream_of
 from tracr.values import Value
@@ -34,7 +34,10 @@ SHARED_COSINE = 0.25  # features share dimensions if the cosine of their directi
 
 @dataclass(frozen=True)
 class Training:
-    """How a projection was trained: method, seed, the loss on all inputs and its parts, and the loss of every start.
+    """How a projection was trained: method, seed, the loss and its parts, and the loss of every start.
+
+    The loss is measured on the training inputs; for `exact` and `superpose` on all inputs, or on a sample if they are
+    many.
 
     `curve` holds losses over `steps` (for `sgd`: batch losses; for `fast`: the best so far, over seconds).
     """
@@ -58,9 +61,14 @@ class CompressedModel(DerivedModel):
     It has a compiled model but is not one: its dimensions have no labels, and its outputs can be wrong (`verify`,
     `report`). It runs each input at its own length: compression can drop PAD, so padded inputs are cut. A method of
     compiled models that it lacks raises an error that says what to use instead.
+
+    It computes in float64 unless another dtype is given: its features share dimensions, and rounding errors of one
+    reach the others. In float32 some models without loss give wrong outputs.
     """
 
-    compiled: CompiledModel
+    _dtype = np.float64
+
+    compiled: DesignedModel
     projection: Projection
     training: Training
     folded: Parameters = field(repr=False)
@@ -111,13 +119,18 @@ class CompressedModel(DerivedModel):
         return np.asarray(unit @ unit.T)
 
     @property
+    def read_back(self) -> dict[str, float]:
+        """The part of its size with which each feature is read back: the diagonal of `gram`."""
+        return dict(zip(self.labels, np.diag(self.gram).tolist(), strict=True))
+
+    @property
     def dropped(self) -> list[str]:
-        """The features that are not represented: they are read back with less than a tenth of their size."""
-        return [label for label, size in zip(self.labels, np.diag(self.gram), strict=True) if size < KEPT]
+        """The features that are read back with less than a tenth of their size (`read_back`)."""
+        return [label for label, size in self.read_back.items() if size < KEPT]
 
     @property
     def kept(self) -> list[str]:
-        """The features that are represented."""
+        """The features that are read back with at least a tenth of their size (`read_back`)."""
         gone = set(self.dropped)
         return [label for label in self.labels if label not in gone]
 
@@ -173,9 +186,9 @@ class CompressedModel(DerivedModel):
 
     # Running
 
-    def logits(self, ids: Array, dtype: DTypeLike = np.float32, hook: Hook | None = None) -> Array:
+    def logits(self, ids: Array, dtype: DTypeLike | None = None, hook: Hook | None = None) -> Array:
         """Logits for ids that start with BOS; inputs of different lengths are run one length at a time."""
-        ids = self._ids(ids)
+        ids, dtype = self._ids(ids), self._dtype if dtype is None else dtype
         lengths = (ids != self.vocabulary.pad_id).sum(axis=1)
         if len(set(lengths.tolist())) <= 1:
             size = int(lengths[0]) if len(lengths) else ids.shape[1]
@@ -192,7 +205,7 @@ class CompressedModel(DerivedModel):
             logits[rows, :size] = super().logits(ids[rows, :size], dtype)
         return logits
 
-    def _kernel(self, dtype: DTypeLike) -> None:
+    def _kernel(self, dtype: DTypeLike | None) -> None:
         """None: the kernel does not cut padding, as `logits` does."""
 
     def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
@@ -221,7 +234,7 @@ class CompressedModel(DerivedModel):
 
 
 def compressed_model(
-    compiled: CompiledModel, network: Network, projection: Projection, training: Training
+    compiled: DesignedModel, network: Network, projection: Projection, training: Training
 ) -> CompressedModel:
     """Fold the projection into the weights."""
     return CompressedModel(compiled, projection, training, fold(compiled.parameters, network, projection))

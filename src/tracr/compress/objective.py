@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,11 +13,14 @@ from tracr.compress.projection import ProjectionSites
 from tracr.compress.task import Task
 from tracr.extras import need
 
-__all__ = ["Losses", "Objective", "Params"]
+__all__ = ["Added", "Losses", "Objective", "Params", "Tensor"]
 
 Tensor = Any
 Params = dict[str, Any]
 """The trained arrays: "W" [matrices, D, d], and with `train_weights` also "parts", the sub-layers' own weights."""
+Added = tuple[int, Any, Any]
+"""An intervention: the number of the writer after which it comes (0: the embedding), what to add [input, position, S],
+and the dimensions S."""
 FAR = -1e30  # the score of a masked key
 
 
@@ -73,12 +77,24 @@ class Objective:
 
     # The forward pass
 
-    def forward(self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0) -> tuple[list[Tensor], Tensor]:
+    def forward(
+        self, params: Params, batch: Tensor | None = None, sharpness: Any = 1.0, added: Added | None = None
+    ) -> tuple[list[Tensor], Tensor]:
         """The writes of every sub-layer on its dimensions, and the logits: [input, position, ...].
 
-        `batch` holds the numbers of the inputs (default: all); `sharpness` multiplies attention scores.
+        `batch` holds the numbers of the inputs (default: all); `sharpness` multiplies attention scores. With `added` an
+        intervention adds to the stream after one of the writers.
         """
-        return _Pass(self, params, batch, sharpness).run()
+        with self.full_precision():
+            return _Pass(self, params, batch, sharpness, added).run()
+
+    def full_precision(self) -> AbstractContextManager[None]:
+        """Products traced in this context, and their derivatives, use all digits.
+
+        GPUs and TPUs otherwise round the factors to about 3 digits, too few for sharp attention.
+        """
+        context: AbstractContextManager[None] = self.jax.default_matmul_precision("highest")
+        return context
 
     def exact(self, sharpness: Any = 1.0) -> list[Tensor]:
         """The writes of the uncompressed model's sub-layers, with attention scores multiplied by `sharpness`."""
@@ -96,8 +112,14 @@ class Objective:
 
         `targets` are the wanted writes of the sub-layers, by default those of the compiled model.
         """
-        jnp, task = self.jnp, self.task
         outs, logits = self.forward(params, batch, sharpness)
+        return self.losses_of(outs, logits, batch, targets)
+
+    def losses_of(
+        self, outs: list[Tensor], logits: Tensor, batch: Tensor | None = None, targets: list[Tensor] | None = None
+    ) -> Losses:
+        """The losses of the result of `forward`."""
+        jnp, task = self.jnp, self.task
 
         def pick(array: Any) -> Tensor:
             return array if batch is None else array[batch]
@@ -131,8 +153,10 @@ class Objective:
 class _Pass:
     """One forward pass."""
 
-    def __init__(self, objective: Objective, params: Params, batch: Tensor | None, sharpness: Any) -> None:
-        self.objective, self.params, self.sharpness = objective, params, sharpness
+    def __init__(
+        self, objective: Objective, params: Params, batch: Tensor | None, sharpness: Any, added: Added | None
+    ) -> None:
+        self.objective, self.params, self.sharpness, self.added = objective, params, sharpness, added
         self.jnp, self.array, task = objective.jnp, objective.array, objective.task
         place, real = self.jnp.asarray(task.place), self.jnp.asarray(task.real)
         self.place = place if batch is None else place[batch]
@@ -147,8 +171,14 @@ class _Pass:
     def read(self, number: int) -> Tensor:
         return self.params["W"][self.objective.sites.reads[number]].T
 
+    def add(self, writer: int) -> None:
+        """Add the intervention to the stream if it comes after this writer."""
+        if self.added is not None and self.added[0] == writer:
+            self.mixed.append((self.array(self.added[1]), self.write(writer)[np.asarray(self.added[2])]))
+
     def run(self) -> tuple[list[Tensor], Tensor]:
         outs = []
+        self.add(0)
         network = self.objective.task.network
         for number, part in enumerate(network.parts):
             rows = self.write(number + 1)[np.asarray(part.dims, dtype=np.int32)]
@@ -161,6 +191,7 @@ class _Pass:
                 (self.tables if per_pair else self.mixed).append((out, rows))
                 out = out[self.place] if per_pair else out
             outs.append(out)
+            self.add(number + 1)
         return outs, self.spread(*self.reads(self.read(len(network.parts)) @ self.array(network.W_U)))
 
     def reads(self, matrix: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -53,7 +53,8 @@ class Polish:
 
     def _iterations(self, row: Any, damping: Any, pull: Any) -> Any:
         start = (row, damping, self.jnp.zeros_like(damping))
-        return self.jax.lax.fori_loop(0, BLOCK, lambda _, now: self._iteration(now[0], now[1], pull), start)
+        with self.objective.full_precision():
+            return self.jax.lax.fori_loop(0, BLOCK, lambda _, now: self._iteration(now[0], now[1], pull), start)
 
     def _iteration(self, row: Any, damping: Any, pull: Any) -> Any:
         jnp, pulled = self.jnp, pull * self._pulled

@@ -26,7 +26,7 @@ REASONS = {
     "with_weights": ("its weights belong to a projection", "give model.compiled other weights and compress it"),
     **dict.fromkeys(("to_jax", "to_torch", "to_transformer_lens", "to_onnx", "save_pretrained"), (LENGTHS, WEIGHTS)),
     **dict.fromkeys(
-        ("rotated", "with_noise", "with_layer_norm", "variant", "changed"),
+        ("rotated", "with_noise", "with_layer_norm", "variant"),
         ("variants are made from compiled models", "make the variant of model.compiled, and compress its `labelled`"),
     ),
 }

@@ -5,7 +5,7 @@ Runs differ only in their starts. Step t draws the same batch for all runs, so a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracr.compress.objective import Objective, Params
 from tracr.extras import need
 
-__all__ = ["Recipe", "Trained", "starts", "train"]
+__all__ = ["Recipe", "RecipeTrainer", "Trained", "padded_starts", "starts", "train"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, float], None]
@@ -75,6 +75,21 @@ def starts(objective: Objective, dim: int, seeds: list[int], scale: float | None
     return params
 
 
+def padded_starts(
+    objective: Objective, runs: Sequence[tuple[int, int]], scale: float | None = None, least: int = 0
+) -> Params:
+    """The starts of runs (dim, seed) in one array: a run of d dimensions is padded to the widest, or to `least` columns
+    if these are more, with zero columns.
+
+    A zero column has no gradient and stays zero, so the padding changes no run.
+    """
+    widest = max(least, *(dim for dim, _ in runs))
+    W = np.zeros((len(runs), objective.sites.count, objective.task.network.width, widest), dtype=objective.dtype)
+    for number, (dim, seed) in enumerate(runs):
+        W[number, :, :, :dim] = np.asarray(starts(objective, dim, [seed], scale, False)["W"][0])
+    return {"W": objective.jnp.asarray(W)}
+
+
 def optimiser(recipe: Recipe) -> Any:
     """AdamW with the recipe's schedule."""
     optax = need("optax", "jax")
@@ -86,41 +101,56 @@ def train(
     objective: Objective, params: Params, recipe: Recipe, seed: int = 0, progress: Progress | None = None
 ) -> Trained:
     """Train all runs for `recipe.steps` steps, or until Ctrl-C, which keeps the result so far."""
-    jax, jnp = objective.jax, objective.jnp
-    optax = need("optax", "jax")
-    update = optimiser(recipe)
-    inputs = len(objective.task)
-    everything = inputs <= recipe.batch
-    gradient = jax.vmap(jax.value_and_grad(objective.loss), (0, None))
+    return RecipeTrainer(objective, recipe, seed).train(params, progress)
 
-    def step(carry: Any, batch: Any) -> Any:
-        params, state, total = carry
-        loss, slope = gradient(params, batch)
-        change, state = update.update(slope, state, params)
-        return (optax.apply_updates(params, change), state, total + loss), None
 
-    def chunk(params: Any, state: Any, start: Any, size: int) -> Any:
-        key = jax.random.fold_in(jax.random.key(seed), start)
-        batches = None if everything else jax.random.randint(key, (size, recipe.batch), 0, inputs)
+class RecipeTrainer:
+    """Trains runs of one objective. The program is compiled once for each number of runs and dimensions."""
+
+    def __init__(self, objective: Objective, recipe: Recipe, seed: int = 0) -> None:
+        self._objective, self._recipe, self._seed = objective, recipe, seed
+        self._update, self._optax = optimiser(recipe), need("optax", "jax")
+        jax = objective.jax
+        self._gradient = jax.vmap(jax.value_and_grad(objective.loss), (0, None))
+        self._run = jax.jit(self._chunk, static_argnums=3)
+        self._evaluate = jax.jit(jax.vmap(objective.loss))
+
+    def train(self, params: Params, progress: Progress | None = None) -> Trained:
+        """Train all runs for the recipe's steps, or until Ctrl-C, which keeps the result so far."""
+        recipe = self._recipe
+        state, done, interrupted = self._update.init(params), 0, False
+        places: list[int] = []
+        curve: list[Any] = []
+        try:
+            while done < recipe.steps:
+                size = min(recipe.chunk, recipe.steps - done)
+                params, state, loss = self._run(params, state, done, size)
+                done += size
+                places.append(done)
+                curve.append(loss)  # stays on the device: copying it would wait for the chunk
+                if progress is not None:
+                    now = np.asarray(loss)
+                    progress(done, float(np.min(now, initial=np.inf, where=np.isfinite(now))))
+        except KeyboardInterrupt:
+            interrupted = True
+        losses = np.asarray(self._evaluate(params))
+        found = np.array([np.asarray(loss) for loss in curve]).reshape(len(places), len(losses))
+        return Trained(params, np.array(places), found, losses, interrupted)
+
+    def _chunk(self, params: Any, state: Any, start: Any, size: int) -> Any:
+        """Some steps of all runs: parameters, the optimiser's state and the mean losses."""
+        jax, jnp, objective = self._objective.jax, self._objective.jnp, self._objective
+        inputs = len(objective.task)
+        batches = None
+        if inputs > self._recipe.batch:
+            key = jax.random.fold_in(jax.random.key(self._seed), start)
+            batches = jax.random.randint(key, (size, self._recipe.batch), 0, inputs)
         total = jnp.zeros(params["W"].shape[0], dtype=objective.dtype)
-        (params, state, total), _ = jax.lax.scan(step, (params, state, total), batches, length=size)
+        (params, state, total), _ = jax.lax.scan(self._step, (params, state, total), batches, length=size)
         return params, state, total / size
 
-    run = jax.jit(chunk, static_argnums=3)
-    evaluate = jax.jit(jax.vmap(objective.loss))
-    state, done, interrupted = update.init(params), 0, False
-    places, curve = [], []
-    try:
-        while done < recipe.steps:
-            size = min(recipe.chunk, recipe.steps - done)
-            params, state, loss = run(params, state, done, size)
-            done += size
-            places.append(done)
-            curve.append(np.asarray(loss))
-            if progress is not None:
-                progress(done, float(np.min(curve[-1], initial=np.inf, where=np.isfinite(curve[-1]))))
-    except KeyboardInterrupt:
-        interrupted = True
-    losses = np.asarray(evaluate(params))
-    runs = len(losses)
-    return Trained(params, np.array(places), np.array(curve).reshape(len(places), runs), losses, interrupted)
+    def _step(self, carry: Any, batch: Any) -> Any:
+        params, state, total = carry
+        loss, slope = self._gradient(params, batch)
+        change, state = self._update.update(slope, state, params)
+        return (self._optax.apply_updates(params, change), state, total + loss), None

@@ -50,7 +50,7 @@ class Store:
             self.parts.mkdir(parents=True, exist_ok=True)
         self._arrow, self._parquet = need("pyarrow", "sweep"), need("pyarrow.parquet", "sweep")
         before = self._settings()
-        for name, value in {**settings, **{f"model {name}": digest for name, digest in models.items()}}.items():
+        for name, value in {**{f"model {name}": digest for name, digest in models.items()}, **settings}.items():
             if before.setdefault(name, value) != value:
                 raise FormatError(
                     f"{self.folder} has results of a sweep with another {name}",
@@ -105,7 +105,7 @@ class Store:
         def write(path: Path) -> None:
             with self._parquet.ParquetWriter(path, self.schema) as writer:
                 for part in self._files():
-                    writer.write_table(self._parquet.read_table(part))
+                    writer.write_table(self._with_all_columns(self._parquet.read_table(part)))
 
         target = self.folder / RESULTS
         self._write(target, write)
@@ -116,6 +116,13 @@ class Store:
 
     def _table(self, rows: list[Row], path: Path) -> None:
         self._parquet.write_table(self._arrow.Table.from_pylist(rows, schema=self.schema), path)
+
+    def _with_all_columns(self, table: Any) -> Any:
+        """A table of an earlier version with the columns that were added since, empty."""
+        for field in self.schema:
+            if field.name not in table.schema.names:
+                table = table.append_column(field, self._arrow.nulls(table.num_rows, field.type))
+        return table.select(self.schema.names)
 
     def _write(self, path: Path, write: Any) -> None:
         with replaced(path) as temporary:

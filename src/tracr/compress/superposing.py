@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracr.arguments import flag, whole
-from tracr.compress.closed import exact_projection
-from tracr.compress.compressing import measured
+from tracr.compress.compressing import MEASURED, measured, unchanged
+from tracr.compress.lossless import lossless
 from tracr.compress.model import CompressedModel, Training
 from tracr.compress.projection import Projection, sites_of
+from tracr.compress.readings import readings
 from tracr.compress.task import require_labelled, task_of
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.values import Value
 
 __all__ = ["superpose"]
@@ -22,7 +23,7 @@ MOST_DIMENSIONS = 20_000  # most dimensions: a rotation of more takes gigabytes
 
 
 def superpose(
-    model: CompiledModel,
+    model: DesignedModel,
     dim: int,
     seed: int = 0,
     *,
@@ -31,27 +32,26 @@ def superpose(
 ) -> CompressedModel:
     """The model with its D features in random directions of `dim` dimensions, listed in `model.features`.
 
-    Let U [D, r] be the smallest projection without loss (`closed.exact_projection`). Writes go through [U, N] Q and
-    reads through [U, 0] Q, with a random matrix N [D, dim − r] and a random rotation Q. A read is then
-    x [U, N] Q Qᵀ [U, 0]ᵀ B = x U Uᵀ B as before, so the outputs stay the same for any N. N also gives a direction to
-    features without readers.
+    Let U [D, r] be a projection without loss (`lossless.py`). Writes go through [U, N] Q and reads through [U, 0] Q,
+    with a random matrix N [D, dim − r] and a random rotation Q. A read is then x [U, N] Q Qᵀ [U, 0]ᵀ B = x U Uᵀ B as
+    before, so the outputs stay the same for any N. N also gives a direction to features without readers.
 
-    This needs dim ≥ r = `exact_dim(model)`. With `exact=False` fewer dimensions are allowed: directions are then random
-    unit vectors for reads and writes, and the model no longer computes its program (`model.report()` measures it).
+    This holds for every input the model takes, or for `inputs` if they are given, and needs dim ≥ r. With fewer
+    dimensions than `exact_dim(model)` the search of `exact_dims` looks for U, and an error says if it finds none. With
+    `exact=False` any number of dimensions is allowed: below `exact_dim(model)`, directions are random unit vectors for
+    reads and writes, and the model no longer computes its program (`model.report()` measures it).
     """
     require_labelled(model, "put in superposition")
     dim, seed, exact = whole("dim", dim, 1), whole("seed", seed), flag("exact", exact)
     if dim > MOST_DIMENSIONS:
         raise TracrError(f"{dim:,} dimensions are more than can be drawn", hint=f"use at most {MOST_DIMENSIONS:,}")
-    task = task_of(model, inputs)
+    task = task_of(model, inputs, MEASURED)
     rng = np.random.default_rng(seed)
-    width, U = task.network.width, exact_projection(task)
+    width, readers = task.network.width, readings(model, inputs)
+    U = lossless(readers)
+    if exact and dim < U.shape[1]:
+        U = lossless(readers, dim)
     extra = dim - U.shape[1]
-    if extra < 0 and exact:
-        raise TracrError(
-            f"in {dim} dimensions the model cannot compute its program exactly: that takes {U.shape[1]}",
-            hint="use more dimensions, compress(model, dim) for a small loss, or exact=False for random directions",
-        )
     if extra < 0:
         rows = rng.normal(size=(width, dim))
         matrices, sharing = (rows / np.linalg.norm(rows, axis=1, keepdims=True))[None], "one"
@@ -61,4 +61,5 @@ def superpose(
         write, read = np.hstack([U, noise]) @ rotation, np.hstack([U, np.zeros((width, extra))]) @ rotation
         matrices, sharing = np.stack([write, read]), "read-write"
     projection = Projection(matrices, sites_of(task.network, sharing))
-    return measured(model, task, projection, Training("superpose", seed))
+    made = measured(model, task, projection, Training("superpose", seed))
+    return made if extra < 0 else unchanged(made)

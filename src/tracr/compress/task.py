@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from tracr.arguments import as_list
 from tracr.compress.network import Network, network_of
 from tracr.errors import InputError, TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.rasp.annotations import Encoding
 from tracr.runtime.forward import forward
 from tracr.runtime.table_interpreter import Batch, evaluate_batch
 from tracr.values import Value, short_repr
 
-__all__ = ["OutputTarget", "Task", "all_inputs", "require_labelled", "task_of"]
+__all__ = ["OutputTarget", "Task", "all_are_few", "all_inputs", "require_labelled", "task_of"]
 
 Array = NDArray[np.float64]
 MOST_INPUTS = 20_000
@@ -79,47 +79,55 @@ class Task:
 
 
 def all_inputs(
-    model: CompiledModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
+    model: DesignedModel, *, lengths: Iterable[int] | None = None, distinct: bool = False
 ) -> list[list[Value]]:
     """Every input of the model; optionally only some lengths, or only inputs without repeated tokens."""
-    shortest, longest = model.program.lengths
     tokens = model.options.vocab
     choose: Any = itertools.permutations if distinct else lambda pool, n: itertools.product(pool, repeat=n)
-    chosen = range(max(1, shortest), longest + 1) if lengths is None else lengths
+    chosen = _lengths(model) if lengths is None else lengths
     return [list(row) for length in chosen for row in choose(tokens, length)]
 
 
-def default_inputs(model: CompiledModel, budget: int = MOST_INPUTS) -> list[list[Value]]:
-    """Every input, or a random sample of lengths and tokens if there are more than `budget`."""
-    shortest, longest = model.program.lengths
+def all_are_few(model: DesignedModel) -> bool:
+    """Whether the model takes at most `MOST_INPUTS` inputs, so that all of them can be run."""
     size = len(model.options.vocab)
-    lengths = range(max(1, shortest), longest + 1)
-    if sum(size**length for length in lengths) <= budget:
+    return bool(sum(size**length for length in _lengths(model)) <= MOST_INPUTS)
+
+
+def _lengths(model: DesignedModel) -> range:
+    shortest, longest = model.program.lengths
+    return range(max(1, shortest), longest + 1)
+
+
+def default_inputs(model: DesignedModel, most: int = MOST_INPUTS) -> list[list[Value]]:
+    """Every input, or a random sample of `most` lengths and tokens if all are too many."""
+    if all_are_few(model):
         return all_inputs(model)
+    lengths, size = _lengths(model), len(model.options.vocab)
     rng = np.random.default_rng(0)
-    rows = {tuple(rng.integers(size, size=rng.choice(lengths)).tolist()) for _ in range(budget)}
+    rows = {tuple(rng.integers(size, size=rng.choice(lengths)).tolist()) for _ in range(most)}
     return [[model.options.vocab[code] for code in row] for row in sorted(rows)]
 
 
 def require_labelled(model: object, what: str) -> None:
     """Refuse anything but a compiled model with one dimension per label: labels would name the wrong dimensions."""
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         raise TracrError(
             f"only a compiled model can be {what}, not {short_repr(model)}",
             hint="pass a model returned by tracr.compile",
         )
     if model.norm is not None or not np.array_equal(model.directions, np.eye(model.d_model)):
-        steps = ", ".join(model.variant.steps) if model.variant else ""
+        steps = ", ".join(model.variant.steps)
         raise TracrError(
             f"only a model with one dimension per label can be {what}, and this one was changed by {steps}",
             hint="pass model.labelled, which has the variant's weights along the labels, or model.plain",
         )
 
 
-def task_of(model: CompiledModel, inputs: Sequence[Sequence[Value]] | None = None) -> Task:
-    """The task of reproducing the model on these inputs, by default on every input."""
+def task_of(model: DesignedModel, inputs: Sequence[Sequence[Value]] | None = None, most: int = MOST_INPUTS) -> Task:
+    """The task of reproducing the model on these inputs, by default on every input, or on a sample of `most`."""
     require_labelled(model, "compressed")
-    given = default_inputs(model) if inputs is None else as_list("inputs", inputs, error=InputError)
+    given = default_inputs(model, most) if inputs is None else as_list("inputs", inputs, error=InputError)
     if not given:
         raise InputError("there are no inputs to compress the model on", hint="pass a list of token sequences")
     ids, _, lengths = model.vocabulary.encode(given)
@@ -158,7 +166,7 @@ def _clear(array: Array, real: NDArray[np.bool_]) -> Array:
 
 
 def _without_errors(
-    model: CompiledModel, ids: NDArray[np.int64], lengths: NDArray[Any]
+    model: DesignedModel, ids: NDArray[np.int64], lengths: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The inputs on which the program has a value at every position, and their real positions."""
     keep = np.zeros(len(ids), dtype=bool)

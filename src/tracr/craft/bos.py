@@ -25,35 +25,41 @@ FINENESS = 2.0**-20  # the largest relative change of a weight by rounding
 
 def cancelling_at_bos(linear: LinearMap) -> LinearMap:
     """The map with rounded constants: columns that should read 0 at BOS read 0 in float32, in any order of the sum."""
-    held = {variable: _at_bos(variable) for variable in linear.blocks}
-    terms = {variable: held[variable][:, None] * block for variable, block in linear.blocks.items()}
-    sizes = sum((np.abs(part).sum(axis=0) for part in terms.values()), np.zeros(linear.width))
-    total = sum((part.sum(axis=0) for part in terms.values()), np.zeros(linear.width))
-    blocks = {variable: block.copy() for variable, block in linear.blocks.items()}
-    for column in np.flatnonzero((sizes > 0) & (np.abs(total) <= CANCELLED * sizes)).tolist():
+    held = {variable: code for variable in linear.blocks if (code := _at_bos(variable)) is not None}
+    if not held:
+        return linear
+    terms = [code[:, None] * linear.blocks[variable] for variable, code in held.items()]
+    sizes = sum((np.abs(part).sum(axis=0) for part in terms), np.zeros(linear.width))
+    total = sum((part.sum(axis=0) for part in terms), np.zeros(linear.width))
+    columns = np.flatnonzero((sizes > 0) & (np.abs(total) <= CANCELLED * sizes)).tolist()
+    blocks = {**linear.blocks, **{variable: linear.blocks[variable].copy() for variable in held}}
+    for column in columns:
         _cancel(blocks, held, column, power_of_two_above(float(sizes[column])) * U)
     return LinearMap(blocks, linear.width)
 
 
-def _at_bos(variable: Variable) -> Array:
-    return np.ones(1) if variable in (BOS, ONE) else variable.bos_code()
+def _at_bos(variable: Variable) -> Array | None:
+    """The code of a variable at BOS; `None` if it is 0."""
+    if variable in (BOS, ONE):
+        return np.ones(1)
+    return variable.bos_code() if any(variable.at_bos) else None
 
 
 def _cancel(blocks: dict[Variable, Array], held: dict[Variable, Array], column: int, quantum: float) -> None:
     """Round the weights of one column, unless a weight would change by more than `FINENESS`."""
     rounded: dict[Variable, Array] = {}
     total = 0.0
-    for variable, block in blocks.items():
-        weights, there = block[:, column], held[variable] != 0
-        if variable is BOS or not there.any():
+    for variable, code in held.items():
+        if variable is BOS:
             continue
-        steps = quantum / low_bits(held[variable][there])
+        weights, there = blocks[variable][:, column], code != 0
+        steps = quantum / low_bits(code[there])
         close = np.round(weights[there] / steps) * steps
         if (np.abs(close - weights[there]) > FINENESS * np.abs(weights[there])).any():
             return
         rounded[variable] = np.where(there, 0.0, weights)
         rounded[variable][there] = close
-        total += float(held[variable][there] @ close)
+        total += float(code[there] @ close)
     for variable, weights in rounded.items():
         blocks[variable][:, column] = weights
     if BOS in blocks:

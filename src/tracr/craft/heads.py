@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.craft.formats import FLOAT32, Format
 from tracr.craft.grouping import at_most_one, group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.numerics import GAP, U
@@ -36,11 +37,13 @@ from tracr.craft.variables import Array, Variable, bits_of
 
 __all__ = [
     "Head",
+    "SelectorClasses",
     "attend",
     "bos_logit",
     "matching_logits",
     "number_logits",
     "own_numbers",
+    "selector_classes",
     "selector_logits",
     "selector_rank",
     "square_logits",
@@ -52,19 +55,26 @@ SQUARES = 2048  # a matching of more classes than this gets a code in bits inste
 MANY_CELLS = 2**20  # a table with more cells than this is first tested for being a matching
 
 
-def bos_logit(weight: float) -> float:
-    """The logit that gives BOS about this weight, a multiple of 2**-12.
+def bos_logit(weight: float, to: Format = FLOAT32) -> float:
+    """The logit that gives BOS about this weight, a multiple of 2**-12; for a short format, at least this weight.
 
     The weight of the BOS direction cancels what the BOS position holds in a key's variable, in multiples of GAP. The
-    logit is exact after this only if float32 also holds their sum.
+    logit is exact after this only if float32 also holds their sum. In a short format it has a coordinate of its own.
 
-    >>> bos_logit(8.0), bos_logit(1.0)
-    (2.079345703125, 0.0)
+    >>> from tracr.craft.formats import SHORT
+    >>> bos_logit(8.0), bos_logit(1.0), bos_logit(8.0, SHORT["bfloat16"])
+    (2.079345703125, 0.0, 2.09375)
     """
-    return round(math.log(weight) * 4096) / 4096
+    if not to.short:
+        return round(math.log(weight) * 4096) / 4096
+    exact = math.log(weight)
+    logit = float(to.nearest(exact))
+    return logit if logit >= exact else float(to.nearest(exact * (1 + 2 * to.roundoff)))
 
 
 Groups = tuple[NDArray[np.intp], NDArray[np.intp]]  # the first member of each class, the class of each value
+SelectorClasses = tuple[Groups, Groups]
+"""The classes of queries and of keys that a selector treats alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,19 +111,27 @@ class Head:
 
 
 def selector_logits(
-    selected: NDArray[np.bool_], gap: float = GAP, *, compact: bool = False, legible: int = LEGIBLE
+    selected: NDArray[np.bool_],
+    gap: float = GAP,
+    *,
+    compact: bool = False,
+    legible: int = LEGIBLE,
+    squares: int = SQUARES,
+    classes: SelectorClasses | None = None,
 ) -> tuple[Array, Array]:
     """Factors Q [query values, r] and K [key values, r]: Q @ K.T is 0 where selected, -gap or less elsewhere.
 
     Keys that the same queries select form a class; queries that select the same keys form a class. One coordinate for
     each key class (or query class, if they are fewer) always works. A coordinate that is 0 for every query, because all
     select the class, is left out. In a matching each query class selects at most one key class, and the other way round
-    (`==`, or reversal). With `compact`, a matching of more than `legible` classes gets the code of `matching_logits`.
+    (`==`, or reversal). With `compact`, a matching of more than `legible` classes gets the code of `matching_logits`,
+    with squares for up to `squares` classes.
+    `classes` are the `selector_classes`, if they are known.
     """
-    (first_query, query_class), (first_key, key_class) = _classes(selected)
+    (first_query, query_class), (first_key, key_class) = classes or selector_classes(selected)
     reduced = selected[first_query][:, first_key]
     if compact and gap == GAP and _is_matching(reduced, legible):
-        queries, keys = matching_logits(reduced)
+        queries, keys = matching_logits(reduced, squares)
         return queries[query_class], keys[key_class]
     logits = np.where(reduced, 0.0, -gap)
     if len(first_key) <= len(first_query):
@@ -125,9 +143,11 @@ def selector_logits(
     return queries[:, used], keys[:, used]
 
 
-def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False, legible: int = LEGIBLE) -> int:
+def selector_rank(
+    selected: NDArray[np.bool_], classes: SelectorClasses, *, compact: bool = False, legible: int = LEGIBLE
+) -> int:
     """The width of the factors of `selector_logits`, without computing them."""
-    (first_query, _), (first_key, _) = _classes(selected)
+    (first_query, _), (first_key, _) = classes
     shape = len(first_query), len(first_key)
     reduced = selected if shape == selected.shape else selected[first_query][:, first_key]
     if compact and _is_matching(reduced, legible):
@@ -136,7 +156,7 @@ def selector_rank(selected: NDArray[np.bool_], *, compact: bool = False, legible
     return int((~reduced.all(axis=0 if len(first_key) <= len(first_query) else 1)).sum())
 
 
-def _classes(selected: NDArray[np.bool_]) -> tuple[Groups, Groups]:
+def selector_classes(selected: NDArray[np.bool_]) -> SelectorClasses:
     """The classes of queries and of keys; in a large matching, or its complement, each value is a class of its own."""
     if selected.size > MANY_CELLS:
         for table in (selected, ~selected):
@@ -151,8 +171,8 @@ def _is_matching(reduced: NDArray[np.bool_], legible: int) -> bool:
     return min(reduced.shape) > legible and all(at_most_one(reduced))
 
 
-def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Factors for a matching, in rank 3, or logarithmic rank for more than `SQUARES` classes.
+def matching_logits(selected: NDArray[np.bool_], squares: int = SQUARES) -> tuple[Array, Array]:
+    """Factors for a matching, in rank 3, or logarithmic rank for more than `squares` classes.
 
     Number the classes such that a query i and a key j match if i = j. Queries without a match share one more number,
     and keys without a match another. Then -GAP (i - j)^2 = GAP (2 i j - j^2 - i^2) is 0 for a match and at most -GAP
@@ -167,7 +187,7 @@ def matching_logits(selected: NDArray[np.bool_]) -> tuple[Array, Array]:
     query, key = np.full(len(selected), len(rows)), np.full(selected.shape[1], len(rows) + 1)
     query[rows] = key[columns] = np.arange(len(rows))
     count = len(rows) + 2
-    if count <= SQUARES:
+    if count <= squares:
         return square_logits((query - count // 2).astype(np.float64), (key - count // 2).astype(np.float64))
     b, c = (bits_of(numbers, count.bit_length()) for numbers in (query, key))
     constant = np.full((len(key), 1), -GAP / 2 * count.bit_length())
@@ -230,10 +250,19 @@ def number_logits(keys: Array, largest: float, error: float) -> tuple[Array, Arr
 
 
 def attend(
-    query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float, gap: float = GAP
+    query: LinearMap, key: LinearMap, always: LinearMap, bos_logit: float, gap: float = GAP, to: Format = FLOAT32
 ) -> tuple[LinearMap, LinearMap]:
-    """Add the BOS and PAD terms to the queries and keys of a selector; `always` is a term of every query for a key."""
+    """Add the BOS and PAD terms to the queries and keys of a selector; `always` is a term of every query for a key.
+
+    In a short format every weight must be held. So BOS gets 2 gap from its own query, not 2 gap minus its logit; and if
+    `always` is read with a weight for BOS, it has a coordinate of its own.
+    """
     every_query, bos_query = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     special = {BOS: np.array([[bos_logit, 2 * gap - bos_logit]]), PAD: -2 * gap * every_query}
+    if to.short:
+        special[BOS] = np.array([[bos_logit, 2 * gap]])
+        if BOS in always.blocks:
+            query, key = query.beside(LinearMap.of(ONE, np.eye(1))), key.beside(always)
+            always = LinearMap({}, 1)
     special_key = always.then(every_query) + LinearMap(special, width=2)
     return query.beside(LinearMap({ONE: every_query, BOS: bos_query}, width=2)), key.beside(special_key)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.craft.numerics import Noise, U, dyadic_grid
+from tracr.craft.formats import FLOAT32, Format
+from tracr.craft.numerics import Noise, dyadic_grid, low_bits, power_of_two_above
 from tracr.craft.variables import NUMBER, Array, Number, Variable
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number
@@ -39,6 +40,7 @@ PAD = Variable("tokens:pad", Encoding.NUMERICAL, (NUMBER,))
 
 
 Blocks = Mapping[Variable, Array]
+Flags = tuple[tuple[Value, "LinearMap"], ...]
 WORTH_LOOKING = 16  # with at least this many rows, testing a block for the identity saves time
 
 
@@ -90,7 +92,8 @@ def _side_by_side(first: Blocks, second: Blocks, start: int, width: int) -> Bloc
         for variable, block in blocks.items():
             if variable not in found:
                 found[variable] = np.zeros((len(block), width))
-            found[variable][:, columns] += block
+            part = found[variable][:, columns]
+            part += block
     return found
 
 
@@ -174,28 +177,46 @@ def read_flag(variable: Variable, value: Value) -> LinearMap:
     return read_through(variable, column)
 
 
-def read_number(variable: Variable) -> NumberRead:
+def read_number(variable: Variable, to: Format = FLOAT32) -> NumberRead:
     """Reads the number in a variable; from a one-hot code, with the value of each direction as its weight."""
     listed = [1.0 if value is NUMBER else float(value) if is_number(value) else 0.0 for value in variable.values]
-    weights: Array = np.array(listed)[:, None]
-    noise, low, high = variable.noise, variable.low, variable.high
     flags = tuple(
         (value, read_flag(variable, value))
         for value in variable.values
         if not isinstance(value, Number) and not is_number(value)
     )
-    if not variable.numerical:
-        low, high = min(listed), max(listed)
-        grid = dyadic_grid(listed)
-        exact = noise.error == 0.0 and noise.cold == 0.0 and grid > 0.0
-        error = 0.0 if exact else max(-low, high) * (noise.error + U) + float(np.abs(weights).sum()) * noise.cold
-        if flags:  # their error is that of the code
-            error = max(error, noise.error, noise.cold)
-        noise = Noise(error=error, grid=grid if exact else 0.0)
+    if variable.numerical:
+        number = read_through(variable, np.array(listed)[:, None])
+        return NumberRead(number, flags, variable.noise, variable.low, variable.high)
+    return _from_code(variable, listed, flags, to)
+
+
+def _from_code(variable: Variable, listed: list[float], flags: Flags, to: Format) -> NumberRead:
+    """Reads a number from a one-hot code; `listed` are the numbers of its values."""
+    weights: Array = np.array(listed)[:, None]
+    noise, low, high = variable.noise, min(listed), max(listed)
+    grid = dyadic_grid(listed, to)
+    clean = noise.error == 0.0 and noise.cold == 0.0
+    if to.short and clean and not grid and not flags:
+        return _quantised(variable, weights, to)
+    exact = clean and grid > 0.0
+    rounded = noise.error + to.roundoff
+    error = 0.0 if exact else max(-low, high) * rounded + float(np.abs(weights).sum()) * noise.cold
+    if flags:  # their error is that of the code
+        error = max(error, noise.error, noise.cold)
+    noise = Noise(error=error, grid=grid if exact else 0.0)
     return NumberRead(read_through(variable, weights), flags, noise, low, high)
 
 
-def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | None:
+def _quantised(variable: Variable, weights: Array, to: Format) -> NumberRead:
+    """Reads a number from a one-hot code, rounded to a grid; the format holds its multiples up to twice the number."""
+    grid = power_of_two_above(2 * float(np.abs(weights).max()) / to.steps)
+    rounded = np.round(weights / grid) * grid
+    noise = Noise(error=float(np.abs(rounded - weights).max()), grid=grid)
+    return NumberRead(read_through(variable, rounded), (), noise, float(weights.min()), float(weights.max()))
+
+
+def read_bits(variable: Variable, numbers: NDArray[np.integer], to: Format = FLOAT32) -> NumberRead | None:
     """Reads the number of a code in bits, if the value numbered k is a + s k, as in a vocabulary of integers.
 
     k is the sum of 2^i (1 - b_i) / 2; therefore the number is linear in the bits. If all terms are multiples of g, and
@@ -212,7 +233,8 @@ def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | 
     weights: Array = np.array([-step / 2 * 2.0**place for place in range(variable.size)])
     constant = float(values[0] - step * numbers[0] - weights.sum())
     total, largest = float(np.abs(weights).sum()) + abs(constant), float(np.abs(values).max())
-    grid = dyadic_grid([*weights.tolist(), constant])
+    held = values.tolist() if to.short else ()
+    grid = dyadic_grid([*weights.tolist(), constant, *held], to)
     if not grid or total >= 2**20 * grid or total > 4 * largest:
         return None
     number = read_through(variable, weights[:, None]) + present().then(np.array([[constant]]))
@@ -220,10 +242,13 @@ def read_bits(variable: Variable, numbers: NDArray[np.integer]) -> NumberRead | 
     return NumberRead(number, (), Noise(grid=grid), float(values.min()), float(values.max()), spread)
 
 
-def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 0.0) -> NumberRead:
+def linear_combination(
+    terms: list[tuple[NumberRead, float]], constant: float = 0.0, to: Format = FLOAT32
+) -> NumberRead:
     """Reads a weighted sum of numbers linearly; the result is not a number where one of them is not a number.
 
-    Large terms may cancel: rounding depends on the size of the terms, not of their sum.
+    Large terms may cancel: rounding depends on the size of the terms, not of their sum. Sums are exact in float32 if
+    all terms are multiples of a grid; a short format must also hold the terms, which may be weights.
     """
     number = LinearMap({}, 1)
     flags: list[tuple[Value, LinearMap]] = []
@@ -238,8 +263,12 @@ def linear_combination(terms: list[tuple[NumberRead, float]], constant: float = 
         error += max(abs(factor), float(bool(read.flags))) * read.noise.error  # flags are read with any factor
         reach += abs(factor) * read.largest
         rounded += abs(factor) * read.largest * read.spread
-        exact = read.noise.grid > 0 and read.noise.error == 0.0 and float(factor).is_integer()
-        grid = min(grid, read.noise.grid) if exact else 0.0
+        step = read.noise.grid
+        exact = step > 0 and read.noise.error == 0.0 and float(factor).is_integer()
+        if to.short:  # an error before the rounding to the grid does no harm
+            step *= float(low_bits(factor)) if factor else 1.0
+            exact = step > 0 and abs(factor) * read.largest <= to.steps * step
+        grid = min(grid, step) if exact else 0.0
     if not (grid and reach / grid < 2**22):
-        grid, error = 0.0, error + 4 * U * rounded
+        grid, error = 0.0, error + 4 * to.roundoff * rounded
     return NumberRead(number, tuple(flags), Noise(error, 0.0, grid), low, high)

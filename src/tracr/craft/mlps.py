@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
+from tracr.caching import cached_property
+from tracr.craft.formats import FLOAT32, Format
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, LinearMap, NumberRead, present, read_code
 from tracr.craft.numerics import CLEAN, LANES, Noise, U, dyadic_grid, power_of_two_above
@@ -23,6 +25,7 @@ __all__ = [
     "MLP",
     "Units",
     "carry",
+    "cell_staircase",
     "divide",
     "interpolate",
     "join",
@@ -109,7 +112,13 @@ def join(*parts: Units) -> Units:
 
 
 def look_up(
-    read: Callable[[Array], LinearMap], table: Array, noise: Noise, *, merge: bool, soft: bool = False
+    read: Callable[[Array], LinearMap],
+    table: Array,
+    noise: Noise,
+    *,
+    merge: bool,
+    soft: bool = False,
+    to: Format = FLOAT32,
 ) -> Units:
     """A table of a one-hot code: a neuron per value; with `merge`, a neuron per distinct row of the table except zero.
 
@@ -119,6 +128,9 @@ def look_up(
     relu(x_v) is 1 for the value of the variable and 0 for the others. If the code has a large error, two neurons per
     value, relu(2x - 1/2) - relu(2x - 3/2), give 1 for x within 1/4 of 1 and 0 for x within 1/4 of 0. With `soft` they
     are relu(x) - relu(x - 1), which is x between 0 and 1.
+
+    In a short format of p bits the pair is exact too: x between 3/4 and 5/4 is a multiple of 2**-p, and 2x - 1/2 and
+    2x - 3/2, multiples of 2**(1-p) below 2, need no rounding.
     """
     classes = np.arange(len(table))
     rows = table
@@ -132,15 +144,16 @@ def look_up(
         rows, members = rows[kept], members[:, kept]
     scale = float(np.abs(rows).max(initial=0.0))
     if noise.error <= CLEAN and noise.cold == 0.0:
-        error = (noise.error + U * _inexact(rows)) * scale
+        error = noise.error * scale + _rounding(rows, to)
         return Units(read(members), rows, Noise(error=error), partial(read, table + 0.0))
     slope = 1 if soft else 2
     neurons = np.concatenate([slope * members, slope * members], axis=1)
     bias = np.repeat([(1 - slope) / 2, (-1 - slope) / 2], len(rows))
-    return Units(read(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=_lookup_error(scale)))
+    error = _lookup_error(scale, rows, to)
+    return Units(read(neurons) + _bias(bias), np.concatenate([rows, -rows]), Noise(error=error))
 
 
-def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
+def look_up_bits(code: LinearMap, codebook: Array, table: Array, to: Format = FLOAT32) -> Units:
     """A table of a code x in bits: a neuron per value v, relu(c_v . x - (B - 1)).
 
     c_v . x is the number of bits that agree minus the number of bits that differ: B for the value of the variable, at
@@ -158,27 +171,34 @@ def look_up_bits(code: LinearMap, codebook: Array, table: Array) -> Units:
     rows = rows[kept]
     size = codebook.shape[1]
     read = code.then(codebook[kept].T) + _bias(np.full(len(rows), 1.0 - size))
-    scale = float(np.abs(rows).max(initial=0.0))
-    units = Units(read, rows, Noise(error=U * _inexact(rows) * scale))
+    units = Units(read, rows, Noise(error=_rounding(rows, to)))
     return join(units, Units(present(), base[None, :], Noise())) if base.any() else units
 
 
-def _lookup_error(scale: float) -> float:
+def _lookup_error(scale: float, rows: Array, to: Format) -> float:
     """Error of a + b - c, where a and b are 1 or 0 times a number up to `scale`.
 
     This includes the errors of a neuron that clears the slot's earlier contents, up to 1, and of the addition to the
-    slot (`residual/slot_reuse.py`).
+    slot (`residual/slot_reuse.py`). In a short format the neurons are exact, and only a row may be rounded.
     """
-    return max(4 * scale, 16.0) * U
+    return _rounding(rows, to) if to.short else max(4 * scale, 16.0) * U
 
 
-def _inexact(rows: Array) -> float:
-    """1 if float32 rounds some of the numbers, else 0."""
-    return float((rows.astype(np.float32) != rows).any())
+def _rounding(rows: Array, to: Format) -> float:
+    """The largest change of a number by rounding it to the format."""
+    if to.short:
+        return float(np.abs(to.nearest(rows) - rows).max(initial=0.0))
+    return U * float((rows.astype(np.float32) != rows).any()) * float(np.abs(rows).max(initial=0.0))
 
 
 def look_up_pairs(
-    twice_fst: LinearMap, twice_snd: LinearMap, written: Array, noise: tuple[Noise, Noise], *, soft: bool = False
+    twice_fst: LinearMap,
+    twice_snd: LinearMap,
+    written: Array,
+    noise: tuple[Noise, Noise],
+    *,
+    soft: bool = False,
+    to: Format = FLOAT32,
 ) -> Units:
     """A table of two one-hot codes: a neuron per pair of classes.
 
@@ -194,9 +214,9 @@ def look_up_pairs(
     error = 2 * (noise[0].error + noise[1].error)
     if error <= CLEAN:
         read = both + _bias(np.full(both.width, -1.0 if soft else -3.0))
-        return Units(read, written, Noise(error=(error + U * _inexact(written)) * scale))
+        return Units(read, written, Noise(error=error * scale + _rounding(written, to)))
     read = both.beside(both) + _bias(np.repeat([-1.0, -2.0] if soft else [-2.5, -3.5], both.width))
-    return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale)))
+    return Units(read, np.concatenate([written, -written]), Noise(error=_lookup_error(scale, written, to)))
 
 
 def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array, bias: Array | None = None) -> LinearMap:
@@ -210,13 +230,12 @@ def _gate(read: NumberRead, neurons: LinearMap, ceiling: Array, bias: Array | No
     return gated if missing is None else gated + missing.then(-ceiling[None, :])
 
 
-def _constant(read: NumberRead, written: Array) -> Units:
+def _constant(read: NumberRead, written: Array, to: Format = FLOAT32) -> Units:
     """A fixed row at every position that holds a number: one neuron, relu(1 - bos - none)."""
     source, missing = present(), read.missing()
     if missing is not None:
         source = source + missing.then(np.array([[-1.0]]))
-    rounded = U * _inexact(written) * float(np.abs(written).max(initial=0.0))
-    return Units(source, written[None, :], Noise(error=rounded))
+    return Units(source, written[None, :], Noise(error=_rounding(written, to)))
 
 
 def _others(read: NumberRead, rows: Others) -> list[Units]:
@@ -264,7 +283,7 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others, sof
 
     With `soft` the ramps are wider than the gaps: a step is this much above 0 at the point below it, and below 1 at the
     point above (at the far ends of what `read` may hold there, if that is a range). The function then has a slope
-    everywhere near a point with a step beside it, and `noise` leaves this out.
+    everywhere near a point with a step beside it, and `noise` leaves this out. For a short format see `cell_staircase`.
     """
     (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
     below, above = points[steps], points[steps + 1]
@@ -304,12 +323,71 @@ def staircase(read: NumberRead, points: Array, table: Array, others: Others, sof
     return join(*parts, *_others(read, others))
 
 
-def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others, width: int) -> Units:
+def cell_staircase(read: NumberRead, points: Array, table: Array, others: Others, to: Format) -> Units:
+    """A staircase for a short format: every ramp is one cell of the grid g of the number x, from m g to (m + 1) g.
+
+    A step is relu(x/g - m) - relu(x/g - m - 1). Before it was rounded to the grid, x was within e of its point, and
+    rounding is monotonic: if the point below a step is at most m g - e, x is at most m g, and the step is 0; if the
+    point above is at least (m + 1) g + e, the step is 1. The same holds without rounding to the grid, in float32.
+
+    Exactness. All hidden values are integers. With p bits and |x|, |x - m g| at most 2**p g, none is rounded, in any
+    order and with the bias added before or after rounding. The products with the rows of the table are added up in
+    float32. If all products are multiples of h and their sizes add up to at most 2**24 h, the sum is exact too.
+
+    In float32 x has 24 bits. If it is not exact (e > 0), only coordinates with at most two steps, one up by 1 and one
+    down, are exact there, as in `staircase`; other tables are refused.
+    """
+    (steps,) = (table[1:] != table[:-1]).any(axis=1).nonzero()
+    unit, places = _cells(read, points[steps], points[steps + 1], to)
+    rises = table[steps + 1] - table[steps]
+    furthest = max(read.largest / unit, float(np.abs(places).max(initial=0.0)) + 1)
+    span = max([furthest, *(read.high / unit - places), *(places + 1 - read.low / unit)])
+    if len(steps) and (span > to.steps or not _adds_up(rises, span, to, exact=read.noise.error == 0.0)):
+        raise TooClose(float(points[steps[0]]), float(points[steps[0] + 1]), unit * max(1.0, span / to.steps))
+    scale = np.full(2 * len(steps), 1 / unit)
+    bias = np.concatenate([-places, -places - 1])
+    ceiling = np.full(2 * len(steps), power_of_two_above(2 * furthest + 2))
+    hidden = _gate(read, read.number.then(scale[None, :]), ceiling, bias)
+    parts = [Units(hidden, np.concatenate([rises, -rises]), Noise())] if len(steps) else []
+    if len(points) and (table[0].any() or not parts):
+        parts.append(_constant(read, table[0], to))
+    return join(*parts, *_others(read, others))
+
+
+def _cells(read: NumberRead, below: Array, above: Array, to: Format) -> tuple[float, Array]:
+    """The width of a cell, and for each step the number m of a cell between the points below and above it."""
+    grid, error = read.noise.grid, read.noise.error
+    if len(below) and not grid:
+        raise TooClose(float(below[0]), float(above[0]), max(error, to.roundoff * read.largest))
+    unit = grid or 1.0
+    first, last = np.ceil((below + error) / unit), np.floor((above - error) / unit)
+    for step in np.flatnonzero(first + 1 > last).tolist()[:1]:
+        raise TooClose(float(below[step]), float(above[step]), error + grid)
+    return unit, np.floor((first + last) / 2)
+
+
+def _adds_up(rises: Array, span: float, to: Format, *, exact: bool) -> bool:
+    """Whether float32 adds up hidden values, integers up to `span`, times rises that the format holds.
+
+    If the number is not exact in float32, a coordinate may have two steps of 1.
+    """
+    sizes = np.abs(rises)
+    most = float(sizes.sum(axis=0).max(initial=0.0))
+    if not exact and (most > 2 or not np.isin(sizes, (0.0, 1.0)).all()):
+        return False
+    quantum = dyadic_grid(rises.ravel().tolist()) or 2.0**-40
+    return to.holds(rises) and 2 * span * most <= 2**24 * quantum
+
+
+def interpolate(
+    read: NumberRead, points: Array, numbers: Array, others: Others, width: int, to: Format = FLOAT32
+) -> Units:
     """The piecewise linear function through (points, numbers), one neuron per change of slope.
 
     f(x) = f_0 + sum_i (slope_i - slope_{i-1}) relu(x - x_i). The steepest slope amplifies the input error, and rounding
     adds `_sum_error`. But on a grid (x and x_i multiples of g, changes of slope multiples of h) nothing is rounded if
-    all partial sums, multiples of g*h, fit into 24 bits.
+    all partial sums, multiples of g*h, fit into 24 bits. In a short format only this is precise; in addition the format
+    must hold x, x - x_i, the changes of slope and the results.
     """
     slopes = np.diff(numbers) / np.diff(points) if len(points) > 1 else np.zeros(0)
     turns = np.diff(slopes, prepend=0.0)
@@ -328,24 +406,34 @@ def interpolate(read: NumberRead, points: Array, numbers: Array, others: Others,
     reach = float(np.abs(turns).sum()) * (read.high - read.low) + float(np.abs(numbers[:1]).sum())
     if steps and read.noise.error == 0.0 and reach / steps <= 2**24:
         error = 0.0
+    if to.short:
+        grid = min(read.noise.grid, dyadic_grid(points.tolist(), to))
+        held = to.holds(turns) and to.holds(numbers) and largest <= to.steps * grid
+        error = error if held and error == 0.0 else float("inf")
     parts = [Units(hidden, write, Noise(error=error))] if len(places) else []
     if first.any() or not parts:
         parts.append(_constant(read, first))
     return join(*parts, *_others(read, others))
 
 
-def carry(read: NumberRead, constant: float, others: Others, width: int) -> Units:
-    """The number itself plus a constant: relu(z) - relu(-z), and a gated neuron for the constant."""
+def carry(read: NumberRead, constant: float, others: Others, width: int, to: Format = FLOAT32) -> Units:
+    """The number itself plus a constant: relu(z) - relu(-z), and a gated neuron for the constant.
+
+    A short format rounds z and the result, unless it holds the multiples of the grid up to their size.
+    """
     write = np.zeros((2, width))
     write[:, 0] = [1.0, -1.0]
     pair = read.number.then(np.array([[1.0, -1.0]]))
     if read.flags:
         pair = _gate(read, pair, np.full(2, 2 * read.largest + 1))
-    parts = [Units(pair, write, read.noise)]
+    noise = read.noise
+    if to.short and not (noise.grid and read.largest + abs(constant) <= to.steps * noise.grid):
+        noise = Noise(noise.error + 2 * to.roundoff * (read.largest + abs(constant)))
+    parts = [Units(pair, write, noise)]
     if constant:
         first = np.zeros(width)
         first[0] = constant
-        parts.append(_constant(read, first))
+        parts.append(_constant(read, first, to))
     units = join(*parts, *_others(read, others))
     if read.flags:
         return units

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tracr.craft.formats import FLOAT32, Format
+
 __all__ = [
     "EXACT",
     "GAP",
@@ -63,7 +65,8 @@ class Noise:
     """Bounds on the error of a stored code.
 
     `error`: of the number, or of the hot coordinate of a one-hot code. `cold`: of its other coordinates. `grid`: if not
-    0, what is stored is a multiple of it, so fixed-point arithmetic on it is exact.
+    0, what is stored is a multiple of it, so fixed-point arithmetic on it is exact. In a short format, a number with a
+    grid was within `error` before it was rounded to the nearest multiple.
     """
 
     error: float = 0.0
@@ -83,8 +86,8 @@ def power_of_two_above(number: float) -> float:
     return float(2.0 ** math.ceil(math.log2(number)))
 
 
-def dyadic_grid(numbers: Iterable[float]) -> float:
-    """The largest power of two that divides all the numbers, or 0 if float32 does not hold them as its multiples.
+def dyadic_grid(numbers: Iterable[float], to: Format = FLOAT32) -> float:
+    """The largest power of two that divides all the numbers, or 0 if the format does not hold them as its multiples.
 
     >>> dyadic_grid([0.5, 3.0]), dyadic_grid([1, 2]), dyadic_grid([1 / 3])
     (0.5, 1.0, 0.0)
@@ -95,7 +98,7 @@ def dyadic_grid(numbers: Iterable[float]) -> float:
         if denominator > 2**40:
             return 0.0
         grid, largest = min(grid, 1.0 / denominator), max(largest, abs(number))
-    return grid if largest / grid < 2**22 else 0.0
+    return grid if largest / grid < (to.steps + 1 if to.short else 2**22) else 0.0
 
 
 def low_bits(numbers: ArrayLike) -> NDArray[Any]:

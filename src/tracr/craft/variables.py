@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.numerics import EXACT, Noise
 from tracr.rasp.annotations import Encoding
 from tracr.values import Value, is_number, value_text

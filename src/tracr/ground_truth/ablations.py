@@ -50,11 +50,16 @@ class RecordedPass:
     logits: Array
 
 
-def check_ablation(truth: GroundTruth, ablation: str) -> None:
-    """Refuse an unknown ablation, and a model whose edges are not known."""
+def check_ablation_name(ablation: str) -> None:
+    """Refuse an unknown ablation."""
     if ablation not in get_args(Ablation):
         raise TracrError(f"no ablation {ablation!r}", hint=f"there are {', '.join(get_args(Ablation))}")
-    if not truth.model.own_weights:
+
+
+def check_ablation(truth: GroundTruth, ablation: str) -> None:
+    """Refuse an unknown ablation, and a model whose edges are not known."""
+    check_ablation_name(ablation)
+    if not truth.model.certified:
         raise TracrError(
             "the weights are not the compiler's own, so other components may also write the dimensions of an edge",
             hint="ablate whole activations, with model.run(tokens, hook=...) or in TransformerLens",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracr.ground_truth.input_pairs import TokenPair
     from tracr.ground_truth.pair_truth import PairTruth
     from tracr.ground_truth.scores import EdgeKey
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = [
     "GRANULARITIES",
@@ -145,7 +145,7 @@ class FoldedVariable:
 class GroundTruth(EdgeTruth):
     """The nodes and edges of a compiled model, at four granularities, and its minimal circuits."""
 
-    model: CompiledModel = field(repr=False)
+    model: DesignedModel = field(repr=False)
     _nodes: tuple[ModelNode, ...] = field(repr=False)
     _edges: tuple[Edge, ...] = field(repr=False)
     folded: tuple[FoldedVariable, ...] = field(default=(), repr=False)
@@ -224,7 +224,7 @@ class GroundTruth(EdgeTruth):
     def _directions(self) -> dict[str, Any]:
         """For a variant: how it was made, and the direction [d_model] of each slot."""
         variant = self.model.variant
-        return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant else {}
+        return {"variant": list(variant.steps), "directions": variant.basis.write.tolist()} if variant.steps else {}
 
     def to_json(self) -> str:
         """The ground truth as JSON (docs/ground-truth.md); the same model gives the same text."""

@@ -20,7 +20,7 @@ writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,7 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError
-from tracr.ground_truth.ablations import Ablation, check_ablation, position_means, without_near_ties
+from tracr.ground_truth.ablations import (
+    Ablation,
+    check_ablation,
+    check_ablation_name,
+    position_means,
+    without_near_ties,
+)
 from tracr.ground_truth.data import FINEST, Granularity, check_granularity
 from tracr.ground_truth.edge_keys import coarsened, key_of_edge
 from tracr.ground_truth.input_pairs import TokenPair, read_pairs
@@ -36,6 +42,7 @@ from tracr.ground_truth.patching import EdgePatching, WritingPart, parts_of
 from tracr.ground_truth.scores import EdgeKey
 from tracr.ground_truth.scoring import EdgeTruth
 from tracr.model.verification import differs
+from tracr.runtime.outputs import Output
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
@@ -69,7 +76,8 @@ class PairTruth(EdgeTruth):
     """The candidates that are needed alone, needed jointly or inert, on given pairs under one kind of ablation.
 
     `sets` lists the smallest sets of jointly needed edges that were found: patching one of them changes an answer, and
-    no longer does if any of its edges is left out. `skipped` counts the pairs on which the program raises.
+    no longer does if any of its edges is left out. `skipped` counts the pairs on which the program raises. `undecided`
+    edges are none of the three and are not scored: only twins have them (`tracr.natural.truth`).
     """
 
     truth: PairedTruth = field(repr=False)
@@ -81,11 +89,13 @@ class PairTruth(EdgeTruth):
     jointly: tuple[EdgeKey, ...] = field(repr=False)
     inert: tuple[EdgeKey, ...] = field(repr=False)
     sets: tuple[tuple[EdgeKey, ...], ...] = field(repr=False)
+    undecided: tuple[EdgeKey, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
+        rest = f", {len(self.undecided)} undecided" if self.undecided else ""
         return (
-            f"PairTruth({len(self.alone)} edges needed alone, {len(self.jointly)} jointly, {len(self.inert)} inert; "
-            f"{self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity})"
+            f"PairTruth({len(self.alone)} edges needed alone, {len(self.jointly)} jointly, {len(self.inert)} inert"
+            f"{rest}; {self.ablation} ablation, {len(self.pairs)} pairs, granularity {self.granularity})"
         )
 
     @property
@@ -114,12 +124,23 @@ class PairTruth(EdgeTruth):
 
 
 def pair_truth(
-    truth: GroundTruth, pairs: Iterable[TokenPair], ablation: Ablation, granularity: Granularity
+    truth: GroundTruth,
+    pairs: Iterable[TokenPair],
+    ablation: Ablation,
+    granularity: Granularity,
+    *,
+    outputs: Sequence[Output] | None = None,
+    activation: Callable[[Any], Any] | None = None,
 ) -> PairTruth:
-    """Patch every edge of the model alone, then the others together."""
+    """Patch every edge of the model alone, then the others together.
+
+    With `outputs`, only the answers of these outputs count. `activation` is the function of the model's neurons, if it
+    is not ReLU; such a model is not the compiler's own, and the caller knows that it has no other edges.
+    """
     check_granularity(granularity)
-    check_ablation(truth, ablation)
-    runs = _PairRuns(truth, pairs, ablation, granularity)
+    _check_ablation(truth, ablation, activation)
+    patching = _patching_of(truth, granularity, activation)
+    runs = _PairRuns(truth, pairs, ablation, granularity, outputs or truth.model.outputs, patching)
     wired = runs.wired
     changes = runs.changes([[key] for key in wired])
     alone = {key for key, changed in zip(wired, changes, strict=True) if changed}
@@ -173,25 +194,37 @@ def _smallest(runs: _PairRuns, edges: Sequence[EdgeKey]) -> tuple[EdgeKey, ...]:
     return tuple(kept)
 
 
+def _check_ablation(truth: GroundTruth, ablation: str, activation: object) -> None:
+    """Refuse an unknown ablation, and models that are not the compiler's own; those with an activation are known."""
+    if activation is None:
+        check_ablation(truth, ablation)
+    check_ablation_name(ablation)
+
+
+def _patching_of(truth: GroundTruth, granularity: Granularity, activation: Callable[[Any], Any] | None) -> EdgePatching:
+    """The edges of a model that can be patched: at the finest granularity between groups of neurons."""
+    model = truth.model
+    groups = tuple(
+        WritingPart(node.id, node.layer, node.head, node.neurons) for node in truth.nodes() if node.layer is not None
+    )
+    parts = groups if granularity == FINEST else parts_of(model.parameters)
+    return EdgePatching(model.cast(np.float32), model.options.causal, parts, model.norm, activation)
+
+
 class _PairRuns:
     """The model on the clean inputs of pairs, with edges patched."""
 
     def __init__(
-        self, truth: GroundTruth, pairs: Iterable[TokenPair], ablation: Ablation, granularity: Granularity
+        self,
+        truth: GroundTruth,
+        pairs: Iterable[TokenPair],
+        ablation: Ablation,
+        granularity: Granularity,
+        outputs: Sequence[Output],
+        patching: EdgePatching,
     ) -> None:
-        model = truth.model
-        self.outputs = model.outputs
+        self.outputs, self.patching = outputs, patching
         self.pairs, self.skipped, clean, corrupted, lengths = _encoded(truth, pairs)
-        parts = (
-            parts_of(model.parameters)
-            if granularity != FINEST
-            else tuple(
-                WritingPart(node.id, node.layer, node.head, node.neurons)
-                for node in truth.nodes()
-                if node.layer is not None
-            )
-        )
-        self.patching = EdgePatching(model.cast(np.float32), model.options.causal, parts, model.norm)
         wired = dict.fromkeys(coarsened(key_of_edge(edge), granularity) for edge in truth.edges())
         self.fine: dict[EdgeKey, list[EdgeKey]] = {key: [] for key in wired}
         for key in self.patching.candidates:

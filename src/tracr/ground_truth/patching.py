@@ -5,16 +5,16 @@ Patching an edge changes the residual stream that one reader sees, before its la
     stream += instead - written
 
 `written` is the writer's output in the same pass, `instead` another output: on a corrupted input, 0 or a mean. All
-other readers see what was written. Several edges may be patched together. A pass starts at the first layer that it
-changes, and many passes run as one batch.
+other readers see what was written. Several edges may be patched together. Many passes run as one batch: what a layer
+computes depends only on the edges into it and into earlier layers, so that passes with the same of these share it. In
+particular, a pass starts at the first layer that it changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ __all__ = ["CleanPass", "EdgePatching", "Patched", "WritingPart", "parts_of"]
 Array = NDArray[Any]
 Patched = Collection[EdgeKey]
 """Edges that are patched together."""
-AT_ONCE = 2**20  # numbers of the residual stream in one batch
+AT_ONCE = 2**19  # numbers of the residual stream in one batch
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,23 @@ class EdgePatching:
         return {"embed": -1, **found, "unembed": len(self.parameters.layers)}
 
     @cached_property
-    def _part(self) -> dict[str, WritingPart]:
-        return {part.name: part for part in self.parts}
+    def _places(self) -> dict[EdgeKey, int]:
+        """The number of each edge."""
+        return {key: number for number, key in enumerate(self.candidates)}
+
+    @cached_property
+    def _writers(self) -> dict[str, list[str]]:
+        """The writers that each reader may see."""
+        found: dict[str, list[str]] = {}
+        for writer, reader in self.candidates:
+            found.setdefault(reader, []).append(writer)
+        return found
+
+    @cached_property
+    def _until(self) -> list[Array]:
+        """For each layer, the edges into it and into earlier layers; the last are all edges."""
+        layers = np.array([self._layer[reader] for _, reader in self.candidates])
+        return [layers <= layer for layer in range(len(self.parameters.layers) + 1)]
 
     def clean(self, ids: Array) -> CleanPass:
         """A pass on ids [input, position] that start with BOS."""
@@ -126,16 +141,14 @@ class EdgePatching:
             )
         return np.asarray(found)
 
-    def _output(self, part: WritingPart, hidden: Mapping[str, Array], rows: Any = ...) -> Array:
-        """What a head or a group of neurons adds to the residual stream, for some rows; biases are nobody's."""
+    def _output(self, part: WritingPart, hidden: Mapping[str, Array]) -> Array:
+        """What a head or a group of neurons adds to the residual stream; biases are nobody's."""
         weights = self.parameters.layers[part.layer]
         if part.head is not None:
-            return np.asarray(
-                hidden[f"blocks.{part.layer}.attn.hook_z"][rows][..., part.head, :] @ weights.W_O[part.head]
-            )
+            return np.asarray(hidden[f"blocks.{part.layer}.attn.hook_z"][..., part.head, :] @ weights.W_O[part.head])
         assert part.neurons is not None
         neurons = slice(*part.neurons)
-        return np.asarray(hidden[f"blocks.{part.layer}.mlp.hook_post"][rows][..., neurons] @ weights.W_out[neurons])
+        return np.asarray(hidden[f"blocks.{part.layer}.mlp.hook_post"][..., neurons] @ weights.W_out[neurons])
 
     def run(
         self,
@@ -148,76 +161,95 @@ class EdgePatching:
 
         `instead` has the outputs that readers see in place of the written ones, for all writers of the patches.
         """
-        starts = [
-            min((self._layer[reader] for _, reader in patch), default=self._layer["unembed"]) for patch in patches
-        ]
-        order = np.argsort(starts, kind="stable").tolist()
-        changes = {name: instead[name] - clean.written[name] for name in {w for patch in patches for w, _ in patch}}
+        patched = np.zeros((len(patches), len(self.candidates)), dtype=bool)
+        for row, patch in zip(patched, patches, strict=True):
+            row[[self._places[key] for key in patch]] = True
+        starts = [min((self._layer[reader] for _, reader in patch), default=len(self._until)) for patch in patches]
+        order = np.argsort(starts, kind="stable")
+        size = max(1, AT_ONCE // clean.streams[0].size)
 
-        def work(numbers: list[int]) -> Array:
-            some = _PatchedPass(self, clean, instead, changes, [patches[n] for n in numbers], starts[numbers[0]])
-            return read(some.logits())
+        def work(numbers: Array) -> Array:
+            return read(_PatchedPass(self, clean, instead, patched[numbers]).logits())
 
         with blas_threads(1):
-            parts = in_threads(work, list(self._batches(order, starts, clean.streams[0].size)))
+            parts = in_threads(work, [order[first : first + size] for first in range(0, len(order), size)])
         found = np.concatenate(parts)
         return np.asarray(found[np.argsort(order)])
 
-    def _batches(self, order: list[int], starts: list[int], size: int) -> Iterator[list[int]]:
-        """The numbers of the patches, in batches that start at one layer and are not too large."""
-        most = max(1, AT_ONCE // size)
-        ends = [place for place in range(1, len(order)) if starts[order[place]] != starts[order[place - 1]]]
-        for first, last in pairwise([0, *ends, len(order)]):
-            yield from (order[place : min(place + most, last)] for place in range(first, last, most))
-
 
 class _PatchedPass:
-    """One batch of patched passes, [patch, input, ...] in the first axis, from layer `start` on."""
+    """One batch of patched passes, layer by layer. Passes that are equal so far are one *state*.
 
-    def __init__(
-        self,
-        model: EdgePatching,
-        clean: CleanPass,
-        instead: Mapping[str, Array],
-        changes: Mapping[str, Array],
-        patches: list[Patched],
-        start: int,
-    ) -> None:
-        self.model, self.clean, self.instead, self.changes, self.start = model, clean, instead, changes, start
-        self.shape = len(patches), len(clean.logits)
-        self.readers: dict[str, dict[int, list[str]]] = {}
-        for number, patch in enumerate(patches):
-            for writer, reader in patch:
-                self.readers.setdefault(reader, {}).setdefault(number, []).append(writer)
-        stream = clean.streams[start]
-        self.stream = np.broadcast_to(stream, (len(patches), *stream.shape)).reshape(-1, *stream.shape[1:])
+    Tensors are [state, input, position, ...]; `patched` [patch, edge] says which edges each pass patches.
+    """
+
+    def __init__(self, model: EdgePatching, clean: CleanPass, instead: Mapping[str, Array], patched: Array) -> None:
+        self.model, self.clean, self.instead, self.patched = model, clean, instead, patched
+        self.state = np.zeros(len(patched), dtype=int)  # of each patch
+        self.first = np.zeros(1, dtype=int)  # a patch of each state
+        self.start = next((n for n, edges in enumerate(model._until) if patched[:, edges].any()), len(model._until) - 1)
+        self.stream = clean.streams[self.start][None]
         self.hidden: dict[str, Array] = {}
+        self.seen: dict[str, tuple[Array, Array]] = {}
+        used = {model.candidates[place][0] for place in np.flatnonzero(patched.any(axis=0))}
+        self.later = [part for part in model.parts if part.name in used and part.layer >= self.start]
+        apart = used - {part.name for part in self.later}
+        self.changes = {name: ((instead[name] - clean.written[name])[None], self.state) for name in apart}
+        """For each writer, what readers see more if they see its other output, in each of its states; these states."""
 
     def logits(self) -> Array:
         """The logits [patch, input, position, d_vocab_out]."""
-        return self._split(self.model._forward(self.stream, self._hook, start=self.start))
+        last = len(self.model.parameters.layers)
+        for layer in range(self.start, last):
+            self._branch(layer)
+            self.stream = self._split(self._forward(start=layer, stop=layer + 1))
+        self._branch(last)
+        return self._split(self._forward(start=last))[self.state]
+
+    def _forward(self, **layers: int) -> Array:
+        return self.model._forward(self.stream.reshape(-1, *self.stream.shape[2:]), self._hook, **layers)
 
     def _split(self, tensor: Array) -> Array:
-        return tensor.reshape(*self.shape, *tensor.shape[1:])
+        return tensor.reshape(len(self.first), -1, *tensor.shape[1:])
+
+    def _branch(self, layer: int) -> None:
+        """The states of a layer: a state of the layer before has one for each set of patched edges into this layer."""
+        rows = np.packbits(self.patched[:, self.model._until[layer]], axis=1)
+        numbers: dict[bytes, int] = {}
+        before, self.state = self.state, np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows])
+        self.first = np.unique(self.state, return_index=True)[1]
+        self.stream = self.stream[before[self.first]]
 
     def _hook(self, name: str, tensor: Array) -> Array | None:
-        if name.endswith(("hook_resid_pre", "hook_resid_mid", "hook_resid_post")):
-            self.stream = tensor
+        if name.endswith("hook_resid_mid"):
+            self.stream = self._split(tensor)
         elif name.endswith(("hook_z", "hook_post")):
             self.hidden[name] = self._split(tensor)
+            self._write(name)
         elif name == "logits":
+            self._see(["unembed"])
             return self._again(tensor, "unembed", ..., self.model.parameters.W_U, 0)
         elif name.endswith(("attn.hook_q", "attn.hook_k", "attn.hook_v", "mlp.hook_pre")):
             return self._read_by_parts(name, tensor)
         return None
 
+    def _write(self, name: str) -> None:
+        """Keep the changes of the writers of a sub-layer."""
+        _, layer, sublayer, _ = name.split(".")
+        for part in self.later:
+            if part.layer == int(layer) and (part.head is None) == (sublayer == "mlp"):
+                self.changes[part.name] = self.instead[part.name] - self.model._output(part, self.hidden), self.state
+
     def _read_by_parts(self, name: str, tensor: Array) -> Array:
         """The queries, keys, values or neurons before their function, of the parts of one sub-layer."""
         _, layer, sublayer, hook = name.split(".")
         weights, side = self.model.parameters.layers[int(layer)], hook.removeprefix("hook_")
-        for part in self.model.parts:
-            if part.layer != int(layer) or (part.head is None) != (sublayer == "mlp"):
-                continue
+        parts = [
+            part for part in self.model.parts if part.layer == int(layer) and (part.head is None) == (sublayer == "mlp")
+        ]
+        if side in ("q", "pre"):  # the first of the sub-layer's inputs
+            self._see([reader for part in parts for reader in part.inputs])
+        for part in parts:
             if part.neurons is not None:
                 place = (..., slice(*part.neurons))
                 tensor = self._again(tensor, part.name, place, weights.W_in[:, place[1]], weights.b_in[place[1]])
@@ -226,25 +258,43 @@ class _PatchedPass:
                 tensor = self._again(tensor, f"{part.name}.{side}", (..., part.head, slice(None)), matrix, bias)
         return tensor
 
+    def _see(self, readers: Sequence[str]) -> None:
+        """For each reader the states in which edges into it are patched, and the streams that it sees in them.
+
+        The readers have the same writers.
+        """
+        writers = self.model._writers[readers[0]]
+        places = np.array([[self.model._places[writer, reader] for writer in writers] for reader in readers])
+        masks = self.patched[self.first][:, places]
+        reached = np.asarray(masks.any(axis=2))
+        states = [np.flatnonzero(column) for column in reached.T]
+        seen = [np.empty((len(own), *self.stream.shape[1:]), self.stream.dtype) for own in states]
+        filled = [iter(one) for one in seen]
+        for state, mask in enumerate(masks):
+            rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+            if not rows.size:
+                continue
+            changes = np.stack([self._change(writers[column], self.first[state]) for column in columns])
+            chosen = mask[np.ix_(rows, columns)].astype(changes.dtype)
+            moved = (chosen @ changes.reshape(len(columns), -1)).reshape(-1, *self.stream.shape[1:])
+            for row, more in zip(rows.tolist(), moved, strict=True):
+                np.add(self.stream[state], more, out=next(filled[row]))
+        found = zip(readers, states, seen, strict=True)
+        self.seen = {reader: (own, streams) for reader, own, streams in found if own.size}
+
+    def _change(self, writer: str, patch: int) -> Array:
+        """What a reader sees more if it sees the other output of a writer, in one patch."""
+        changes, states = self.changes[writer]
+        return np.asarray(changes[states[patch]])
+
     def _again(self, tensor: Array, reader: str, place: Any, matrix: Array, bias: Any) -> Array:
         """The tensor with what a reader computes from its patched stream, at its place."""
-        patched = self.readers.get(reader)
-        if not patched:
+        if reader not in self.seen:
             return tensor
-        seen = self._split(self.stream)[list(patched)]
-        for row, (number, writers) in zip(seen, patched.items(), strict=True):
-            for writer in writers:
-                row += self._change(writer, number)
+        states, seen = self.seen[reader]
         seen = seen if self.model.norm is None else self.model.norm(seen, np)
         rows = self._split(tensor)
-        changed = rows[list(patched)]
+        changed = rows[states]
         changed[place] = seen @ matrix + bias
-        rows[list(patched)] = changed
+        rows[states] = changed
         return rows.reshape(tensor.shape)
-
-    def _change(self, writer: str, number: int) -> Array:
-        """What a reader sees more if it sees the other output of a writer, in one patch."""
-        part = self.model._part.get(writer)
-        if part is None or part.layer < self.start:
-            return self.changes[writer]
-        return np.asarray(self.instead[writer] - self.model._output(part, self.hidden, number))

@@ -34,9 +34,10 @@ from tracr.ground_truth.data import (
 )
 from tracr.ir.graph import unique_labels
 from tracr.ir.layout import Direction
+from tracr.ir.schedule import PlacedHead, PlacedNeurons
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["ground_truth_of", "read_slots", "written_slots"]
 
@@ -71,14 +72,14 @@ class _Carried:
     cancelled: bool
 
 
-def ground_truth_of(model: CompiledModel) -> GroundTruth:
+def ground_truth_of(model: DesignedModel) -> GroundTruth:
     """The nodes and edges of a model. Those of a variant are the compiled model's, along other directions."""
     wiring = _Wiring(model.plain)
     return GroundTruth(model, tuple(part.node for part in wiring.parts), tuple(wiring.edges()), wiring.folded())
 
 
 class _Wiring:
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.model = model
         variables = list(model.layout.slots)
         named = [_special_label(model, variable) or variable.label for variable in variables]
@@ -99,40 +100,47 @@ class _Wiring:
         return [replace(part, node=replace(part.node, attends=fixed.get(part.node.id))) for part in bare]
 
     def _parts(self) -> Iterator[_Part]:
-        weights, layers = self.model.parameters, self.model.layout.layers
+        weights = self.model.parameters
         for name, matrix, what in (("embed", weights.W_E, "token"), ("pos_embed", weights.W_pos, "position")):
             slots = written_slots(matrix)
             says = f"The {what} embedding writes {self._list(slots, -1)}."
             yield self._part(name, "embedding", -1, slots, {}, says, output=HookPlace(f"hook_{name}"))
-        for number, (layer, w) in enumerate(zip(layers, weights.layers, strict=True)):
-            for place, head in enumerate(layer.heads):
-                slots = written_slots(w.W_O[place])
-                reads = {"q": read_slots(w.W_Q[place]), "k": read_slots(w.W_K[place]), "v": read_slots(w.W_V[place])}
-                says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {head.what}."
-                name = f"blocks.{number}.attn.{place}"
-                yield self._part(name, "head", 2 * number, slots, reads, says, number, place)
-            start = 0
-            for place, group in enumerate(layer.mlps):
-                stop = start + group.read.width
-                slots, reads = written_slots(w.W_out[start:stop]), {"in": read_slots(w.W_in[:, start:stop])}
-                which = f"Neurons {start} to {stop - 1}" if stop - start > 1 else f"Neuron {start}"
-                verb, s = "clear" if group.clears else "write", "" if stop - start > 1 else "s"
-                listed = self._list(slots, 2 * number + (not group.clears))
-                says = f"{which} of layer {number} {verb}{s} {listed}{'' if group.clears else f': {group.what}'}."
-                name, clears = f"blocks.{number}.mlp.{place}", bool(group.clears)
-                span = (start, stop)
-                yield self._part(
-                    name, "neurons", 2 * number + 1, slots, reads, says, number, neurons=span, clears=clears
-                )
-                start = stop
+        schedule = self.model.schedule
+        placed = [*map(self._head, schedule.heads()), *map(self._neurons, schedule.neurons())]
+        yield from sorted(placed, key=lambda part: part.time)
         slots = read_slots(weights.W_U)
         outputs = ", ".join(output.name for output in self.model.outputs)
-        end = 2 * len(layers)
+        layers = len(weights.layers)
+        end = 2 * layers
         says = f"The unembedding reads {outputs} off {self._list(slots, end)}."
-        source = HookPlace(f"blocks.{len(layers) - 1}.hook_resid_post" if layers else "")
+        source = HookPlace(f"blocks.{layers - 1}.hook_resid_post" if layers else "")
         yield self._part(
             "unembed", "unembedding", end, (), {"in": slots}, says, output=HookPlace("logits"), inputs=(("in", source),)
         )
+
+    def _head(self, placed: PlacedHead) -> _Part:
+        number, place, head = placed
+        weights = self.model.parameters.layers[number]
+        slots = written_slots(weights.W_O[place])
+        reads = {
+            "q": read_slots(weights.W_Q[place]),
+            "k": read_slots(weights.W_K[place]),
+            "v": read_slots(weights.W_V[place]),
+        }
+        says = f"Head {place} of layer {number} writes {self._list(slots, 2 * number)}: {head.what}."
+        return self._part(placed.name, "head", 2 * number, slots, reads, says, number, place)
+
+    def _neurons(self, placed: PlacedNeurons) -> _Part:
+        number, group, span = placed.layer, placed.group, (placed.start, placed.stop)
+        weights, own = self.model.parameters.layers[number], slice(*span)
+        slots, reads = written_slots(weights.W_out[own]), {"in": read_slots(weights.W_in[:, own])}
+        several, clears = placed.stop - placed.start > 1, bool(group.clears)
+        which = f"Neurons {placed.start} to {placed.stop - 1}" if several else f"Neuron {placed.start}"
+        verb, s = "clear" if clears else "write", "" if several else "s"
+        listed = self._list(slots, 2 * number + (not clears))
+        says = f"{which} of layer {number} {verb}{s} {listed}{'' if clears else f': {group.what}'}."
+        time = 2 * number + 1
+        return self._part(placed.name, "neurons", time, slots, reads, says, number, neurons=span, clears=clears)
 
     def _part(
         self,
@@ -315,7 +323,7 @@ class _Wiring:
         return None
 
 
-def _special_label(model: CompiledModel, variable: Variable) -> str:
+def _special_label(model: DesignedModel, variable: Variable) -> str:
     """The label of BOS, PAD or the constant one in the residual stream."""
     if variable not in SPECIAL:
         return ""

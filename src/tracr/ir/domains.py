@@ -11,13 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.nearness import apart, margin
 from tracr.rational import fraction_of
 from tracr.values import Value, is_number, sort_values
@@ -60,7 +60,7 @@ class Finite:
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest number; 0 if there are no numbers."""
-        numbers = self.numbers[self.of_numbers]
+        numbers = self.numbers if self.kinds <= NUMBERS else self.numbers[self.of_numbers]
         return (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
 
     @property

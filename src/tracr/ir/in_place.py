@@ -22,10 +22,13 @@ def as_old(variable: Variable) -> int:
     return 2 if _is_integer(variable) else 1
 
 
-def as_new(variable: Variable) -> int:
-    """Which variables this one can overwrite: 0 none, 1 (it is rough) small ones, 2 (it is exact) small integers."""
+def as_new(variable: Variable, *, short: bool = False) -> int:
+    """Which variables this one can overwrite: 0 none, 1 (it is rough) small ones, 2 (it is exact) small integers.
+
+    In a `short` format the bounds leave no room for further roundings.
+    """
     if is_rough(variable):
-        return 1 if _largest(variable) <= 1.0 else 0
+        return 1 if _largest(variable) <= 1.0 and not short else 0
     return 2 if _is_integer(variable) and not variable.numerical else 0
 
 

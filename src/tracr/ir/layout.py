@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.variables import Bit, Feature, Number, Variable
 from tracr.errors import InternalError
 from tracr.ir.schedule import Layer, Schedule
@@ -82,6 +82,8 @@ class Layout:
         places = {(direction.variable, direction.place) for direction in self.directions}
         if len(places) != len(labels):
             raise InternalError("one direction of a variable occurs twice in the residual stream")
+        if len({direction.slot for direction in self.directions}) == len(labels):
+            return
         ends: dict[int, int] = {}
         for direction in sorted(self.directions, key=lambda one: one.since):
             if ends.get(direction.slot, -1) > direction.since:

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.ir.circuit import Component, Frame
@@ -35,7 +35,8 @@ Times = NDArray[np.intp]
 class Flows:
     """For each variable of the residual stream: its directions, the component that writes it, the readers.
 
-    Components are given by number; two more numbers mean the embedding and the unembedding.
+    Components are given by number; two more numbers mean the embedding and the unembedding. `short`: the model is for a
+    short format.
     """
 
     variables: tuple[Variable, ...]
@@ -43,6 +44,7 @@ class Flows:
     writer: tuple[int, ...]
     readers: tuple[tuple[int, ...], ...]
     components: int
+    short: bool = False
 
     @property
     def embedding(self) -> int:
@@ -92,7 +94,7 @@ class Flows:
     @cached_property
     def overwriting(self) -> tuple[Times, Times]:
         """The directions that can overwrite others: rough ones, exact ones."""
-        kind = np.array([as_new(variable) for variable in self.variables], dtype=np.intp)
+        kind = np.array([as_new(variable, short=self.short) for variable in self.variables], dtype=np.intp)
         return self.sizes * (kind == 1), self.sizes * (kind == 2)
 
     @cached_property
@@ -129,6 +131,7 @@ def flows_of(frame: Frame, components: Sequence[Component]) -> Flows:
         tuple(writer[variable] for variable in kept),
         tuple(tuple(dict.fromkeys(readers.get(variable, ()))) for variable in kept),
         len(components),
+        frame.options.format.short,
     )
 
 

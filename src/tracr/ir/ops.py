@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_type_hints
 
+from tracr.caching import cached_property
 from tracr.errors import InternalError
 from tracr.ir.domains import Codes, Domain, Finite
 from tracr.values import Value, value_text
@@ -131,7 +132,7 @@ class Operation:
         read = (Role.INPUT, Role.TERMS, Role.ATTENDED, Role.SELECTOR, Role.TABLE)
         return _FieldNames(*(tuple(by_role[role]) for role in read))
 
-    @functools.cached_property
+    @cached_property
     def inputs(self) -> tuple[int, ...]:
         """The s-ops read at the own position."""
         names = self._names()

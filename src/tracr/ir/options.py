@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracr.arguments import flag, number, whole
+from tracr.craft.formats import STORED, Format
 from tracr.craft.numerics import GAP, leak
 from tracr.errors import CompileError, TracrError, VocabularyError
 from tracr.ir.budget import DEFAULT, VALUE, Budget, Growing, as_bytes
@@ -86,6 +87,12 @@ class Options:
     output_first: bool = False
     max_memory: int = DEFAULT
     soft: Softness | None = None
+    dtype: str = "float32"
+
+    @property
+    def format(self) -> Format:
+        """The format that weights and activations are stored in."""
+        return STORED[self.dtype]
 
     def on(self, name: SwitchName) -> bool:
         """Whether a pass or an option that has a switch is on."""
@@ -129,5 +136,16 @@ class Options:
             object.__setattr__(self, name, number(name, getattr(self, name), above=0, error=CompileError))
         if self.gap > GAP * 256:
             raise CompileError(f"gap must be at most {GAP * 256:g}, not {self.gap:g}", hint=f"{GAP:g} is the default")
+        self._check_dtype()
         if self.bos == self.pad:
             raise VocabularyError(f"BOS and PAD are both {self.bos!r}", hint="give them different names")
+
+    def _check_dtype(self) -> None:
+        """Refuse a number format that is unknown, or does not go with the other options."""
+        if not isinstance(self.dtype, str) or self.dtype not in STORED:
+            raise CompileError(f"dtype is {short_repr(self.dtype)}", hint=f"it can be {', '.join(STORED)}")
+        if self.format.short and (self.gap != GAP or self.soft is not None):
+            raise CompileError(
+                f"the constructions for {self.dtype} need a gap of {GAP:g} between logits",
+                hint="leave out gap, or use float32",
+            )

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Generic, Self, TypeVar
 
+from tracr.caching import cached_property
 from tracr.errors import Diagnostic, InternalError
 from tracr.ir.budget import VALUE
 from tracr.ir.domains import Domain, Finite

@@ -58,6 +58,11 @@ class Sublayer(NamedTuple):
         """`attn` or `mlp`."""
         return "mlp" if self.number % 2 else "attn"
 
+    @property
+    def title(self) -> str:
+        """Its name in tables and figures: `Attn 0` or `MLP 0`."""
+        return f"{'MLP' if self.number % 2 else 'Attn'} {self.layer}"
+
 
 class PlacedHead(NamedTuple):
     """A head, its layer, and its place among the heads of the layer."""

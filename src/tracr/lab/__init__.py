@@ -11,12 +11,16 @@ formats/      circuits in the formats of other tools, checked and scored
 methods/      methods: functions from a subject and data to a number for each edge; a registry, and runs with their cost
 faithfulness.py  how much of the metric a circuit keeps: CPR and CMD
 realising.py  the realisations of a case: compiled, rotated, ..., twin
-subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk
+subjects.py   `Subject`: a realisation with its truth; subject_cache.py keeps subjects on disk; twin_folder.py reads
+              trained twins; output_truth.py, the truth of one of two outputs; acceptable.py, the circuits of backups
 selecting.py  chooses cases by words: names, tags, core, all
+dials.py      dials by name, each for a few realisations
 choices.py    names with settings; finding.py finds methods by name, or in a user's file
 rows.py       one subject, several methods: the rows of the table of results
 running.py    `run`: methods on subjects, resumable
 bootstrap.py  intervals of mean scores; leaderboard.py the standing of each method, from the table
+unread_edges.py  edges that do not lead to the case's output: of decoys, of another program
+reporting/    `report`: tables, figures and a page of a run
 """
 
 from __future__ import annotations
@@ -25,23 +29,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
+    "DIALS",
     "REALISATIONS",
     "ROLES",
     "Case",
     "ComponentRole",
     "Conditions",
+    "Dial",
     "Estimate",
     "InputPair",
+    "LabReport",
     "LabRun",
     "Standing",
     "Subject",
     "case",
     "cases",
+    "dial_realisations",
     "hierarchical_bootstrap",
     "keep_twin",
     "private",
     "read_results",
     "read_subject",
+    "report",
     "roles_of",
     "run",
     "select_cases",
@@ -53,10 +62,12 @@ __all__ = [
 if TYPE_CHECKING:
     from tracr.lab.bootstrap import Estimate, hierarchical_bootstrap
     from tracr.lab.catalogue import case, cases
+    from tracr.lab.dials import DIALS, Dial, dial_realisations
     from tracr.lab.fresh import private
     from tracr.lab.leaderboard import Standing, read_results, standings
     from tracr.lab.one_case import Case
     from tracr.lab.realising import REALISATIONS
+    from tracr.lab.reporting.lab_report import LabReport, report
     from tracr.lab.roles import ROLES, ComponentRole, roles_of
     from tracr.lab.rows import Conditions
     from tracr.lab.running import LabRun, run
@@ -69,8 +80,11 @@ else:
         "Case": "tracr.lab.one_case",
         "ComponentRole": "tracr.lab.roles",
         "Conditions": "tracr.lab.rows",
+        "DIALS": "tracr.lab.dials",
+        "Dial": "tracr.lab.dials",
         "Estimate": "tracr.lab.bootstrap",
         "InputPair": "tracr.lab.sampling",
+        "LabReport": "tracr.lab.reporting.lab_report",
         "LabRun": "tracr.lab.running",
         "REALISATIONS": "tracr.lab.realising",
         "ROLES": "tracr.lab.roles",
@@ -79,10 +93,12 @@ else:
         "hierarchical_bootstrap": "tracr.lab.bootstrap",
         "case": "tracr.lab.catalogue",
         "cases": "tracr.lab.catalogue",
+        "dial_realisations": "tracr.lab.dials",
         "keep_twin": "tracr.lab.subjects",
         "private": "tracr.lab.fresh",
         "read_results": "tracr.lab.leaderboard",
         "read_subject": "tracr.lab.stored_subject",
+        "report": "tracr.lab.reporting.lab_report",
         "roles_of": "tracr.lab.roles",
         "run": "tracr.lab.running",
         "select_cases": "tracr.lab.selecting",

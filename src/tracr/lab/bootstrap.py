@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracr.arguments import whole
 from tracr.errors import TracrError
 
-__all__ = ["Estimate", "hierarchical_bootstrap"]
+__all__ = ["Estimate", "drawn_times", "hierarchical_bootstrap", "interval_of"]
 
 CONFIDENCE = 0.95
 
@@ -50,12 +53,23 @@ def hierarchical_bootstrap(values: Mapping[str, Sequence[float]], *, draws: int 
     mean, count = float(np.mean([group.mean() for group in groups])), sum(map(len, groups))
     if len(groups) == 1:
         return Estimate(mean, None, None, 1, count)
+    drawn = drawn_times(tuple(map(len, groups)), whole("draws", draws, 1), seed)
+    totals = sum(times @ group / len(group) for times, group in zip(drawn, groups, strict=True))
+    return Estimate(mean, *interval_of(np.asarray(totals) / len(groups)), len(groups), count)
+
+
+@lru_cache(maxsize=4)
+def drawn_times(sizes: tuple[int, ...], draws: int, seed: int) -> tuple[NDArray[np.int64], ...]:
+    """For each case with so many values: how often each value comes in each draw, [draw, value]."""
     rng = np.random.default_rng(seed)
-    times = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=whole("draws", draws, 1))
-    totals = np.zeros(len(times))
-    for group, often in zip(groups, times.T, strict=True):
-        # `often` draws of len(group) values each, as one draw of the numbers of times that each value comes
-        chosen = rng.multinomial(often * len(group), np.full(len(group), 1 / len(group)))
-        totals += chosen @ group / len(group)
-    low, high = np.quantile(totals / len(groups), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(mean, float(low), float(high), len(groups), count)
+    times = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=draws)
+    # `often` draws of `size` values each, as one draw of the numbers of times that each value comes
+    return tuple(
+        rng.multinomial(often * size, np.full(size, 1 / size)) for size, often in zip(sizes, times.T, strict=True)
+    )
+
+
+def interval_of(estimates: NDArray[Any]) -> tuple[float, float]:
+    """The interval that holds 95 % of the estimates of all draws."""
+    low, high = np.quantile(estimates, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)

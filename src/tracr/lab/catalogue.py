@@ -1,4 +1,8 @@
-"""The cases of the laboratory: the programs of the zoo whose answers depend on the input."""
+"""The cases of the laboratory: the programs of the zoo whose answers depend on the input.
+
+All realisations of a case have the vocabulary and length at which its twins are trained (`natural/cases.py`), so that
+they can be compared.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,29 @@ from functools import cache
 
 from tracr import zoo
 from tracr.lab.one_case import Case
+from tracr.natural.cases import case_of
 from tracr.values import Value
 
 __all__ = ["case", "cases"]
 
-CONSTANT = frozenset({"length", "sort_unique"})
-"""Entries that are no cases at their default size: all inputs of one length have one answer."""
+CONSTANT = frozenset({"length"})
+"""Entries that are no cases: all inputs of one length have one answer."""
 
 
 @cache
 def _default(name: str) -> Case:
-    return Case(zoo.get(name))
+    return Case(case_of(name))
 
 
 def case(name: str, *, vocab: Iterable[Value] | None = None, max_seq_len: int | None = None) -> Case:
-    """The case of a program of the zoo, for its default vocabulary and length or for others.
+    """The case of a program of the zoo, for the vocabulary and length of its twins or for others.
 
-    >>> case("sort_unique", vocab=range(6), max_seq_len=4).length
-    4
+    >>> case("hist").vocab, case("hist", vocab="abc").vocab
+    (('a', 'b', 'c', 'd'), ('a', 'b', 'c'))
     """
     if vocab is None and max_seq_len is None:
         return _default(name)
-    return Case(zoo.get(name).made_for(vocab, max_seq_len))
+    return Case(case_of(name, vocab, max_seq_len))
 
 
 def cases(tag: str | None = None) -> list[Case]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracr.errors import InputError, TracrError, UnknownName
 from tracr.lab.choices import Configured
-from tracr.lab.methods import METHODS, Method
+from tracr.lab.methods import ALIASES, METHODS, Method
 from tracr.spelling import did_you_mean
 
 __all__ = ["find_method"]
@@ -21,10 +21,10 @@ __all__ = ["find_method"]
 def find_method(choice: Configured) -> Method:
     """The method that a choice names, with its settings: one of the registry, or `FILE.py:FUNCTION`.
 
-    A method of the registry is also found by the name of its function, or with _ in place of -.
+    A method of the registry is also found by another name, by the name of its function, or with _ in place of -.
 
-    >>> find_method(Configured("exact_patching")).name
-    'exact'
+    >>> find_method(Configured("exact_patching")).name, find_method(Configured("eap_ig")).name
+    ('exact', 'eap-ig-inputs')
     """
     file, colon, name = choice.name.rpartition(":")
     if colon and file.endswith(".py"):
@@ -38,7 +38,8 @@ def find_method(choice: Configured) -> Method:
 
 def _by_any_name() -> Mapping[str, Method]:
     functions = {getattr(method.run, "__name__", name): method for name, method in METHODS.items()}
-    return {**functions, **{name.replace("-", "_"): method for name, method in METHODS.items()}, **METHODS}
+    named = {**{alias: METHODS[name] for alias, name in ALIASES.items()}, **METHODS}
+    return {**functions, **{name.replace("-", "_"): method for name, method in named.items()}, **named}
 
 
 def _from_file(path: Path, name: str) -> Method:

@@ -79,10 +79,10 @@ def _compiled(program: SOp, controls: Controls) -> CompiledModel | None:
 
 def _fits(model: CompiledModel) -> bool:
     """Whether the model is small, has heads, and its answers have a metric."""
-    heads = [len(layer.heads) for layer in model.layout.layers]
+    heads = max((one.place + 1 for one in model.schedule.heads()), default=0)
     output = model.outputs[0]
     numbers_only = output.encoding is Encoding.CATEGORICAL or output.stop - output.start == 1
-    return len(heads) <= LAYERS and 0 < max(heads, default=0) <= HEADS and numbers_only
+    return model.n_layers <= LAYERS and 0 < heads <= HEADS and numbers_only
 
 
 def _entry(program: SOp, controls: Controls) -> Entry:

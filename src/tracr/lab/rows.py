@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tracr.errors import TracrError
+from tracr.errors import FormatError, InternalError, MissingExtra, NotAdmitted, TracrError
 from tracr.ground_truth.ablations import Ablation
 from tracr.ground_truth.data import Granularity
 from tracr.ground_truth.edge_keys import as_text
@@ -21,12 +21,25 @@ from tracr.lab.methods import Method, MethodData, run_method
 from tracr.lab.one_case import Case
 from tracr.lab.selecting import named_case
 from tracr.lab.subjects import Subject, subject
+from tracr.lab.unread_edges import unread_edges
 
-__all__ = ["COLUMNS", "KEY", "SCORES", "Conditions", "SubjectRuns", "run_subject"]
+__all__ = [
+    "COLUMNS",
+    "KEY",
+    "NOT_ADMITTED",
+    "NOT_MADE",
+    "SCORES",
+    "Conditions",
+    "SubjectRuns",
+    "key_columns",
+    "run_subject",
+]
 
 Row = dict[str, Any]
 KEY = ("method", "version", "settings", "case", "realisation", "dials", "seed")
 """The columns that tell rows apart."""
+NOT_MADE, NOT_ADMITTED = "not made", "not admitted"
+"""Before the reasons of refusals in the column "error"."""
 SCORES = ("auroc", "average_precision", "precision_at_size", "exact", "cpr", "cmd")
 COLUMNS: Mapping[str, str | list[str]] = {
     "track": "string",
@@ -64,6 +77,7 @@ COLUMNS: Mapping[str, str | list[str]] = {
     "as_set": "bool",
     "edges": ["string"],
     "truth": ["string"],
+    "unread": ["string"],
     "numbers": ["float64"],
 }
 """The columns of the table of results, with their types: docs/lab.md."""
@@ -98,6 +112,7 @@ class SubjectRuns:
     methods: tuple[Configured, ...]
     conditions: Conditions
     cache: Path
+    twins: Path | None = None
 
 
 class _Prepared:
@@ -106,7 +121,12 @@ class _Prepared:
     def __init__(self, task: SubjectRuns) -> None:
         case = named_case(task.case) if isinstance(task.case, str) else task.case
         self.subject: Subject = subject(
-            case, task.realisation.name, seed=task.seed, cache=task.cache, **task.realisation.settings
+            case,
+            task.realisation.name,
+            seed=task.seed,
+            cache=task.cache,
+            twins=task.twins,
+            **task.realisation.settings,
         )
         given = task.conditions
         pairs = case.pairs(given.pairs, task.seed if given.pairs_seed is None else given.pairs_seed)
@@ -135,11 +155,13 @@ class _Prepared:
             "inert": len(truth.inert),
             "edges": list(map(as_text, truth.candidates())),
             "truth": [_kind(truth, key) for key in truth.candidates()],
+            "unread": list(map(as_text, unread_edges(truth.truth, truth.granularity))),
         }
 
 
 def _kind(truth: PairTruth, key: Any) -> str:
-    return "alone" if key in truth.alone else "jointly" if key in truth.jointly else "inert"
+    kinds = {"alone": truth.alone, "jointly": truth.jointly, "undecided": truth.undecided}
+    return next((kind for kind, keys in kinds.items() if key in keys), "inert")
 
 
 def run_subject(task: SubjectRuns) -> list[Row]:
@@ -159,8 +181,16 @@ def _row(task: SubjectRuns, choice: Configured, prepared: _Prepared | Exception)
             raise prepared
         return {**row, **prepared.known, **_scored(prepared, choice, task)}
     except Exception as error:
-        failed = {"status": "failed", "error": f"{type(error).__name__}: {error}".strip()}
-        return {**row, **failed, "device": _device()}
+        refused = {"admitted": False} if isinstance(error, NotAdmitted) else {}
+        return {**row, **refused, "status": "failed", "error": _reason(error), "device": _device()}
+
+
+def _reason(error: Exception) -> str:
+    """What the column "error" says: a refusal is "not made" or "not admitted", anything else an error by its class."""
+    if isinstance(error, NotAdmitted):
+        return f"{NOT_ADMITTED}: {error}"
+    broken = isinstance(error, InternalError | FormatError | MissingExtra) or not isinstance(error, TracrError)
+    return f"{type(error).__name__ if broken else NOT_MADE}: {error}".strip()
 
 
 def key_columns(task: SubjectRuns, choice: Configured) -> Row:
@@ -187,13 +217,13 @@ def _scored(prepared: _Prepared, choice: Configured, task: SubjectRuns) -> Row:
     made = run_method(_seeded(choice, task.seed), prepared.subject, data)
     scores = truth.score(made.scores, granularity)
     numbers, as_set = truth.read(made.scores, granularity)
-    areas = faithfulness(prepared.subject, data, made.scores) if granularity == "qkv" else None
+    areas = faithfulness(prepared.subject, data, made.scores, granularity=granularity)
     return {
         "status": "done",
         "error": "",
         **{name: getattr(scores, name, None) for name in SCORES},
-        "cpr": areas and areas.cpr,
-        "cmd": areas and areas.cmd,
+        "cpr": areas.cpr,
+        "cmd": areas.cmd,
         "missed": list(map(as_text, scores.missed)),
         "extra": list(map(as_text, scores.extra)),
         "forward_passes": made.forwards,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -15,18 +16,20 @@ from tracr.compress.store import Store
 from tracr.errors import TracrError
 from tracr.ground_truth.ablations import Ablation
 from tracr.lab.choices import Configured, read_configured
+from tracr.lab.dials import dial_realisations
 from tracr.lab.finding import find_method
+from tracr.lab.methods.passes import GRANULARITIES
 from tracr.lab.one_case import Case
 from tracr.lab.realising import realisation_of
 from tracr.lab.rows import COLUMNS, KEY, Conditions, SubjectRuns, key_columns, run_subject
 from tracr.lab.selecting import named_case, select_cases
 from tracr.lab.subject_cache import VARIABLE, weights_digest
+from tracr.lab.twin_folder import TwinFolder
 from tracr.workers import SERIAL, Workers
 
-__all__ = ["TRACKS", "LabRun", "run"]
+__all__ = ["TRACKS", "LabRun", "drawn_cases", "run"]
 
 TRACKS = ("edges",)
-GRANULARITIES = ("component", "head", "qkv")  # methods do not see groups of neurons
 DEFAULT = Conditions()
 
 
@@ -46,9 +49,12 @@ def run(
     realisations: Iterable[str | Configured] = ("compiled",),
     seeds: Iterable[int] = (0,),
     *,
+    dials: Iterable[str] = (),
     folder: str | Path,
     conditions: Conditions = DEFAULT,
     cache: str | Path | None = None,
+    twins: str | Path | None = None,
+    subset: Mapping[str, int] | None = None,
     workers: Workers = SERIAL,
     retry: bool = False,
     progress: Callable[[int, int, int], None] | None = None,
@@ -62,27 +68,58 @@ def run(
         cases: cases, or words that `select_cases` reads: names, tags, `core`, `all`, `private:SEED:COUNT`.
         realisations: names of realisations, with dials: `superposed:ratio=1.5`.
         seeds: a seed draws the realisation, the pairs, and the random numbers of a method that has a setting `seed`.
+        dials: names of dials (`tracr.lab.DIALS`); each adds the realisations that it stands for.
         folder: the folder of the results; a run with other conditions is refused.
         conditions: the pairs and the truth.
         cache: the folder that subjects are kept in. By default that in TRACR_CACHE, else `folder`/subjects.
+        twins: a folder of trained twins, which are used and never trained; by default that in TRACR_TWINS.
+        subset: for a method, on how many of the cases it runs: `{"acdc": 20}`. The cases are drawn with the seed 0.
         workers: `tracr.workers.over_processes(jobs)` or `over_ray()`.
         retry: repeat failed rows.
         progress: called with rows done, rows in all and rows failed now, at the start and after every subject.
     """
     _check(conditions)
     chosen = [_found_anywhere(read_configured(one)) for one in methods]
-    ways = [read_configured(one) for one in realisations]
+    ways = [*map(read_configured, realisations), *dial_realisations(dials)]
     found_cases = _cases(cases, workers)
     for way in ways:
         realisation_of(way.name).check_dials(way.settings)
+    source = TwinFolder.of(twins)
+    trained = None if source is None else source.folder.absolute()
+    fewer = _drawn(subset or {}, [one.name for _, one in found_cases])
     kept = Path(os.environ.get(VARIABLE) or Path(folder) / "subjects") if cache is None else Path(cache)
     models = {one.name: weights_digest(one.model.parameters) for _, one in found_cases}
     store = Store(folder, asdict(conditions), models, COLUMNS, KEY)
     tasks = [
-        SubjectRuns(case, way, whole("seed", seed), tuple(chosen), conditions, kept.absolute())
-        for (case, _), way, seed in product(found_cases, ways, list(seeds))
+        SubjectRuns(
+            case,
+            way,
+            whole("seed", seed),
+            tuple(one for one in chosen if named.name in fewer.get(find_method(one).name, {named.name})),
+            conditions,
+            kept.absolute(),
+            trained,
+        )
+        for (case, named), way, seed in product(found_cases, ways, list(seeds))
     ]
     return _run(store, tasks, workers, retry, progress)
+
+
+def _drawn(subset: Mapping[str, int], names: Sequence[str]) -> dict[str, set[str]]:
+    """The cases of the methods that do not run on all."""
+    return {
+        find_method(read_configured(name)).name: drawn_cases(names, whole("subset", count, 1))
+        for name, count in subset.items()
+    }
+
+
+def drawn_cases(names: Iterable[str], count: int) -> set[str]:
+    """A random part of the cases: those whose names have the smallest digests. More cases add to it, or replace some.
+
+    >>> sorted(drawn_cases(["hist", "sort", "reverse", "dyck1"], 2))
+    ['hist', 'sort']
+    """
+    return {*sorted(names, key=lambda name: hashlib.sha256(f"0 {name}".encode()).digest())[:count]}
 
 
 def _found_anywhere(choice: Configured) -> Configured:

@@ -8,17 +8,20 @@ from typing import cast
 
 from tracr.arguments import flag
 from tracr.compiler.pipeline import compile_program
-from tracr.errors import CompileError, ExpressionError
+from tracr.errors import CompileError, ExpressionError, PrecisionError
 from tracr.ir.budget import as_bytes
 from tracr.ir.graph import unique_labels
 from tracr.ir.options import Options, as_vocabulary
 from tracr.ir.passes import Pass, Watch
 from tracr.ir.switches import Switches
 from tracr.model.compiled import CompiledModel
+from tracr.model.format_check import check_format
 from tracr.rasp.expressions import SOp
 from tracr.values import Value, comparing_values, short_repr
 
 __all__ = ["compile", "compile_model"]
+
+FEW = 16  # about how many inputs are drawn for that; those of three lengths are checked
 
 
 def compile_model(outputs: Mapping[str, SOp], options: Options, watch: Watch | None = None) -> CompiledModel:
@@ -44,6 +47,7 @@ def compile(
     passes: Switches = None,
     solve_seconds: float = 10.0,
     max_memory: int | str = "2GB",
+    dtype: str = "float32",
     verify: bool = False,
     watch: Watch | None = None,
     check_each: bool = False,
@@ -74,6 +78,9 @@ def compile(
         max_memory: the memory limit of the compiler, by its own estimate, in bytes or as "2GB"; Python, numpy and
             tables of a fixed size take about 256 MB more. A program that would need more is refused before the memory
             is used.
+        dtype: the number format of weights and activations: "float32", or "bfloat16" or "float16" with sums in float32.
+            For the short formats other constructions are used, and the model is larger. A program that needs more bits
+            is refused. The model is also right in float32 and float64.
         verify: compare the model with the program (`CompiledModel.verify`) before returning it.
         watch: a function that is called after every pass, with the pass and its result (which has `show()`).
         check_each: after every pass, check the invariants of its result, and check on a sample of inputs that the
@@ -100,13 +107,25 @@ def compile(
         passes,
         solve_seconds,
         max_memory=as_bytes(max_memory),
+        dtype=dtype,
     )
     model = compile_model(outputs, options, _checking(outputs, options, watch) if check_each else watch)
+    if options.format.short:
+        _check_short(model)
     if verify:
         found = model.verify()
         if not found:
             raise CompileError(f"the compiled model is wrong: {found}", hint="this is a bug in tracr: please report it")
     return model
+
+
+def _check_short(model: CompiledModel) -> None:
+    """Refuse a model for a short format whose error bounds, on a few inputs, do not prove its answers."""
+    shortest, longest = model.program.lengths
+    lengths = (shortest, (shortest + longest) // 2, longest)
+    found = check_format(model, model.options.dtype, FEW, lengths=lengths)
+    if not found:
+        raise PrecisionError(f"the compiled model is not proved to be right in {found}", hint="use float32")
 
 
 def _takes_two(function: object) -> bool:

@@ -15,7 +15,7 @@ from tracr.rasp.expressions import RASPExpr
 from tracr.runtime.outputs import Output
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["DerivedModel"]
 
@@ -23,7 +23,7 @@ __all__ = ["DerivedModel"]
 class DerivedModel(RunnableModel):
     """A transformer for the program of `compiled`, with weights that are not the compiler's own."""
 
-    compiled: CompiledModel
+    compiled: DesignedModel
 
     @property
     def options(self) -> Options:

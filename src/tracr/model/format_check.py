@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,8 +61,19 @@ class FormatCheck:
         return text if self else f"{text}; not proved on {self.unproved!r}"
 
 
-def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> FormatCheck:
-    """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200."""
+def check_format(
+    model: RunnableModel,
+    dtype: Any,
+    budget: int = BUDGET,
+    *,
+    stored: bool = True,
+    lengths: Collection[int] | None = None,
+) -> FormatCheck:
+    """Checks a format by bounds on rounding errors, on all inputs if they are at most `budget`, else on about 200.
+
+    `stored`: activations are rounded to the format, too. Otherwise some may have more bits. `lengths`: only inputs of
+    these lengths.
+    """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
     if name in LONG:
         return FormatCheck(name, 0, True, 0, 0.0, None)
@@ -70,15 +82,22 @@ def check_format(model: RunnableModel, dtype: Any, budget: int = BUDGET) -> Form
     batches, total = chosen_inputs(model, budget, seed=0)
     if total > budget:
         batches, _ = chosen_inputs(model, min(budget, SAMPLE), seed=0)
+    number_format = SHORT[name] if stored else replace(SHORT[name], stored=False)
     inputs = proved = 0
     error, unproved = 0.0, None
+    for codes in _in_rows(batches, lengths):
+        right, off = _proved(model, number_format, codes)
+        inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
+        if unproved is None and not right.all():
+            unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
+    return FormatCheck(name, inputs, total <= budget and lengths is None, proved, error, unproved)
+
+
+def _in_rows(batches: Iterable[Array], lengths: Collection[int] | None) -> Iterator[Array]:
+    """The inputs of these lengths, at most `ROWS` together."""
     for batch in batches:
-        for codes in (batch[start : start + ROWS] for start in range(0, len(batch), ROWS)):
-            right, off = _proved(model, SHORT[name], codes)
-            inputs, proved, error = inputs + len(right), proved + int(right.sum()), max(error, off)
-            if unproved is None and not right.all():
-                unproved = [model.options.vocab[code] for code in codes[int(right.argmin())].tolist()]
-    return FormatCheck(name, inputs, total <= budget, proved, error, unproved)
+        if lengths is None or batch.shape[1] in lengths:
+            yield from (batch[start : start + ROWS] for start in range(0, len(batch), ROWS))
 
 
 def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[Array, float]:
@@ -94,36 +113,43 @@ def _proved(model: RunnableModel, number_format: Format, codes: Array) -> tuple[
         ids = ids_of(model, codes, padded)
         logits = bounded_logits(model.parameters, ids, number_format, causal=model.options.causal)
         logits = logits.map(lambda array: array[:, 1 : length + 1])
-        certain = np.logical_and.reduce([_certain(output, logits).all(axis=1) for output in model.outputs])
+        exact = model.logits(ids, np.float64)[:, 1 : length + 1]
+        certain = np.logical_and.reduce([_certain(output, logits, exact).all(axis=1) for output in model.outputs])
         right &= certain | meaningless
-        error = max(error, float(logits.error[~meaningless].max(initial=0.0)))
+        apart = np.abs(logits.value - exact) + logits.error
+        error = max(error, float(apart[~meaningless].max(initial=0.0)))
     return right, error
 
 
-def _certain(output: Output, logits: Bounded) -> Array:
-    """Whether all logits within the bounds give the same output, [batch, position]."""
+def _certain(output: Output, logits: Bounded, exact: Array) -> Array:
+    """Whether all logits within the bounds give the same output as the exact ones, [batch, position]."""
+    same = ~differs(output.domain, output.codes(exact), output.codes(logits.value))
     value, error = (array[..., output.start : output.stop] for array in (logits.value, logits.error))
     if output.encoding is Encoding.CATEGORICAL:
         first = value.argmax(axis=-1)[..., None]
         others = value + error
         np.put_along_axis(others, first, -np.inf, axis=-1)
-        return np.asarray(np.take_along_axis(value - error, first, axis=-1)[..., 0] > others.max(axis=-1))
+        return np.asarray(same & (np.take_along_axis(value - error, first, axis=-1)[..., 0] > others.max(axis=-1)))
     finite = np.isfinite(error).all(axis=-1)
     error = np.where(np.isfinite(error), error, 0.0)
     middle, low, high = (output.codes_of(number) for number in (value, value - error, value + error))
-    return finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
+    return same & finite & ~differs(output.domain, middle, low) & ~differs(output.domain, middle, high)
 
 
-def require_format(model: RunnableModel, dtype: Any) -> None:
-    """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked."""
+def require_format(model: RunnableModel, dtype: Any, *, stored: bool = True) -> None:
+    """Refuse a format in which the model is not proved to be right; warn if only a sample of inputs was checked.
+
+    The compiler's own weights are right in the format that they were compiled for.
+    """
     name = dtype if isinstance(dtype, str) and dtype in SHORT else format_of(dtype)
-    if name in LONG:
+    if name in LONG or (stored and model.made_for == name):
         return
-    found = model.check_format(name)
+    found = model.check_format(name, stored=stored)
     if not found:
         raise PrecisionError(
             f"the model is not proved to be right in {found}",
-            hint="use float32; to study it anyway, pass check=False to to_torch, to_transformer_lens, to_jax or cast",
+            hint="use float32, or compile the program for the format (tracr.compile's dtype); to study it anyway, pass "
+            "check=False to to_torch, to_transformer_lens, to_jax or cast",
         )
     if not found.exhaustive:
         warnings.warn(f"{found}; use float32 to be sure of the others", TracrWarning, stacklevel=3)

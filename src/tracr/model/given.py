@@ -14,7 +14,7 @@ from tracr.rasp.expressions import RASPExpr
 from tracr.values import Value, is_number, short_repr
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["check_values", "given_codes", "given_rows"]
 
@@ -22,7 +22,7 @@ EXAMPLE = 'write, for example, set={"is_a": [True, False]}'
 
 
 def given_rows(
-    model: CompiledModel, changes: object, lengths: Sequence[tuple[int, int]], single: bool
+    model: DesignedModel, changes: object, lengths: Sequence[tuple[int, int]], single: bool
 ) -> dict[str, list[list[Value]]]:
     """The values of each variable, a row for each input, without the values for PAD.
 
@@ -43,7 +43,7 @@ def given_rows(
     return found
 
 
-def _label(model: CompiledModel, key: object) -> str:
+def _label(model: DesignedModel, key: object) -> str:
     if isinstance(key, str):
         return key
     hint = EXAMPLE

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from tracr.certificate.certificate import Certificate
     from tracr.ground_truth.data import GroundTruth
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.run import Run
+    from tracr.model.variants.variant_model import VariantModel
     from tracr.values import Value
     from tracr.viz.explorer import Explorer
 
@@ -72,7 +73,7 @@ def call(method: str, /, *given: Any, **options: Any) -> Any:
 class ModelMethods:
     """Methods of a compiled model that other packages implement; each calls its function in `METHODS`."""
 
-    def rotated(self, seed: int = 0) -> CompiledModel:
+    def rotated(self, seed: int = 0) -> VariantModel:
         """The same model in a random orthogonal basis of the residual stream: labels are directions, not dimensions.
 
         With the compiler's own weights this is proved to change no output. A label for which there is no proof keeps
@@ -80,18 +81,18 @@ class ModelMethods:
         """
         return call("rotated", self, seed)
 
-    def with_noise(self, scale: float | None = None, seed: int = 0) -> CompiledModel:
+    def with_noise(self, scale: float | None = None, seed: int = 0) -> VariantModel:
         """The model with Gaussian noise on every weight.
 
         Without a `scale`, the strongest noise that changes no output and no variable, checked on up to 2,000 inputs.
         """
         return call("with_noise", self, scale, seed)
 
-    def with_layer_norm(self) -> CompiledModel:
+    def with_layer_norm(self) -> VariantModel:
         """The same model for an architecture with layer norms, which do not change what it computes."""
         return call("with_layer_norm", self)
 
-    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> CompiledModel:
+    def with_weights(self, weights: Mapping[str, Any], *, attn_scale: float = 1.0) -> DesignedModel:
         """The same model, with the same labels, and with weights that were edited or trained elsewhere.
 
         Args:

@@ -12,7 +12,7 @@ from tracr.ir.switches import PassName
 from tracr.model.interventions import folded, locations
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["APART", "ProgramVariable", "Variables", "behind_simpler_selectors", "variables_of"]
 
@@ -98,7 +98,7 @@ class Variables(Mapping[str, ProgramVariable]):
         return self.show()
 
 
-def variables_of(model: CompiledModel) -> Variables:
+def variables_of(model: DesignedModel) -> Variables:
     """The state of every s-op of the program, and of those that the compiler added."""
     traced = [node.label for node in model.graph.nodes if not node.is_selector]
     labels = dict.fromkeys([*traced, *(node.label for node in model.program.sops.values())])
@@ -107,7 +107,7 @@ def variables_of(model: CompiledModel) -> Variables:
 
 
 class _Listing:
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.model, self.shared = model, model.program.shared
         self.nodes = {node.label: node for node in model.program.sops.values()}
         self.absorbed = model.circuit.rewriting.absorbed
@@ -146,7 +146,7 @@ class _Listing:
         return "dropped", False, "nothing reads it", UNPRUNED
 
 
-def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
+def _bypassed(model: DesignedModel) -> dict[str, tuple[str, str]]:
     """The s-ops that some selector ignores if they are set, each with the reason and a hint.
 
     A program compiled in this process also has its original form, which shows whether a selector follows an
@@ -165,7 +165,7 @@ def _bypassed(model: CompiledModel) -> dict[str, tuple[str, str]]:
     }
 
 
-def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
+def behind_simpler_selectors(model: DesignedModel) -> dict[str, str]:
     """The variables, without the tokens, that heads with a simplified selector depend on; each with one such reader."""
     program, nodes, found = model.program, model.graph.nodes, dict[str, str]()
     tokens = {node.label for node in program.sops.values() if isinstance(node.op, TokensOp)}
@@ -178,7 +178,7 @@ def behind_simpler_selectors(model: CompiledModel) -> dict[str, str]:
     return found
 
 
-def _simplified(model: CompiledModel, number: int, op: Attention) -> bool:
+def _simplified(model: DesignedModel, number: int, op: Attention) -> bool:
     """Whether a selector compares other s-ops than its expression does, or was replaced by the causal mask."""
     program, graph = model.program, model.graph
     ids = {node.label: node.id for node in program.sops.values()}

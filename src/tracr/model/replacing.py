@@ -26,7 +26,7 @@ from tracr.runtime.table_interpreter import Batch, Evaluation
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["Replacement", "replace_variables"]
 
@@ -46,7 +46,7 @@ class Replacement:
     expected: Evaluation
 
 
-def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequence[Value]]) -> Replacement:
+def replace_variables(model: DesignedModel, rows: Rows, inputs: Sequence[Sequence[Value]]) -> Replacement:
     """Evaluate the program with the given values of variables, one row per input."""
     kept = _kept(model, rows)
     batch = Batch.of(inputs, model.options.vocab)
@@ -65,7 +65,7 @@ def replace_variables(model: CompiledModel, rows: Rows, inputs: Sequence[Sequenc
     return found
 
 
-def _kept(model: CompiledModel, rows: Rows) -> dict[str, str]:
+def _kept(model: DesignedModel, rows: Rows) -> dict[str, str]:
     """For each variable the one to set: itself, or the one it is shared with. Refuses variables that cannot be set."""
     found: dict[str, str] = {}
     domains = {node.label: node.domain for node in model.program.sops.values()}
@@ -105,7 +105,7 @@ def _evaluated(program: Tables, batch: Batch, given: Mapping[int, NDArray[Any]],
     return evaluation
 
 
-def _check_complete(model: CompiledModel, rows: Rows) -> None:
+def _check_complete(model: DesignedModel, rows: Rows) -> None:
     """Refuse to set one of several variables that are computed once."""
     for label in rows:
         first = model.variables[label].instead or label
@@ -118,7 +118,7 @@ def _check_complete(model: CompiledModel, rows: Rows) -> None:
             )
 
 
-def _check_same(model: CompiledModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
+def _check_same(model: DesignedModel, rows: Rows, tabulated: Evaluation, written: Evaluation) -> None:
     """Refuse if the outputs differ; the error names the first s-op that differs, and the reason."""
     differing = [number for number, other in _pairs(tabulated, written) if not _same(tabulated, number, written, other)]
     outputs = {number for _, number in tabulated.program.outputs}

@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -45,6 +45,9 @@ SMALL = 1_000_000_000  # multiplications below which BLAS runs on one thread
 
 class RunnableModel(ABC):
     """A transformer for a program, with everything needed to run it: weights, tokens and outputs."""
+
+    _dtype: ClassVar[type[np.floating[Any]]] = np.float32
+    """The type of number to compute with, unless a call gives another."""
 
     @property
     @abstractmethod
@@ -92,6 +95,11 @@ class RunnableModel(ABC):
     ) -> Intervention | None:
         """The hook that sets variables, or an error if the model's variables cannot be set."""
 
+    @property
+    def made_for(self) -> str:
+        """The number format that the compiler made these weights for."""
+        return "float32"
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Tokens and ids."""
@@ -138,23 +146,26 @@ class RunnableModel(ABC):
         """The checks of number formats, kept after the first use."""
         return {}
 
-    def check_format(self, dtype: Any, budget: int = BUDGET) -> FormatCheck:
+    def check_format(self, dtype: Any, budget: int = BUDGET, *, stored: bool = True) -> FormatCheck:
         """Check whether the model is proved to be right in a number format: "float16", "bfloat16", "tf32".
 
         The check computes bounds on rounding errors for all inputs if they are at most `budget`, else for a sample of
         about 200. The result is true if the bounds prove every output, and prints as a report. `tracr.model.rounding`
-        has the proof.
+        has the proof. It assumes that activations are `stored` in the format; with stored=False some may have more
+        bits, as where a compiler joins operations (JAX).
         """
+        stored = arguments.flag("stored", stored)
         if arguments.whole("budget", budget, 1) != BUDGET:
-            return check_format(self, dtype, budget)
-        key = str(dtype)
+            return check_format(self, dtype, budget, stored=stored)
+        key = f"{dtype} {stored}"
         if key not in self._formats:
-            self._formats[key] = check_format(self, dtype)
+            self._formats[key] = check_format(self, dtype, stored=stored)
         return self._formats[key]
 
-    def logits(self, ids: NDArray[Any], dtype: DTypeLike = np.float32, hook: Hook | None = None) -> NDArray[Any]:
+    def logits(self, ids: NDArray[Any], dtype: DTypeLike | None = None, hook: Hook | None = None) -> NDArray[Any]:
         """Logits [batch, position, d_vocab_out] for ids [batch, position] that start with BOS."""
         ids, hook = self._ids(ids), arguments.function("hook", hook)
+        dtype = self._dtype if dtype is None else dtype
         if hook is None and (kernel := self._kernel(dtype)):
             return self._checked(*kernel.logits(ids))
         rows = self._rows(ids) if hook is None else max(1, len(ids))
@@ -165,7 +176,7 @@ class RunnableModel(ABC):
             parts = in_threads(lambda start: self.forward(parameters, ids[start : start + rows], hook), starts)
         return np.concatenate(parts) if parts else np.zeros((0, ids.shape[1], self.parameters.W_U.shape[1]))
 
-    def codes(self, ids: NDArray[Any], dtype: DTypeLike = np.float32) -> list[NDArray[Any]]:
+    def codes(self, ids: NDArray[Any], dtype: DTypeLike | None = None) -> list[NDArray[Any]]:
         """The value of each output for ids [batch, position] that start with BOS, as codes into its domain."""
         ids = self._ids(ids)
         kernel = self._kernel(dtype)
@@ -178,8 +189,9 @@ class RunnableModel(ABC):
         """The ids as an array, or an error if the model cannot take them."""
         return self.vocabulary.checked_ids(ids, len(self.parameters.W_pos))
 
-    def _kernel(self, dtype: DTypeLike) -> Kernel | None:
+    def _kernel(self, dtype: DTypeLike | None) -> Kernel | None:
         """The C kernel, if it was built, for calls that need no activations."""
+        dtype = self._dtype if dtype is None else dtype
         return self._float32_kernel if dtype is np.float32 or format_of(dtype) == "float32" else None
 
     @cached_property
@@ -214,7 +226,7 @@ class RunnableModel(ABC):
             per_row = max(per_row, heads * length * length, 3 * heads * d_head * length, layer.b_in.size * length)
         return max(1, CHUNK // max(1, int(per_row)))
 
-    def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike = np.float32) -> Decoded:
+    def __call__(self, tokens: Sequence[Any], *, dtype: DTypeLike | None = None) -> Decoded:
         """The program's output on an input (no BOS); a batch, a list of inputs, gives a list of outputs.
 
         A string is one input: its characters are the tokens. In a list, lists and arrays are inputs. Tuples are inputs
@@ -235,7 +247,7 @@ class RunnableModel(ABC):
         self,
         tokens: Sequence[Any],
         *,
-        dtype: DTypeLike = np.float32,
+        dtype: DTypeLike | None = None,
         set: Mapping[str, Sequence[Any]] | None = None,
         hook: Hook | None = None,
     ) -> Run:

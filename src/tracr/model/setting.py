@@ -25,7 +25,7 @@ from tracr.nearness import same_value
 from tracr.values import Value, short_repr
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["Intervention"]
 
@@ -41,19 +41,21 @@ class Intervention:
         inputs: the inputs without PAD.
         padded: the length of each input with PAD.
         single: whether there is one input, not a batch.
+        checked: whether `check` compares the outputs with the program's: for the compiler's own weights.
     """
 
     def __init__(
         self,
-        model: CompiledModel,
+        model: DesignedModel,
         changes: object,
         inputs: Sequence[Sequence[Value]],
         padded: Sequence[int],
         *,
         single: bool,
+        checked: bool,
     ) -> None:
         lengths = [(len(tokens), length) for tokens, length in zip(inputs, padded, strict=True)]
-        self.model, self.width = model, max(padded, default=0)
+        self.model, self.width, self.checked = model, max(padded, default=0), checked
         self.replaced = replace_variables(model, given_rows(model, changes, lengths, single), inputs)
         known = {_node(location.variable): location for location in locations(model.program, model.layout).values()}
         without = {_node(one.variable): one for one in folded(model.program, model.layout).values()}
@@ -102,7 +104,7 @@ class Intervention:
 
         Other weights than the compiler's own, of a variant or edited, are not checked.
         """
-        if self.model.variant is not None or not self.model.own_weights:
+        if not self.checked:
             return
         expected = self.replaced.expected
         valid = expected.batch.valid
@@ -126,7 +128,7 @@ def _node(variable: Variable) -> int:
 class _Writes:
     """Sets variables that have directions, right after the component that writes them."""
 
-    def __init__(self, model: CompiledModel, writes: Sequence[tuple[Location, Floats]]) -> None:
+    def __init__(self, model: DesignedModel, writes: Sequence[tuple[Location, Floats]]) -> None:
         self.basis = model.basis
         self.writes: dict[str, list[tuple[Location, Floats]]] = {}
         for location, codes in writes:
@@ -151,7 +153,7 @@ class _Writes:
 class _Through:
     """Sets folded variables: adds to each reader's activation the difference between the set and the computed value."""
 
-    def __init__(self, model: CompiledModel, through: Mapping[Variable, tuple[Folded, Floats]]) -> None:
+    def __init__(self, model: DesignedModel, through: Mapping[Variable, tuple[Folded, Floats]]) -> None:
         self.model, self.through = model, through
         self.readings: dict[str, list[tuple[Variable, Reading]]] = {}
         for variable, (one, _) in through.items():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.run import Run
 
 __all__ = ["Step", "cell", "steps", "variable_values"]
@@ -47,7 +47,7 @@ def cell(number: float) -> str:
     return "." if text in ("0", "-0") else text
 
 
-def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
+def steps(model: DesignedModel, run: Run, row: int = 0) -> list[Step]:
     """The embedding and every sub-layer, for one input of a run.
 
     A cell counts as changed if its number differs when shown with three decimals.
@@ -64,14 +64,14 @@ def steps(model: CompiledModel, run: Run, row: int = 0) -> list[Step]:
     return found
 
 
-def _labelled(model: CompiledModel, stream: NDArray[Any], time: int) -> NDArray[Any]:
+def _labelled(model: DesignedModel, stream: NDArray[Any], time: int) -> NDArray[Any]:
     """The coordinate of a residual stream in each direction."""
     dimensions = model.residual.dimensions
     held = [dimension.held(time) for dimension in dimensions]
     return np.where(held, model.coordinates(stream)[..., [dimension.index for dimension in dimensions]], 0.0)
 
 
-def variable_values(model: CompiledModel, tokens: list[Value]) -> dict[str, list[Value]]:
+def variable_values(model: DesignedModel, tokens: list[Value]) -> dict[str, list[Value]]:
     """The interpreter's values of every variable that is an s-op of the program."""
     from tracr.runtime.table_interpreter import evaluate_batch
 

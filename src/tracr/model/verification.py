@@ -25,7 +25,7 @@ from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.running import RunnableModel
 
 __all__ = ["Counterexample", "Verification", "chosen_inputs", "differs", "ids_of", "verify"]
@@ -312,12 +312,12 @@ def _shrink(codes: Codes, shortest: int, fails: Any) -> Codes:
 
 def _where(model: RunnableModel, evaluation: Evaluation, padded: bool) -> tuple[str | None, int]:
     """The first variable that differs, if the model has directions for its variables."""
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel  # it imports this module
 
-    return _first_difference(model, evaluation, padded) if isinstance(model, CompiledModel) else (None, 0)
+    return _first_difference(model, evaluation, padded) if isinstance(model, DesignedModel) else (None, 0)
 
 
-def _first_difference(model: CompiledModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:
+def _first_difference(model: DesignedModel, evaluation: Evaluation, padded: bool) -> tuple[str, int]:
     """The first variable, in order of computation, whose code in the residual stream is not that of its value."""
     codes = evaluation.batch.codes
     seen: dict[str, NDArray[Any]] = {}

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.errors import FormatError
 from tracr.ir.parameters import Parameters
+from tracr.model.variants.variant_model import with_other_weights
 from tracr.runtime.tensors import read_array
 from tracr.runtime.uniform import Sizes, layer_shapes, resized
 from tracr.values import short_repr
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["with_weights"]
 
@@ -25,8 +26,8 @@ Array = NDArray[Any]
 BUFFERS = (".mask", ".IGNORE")  # entries of TransformerLens 2 and 3 that are not weights
 
 
-def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> CompiledModel:
-    """The model with other weights; `own_weights` stays only if they are its own, in float64 or rounded to float32."""
+def with_weights(model: DesignedModel, weights: Mapping[str, Any], attn_scale: float = 1.0) -> DesignedModel:
+    """The model with other weights; certified only if they are its own, in float64 or rounded to float32."""
     if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
         raise FormatError(
             f"weights must map names to arrays, not {short_repr(weights)}",
@@ -44,7 +45,7 @@ def with_weights(model: CompiledModel, weights: Mapping[str, Any], attn_scale: f
         given = trimmed
     if _equal(given, own) or _equal(given, model.cast(np.float32)):
         return model
-    return replace(model, changed=given, own_weights=False)
+    return with_other_weights(model, given)
 
 
 def _read(weights: Mapping[str, Any], own: Parameters) -> dict[str, Array]:

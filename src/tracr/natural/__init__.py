@@ -10,7 +10,7 @@ starts.py        the weights that training begins with
 training.py      interchange distillation, all seeds together
 examiner.py      measurements of twins on lessons and on inputs
 admission.py     the measurement that decides which nodes and edges are known
-architecture.py  the twin's sizes and functions
+architecture.py  the twin's sizes and functions; activations.py, the functions of neurons
 distilling.py    `twin` and `twins`: training until admitted
 many.py          twins of many programs, saved and resumed; cases.py lists programs with their sizes
 unread.py        `decoys`: further variables that no output reads

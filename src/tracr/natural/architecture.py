@@ -6,27 +6,23 @@ Scores are not divided by √d_head; the query weights contain this factor.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tracr.errors import TracrError
+from tracr.natural.activations import activation_in
 from tracr.natural.sites import Sites
 from tracr.runtime.uniform import Sizes, layer_shapes
 
 if TYPE_CHECKING:
     from tracr.model.compiled import CompiledModel
 
-__all__ = ["ACTIVATIONS", "NORM_EPSILON", "Architecture", "architecture_of", "in_numpy"]
+__all__ = ["ACTIVATIONS", "NORM_EPSILON", "Architecture", "architecture_of", "plain_norm"]
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu")
 NORM_EPSILON = 1e-5
 Tensor = Any
-_ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -53,15 +49,11 @@ class Architecture:
     @property
     def norm(self) -> Callable[[Tensor, Any], Tensor] | None:
         """The layer norm in the form that the forward pass takes."""
-        return _norm if self.layer_norm else None
+        return plain_norm if self.layer_norm else None
 
     def act(self, xp: Any) -> Callable[[Tensor], Tensor]:
         """The neurons' function, over numpy or `jax.nn`."""
-        if xp is np:
-            return in_numpy(self.activation)
-        if self.activation == "relu":
-            return xp.relu  # type: ignore[no-any-return]
-        return partial(xp.gelu, approximate=self.activation == "gelu_new")
+        return activation_in(self.activation, xp)
 
     def shapes(self, model: CompiledModel) -> dict[str, tuple[int, ...]]:
         """The shapes of the weights of a twin of a model, under their TransformerLens names."""
@@ -77,29 +69,10 @@ class Architecture:
         return {**found, "unembed.W_U": (self.width, own.W_U.shape[1])}
 
 
-def _norm(stream: Tensor, xp: Any) -> Tensor:
+def plain_norm(stream: Tensor, xp: Any) -> Tensor:
+    """A layer norm without gain and bias."""
     centred = stream - stream.mean(axis=-1, keepdims=True)
     return centred / xp.sqrt((centred * centred).mean(axis=-1, keepdims=True) + NORM_EPSILON)
-
-
-def _gelu(tensor: Tensor) -> Tensor:
-    return 0.5 * tensor * (1 + _ERF(tensor / math.sqrt(2)).astype(tensor.dtype))
-
-
-def _gelu_new(tensor: Tensor) -> Tensor:
-    return 0.5 * tensor * (1 + np.tanh(math.sqrt(2 / math.pi) * (tensor + 0.044715 * tensor**3)))
-
-
-_IN_NUMPY: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": _gelu,
-    "gelu_new": _gelu_new,
-    "relu": lambda tensor: np.maximum(tensor, 0),
-}
-
-
-def in_numpy(activation: str) -> Callable[[Tensor], Tensor]:
-    """The function of neurons of that name, for numpy arrays."""
-    return _IN_NUMPY[activation]
 
 
 def architecture_of(

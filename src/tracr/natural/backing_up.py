@@ -25,6 +25,8 @@ from tracr.ir.program import Program, SOpNode
 from tracr.ir.schedule import Schedule
 from tracr.ir.switches import PassName, level_of
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
+from tracr.model.variants.variant_model import VariantModel
 from tracr.spelling import did_you_mean
 from tracr.values import Value, short_repr
 
@@ -42,7 +44,7 @@ class Redundancy:
     positions, without changing an answer: the last one, and the head of a count.
     """
 
-    model: CompiledModel = field(repr=False)
+    model: DesignedModel = field(repr=False)
     variable: str
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -121,9 +123,9 @@ def backup(model: CompiledModel, variable: str, ablation: Literal["zero"] = "zer
     return made
 
 
-def redundancies(model: CompiledModel) -> tuple[Redundancy, ...]:
+def redundancies(model: DesignedModel) -> tuple[Redundancy, ...]:
     """The variables that a model computes twice (`backup`), in the order of their backups."""
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         what = f"only compiled models have backups, not a {type(model).__name__}"
         raise TracrError(what, hint="use tracr.natural.backup(model, variable)")
     return tuple(_redundancy(model, model.program.sops[number]) for number in model.program.stored.backups)
@@ -131,6 +133,8 @@ def redundancies(model: CompiledModel) -> tuple[Redundancy, ...]:
 
 def _check(model: object, ablation: object) -> None:
     """Refuse a model that cannot have backups, and other ablations."""
+    if isinstance(model, VariantModel):
+        raise TracrError("backups are compiled, and this model has other weights", hint="use model.plain")
     if not isinstance(model, CompiledModel):
         raise TracrError(f"backup needs a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)")
     if ablation != "zero":
@@ -138,8 +142,6 @@ def _check(model: object, ablation: object) -> None:
             f"a backup cannot answer to the ablation {short_repr(ablation)}",
             hint='use ablation="zero": only a code of zeros is seen to be missing',
         )
-    if model.variant is not None or not model.own_weights:
-        raise TracrError("backups are compiled, and this model has other weights", hint="use model.plain")
     if model.options.soft is not None:
         raise TracrError("the model is softened", hint="make the backup first, then soften the result")
     late = [name for name in model.options.passes or () if level_of(name) not in (0, 1)]
@@ -170,7 +172,7 @@ def _node(model: CompiledModel, variable: object) -> SOpNode:
     return labels[variable]
 
 
-def _redundancy(model: CompiledModel, node: SOpNode) -> Redundancy:
+def _redundancy(model: DesignedModel, node: SOpNode) -> Redundancy:
     """The two computations of a variable, found in the layers of the model."""
     placed = dict(_placed(model.schedule))
     writers = {variable: name for name, part in placed.items() for variable, _ in part.writes}

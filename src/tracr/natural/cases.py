@@ -1,4 +1,7 @@
-"""The vocabularies and lengths at which twins of programs of the zoo are trained, where they are not the zoo's own."""
+"""The vocabularies and lengths at which twins of programs of the zoo are trained, where they are not the zoo's own.
+
+The cases of `tracr.lab` have these sizes too.
+"""
 
 from __future__ import annotations
 

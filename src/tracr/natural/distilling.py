@@ -96,6 +96,8 @@ def twins(
     recipe, seeds = TwinRecipe(steps=steps, batch=batch, start=start), [int(seed) for seed in seeds]
     if not seeds:
         raise TracrError("no seed is given to train a twin with", hint="pass seeds=range(4)")
+    if min(seeds) < 0:
+        raise TracrError(f"{min(seeds)} is no seed", hint="seeds are 0, 1, 2, ...")
     check_start(start, model, architecture)
     kept = Checkpoint.of(checkpoint, model, architecture, recipe, seeds)
     school = School.of(model, architecture, data)

@@ -54,7 +54,7 @@ class OfTrained:
         causal = self.compiled.options.causal
         return {"causal": causal, "norm": self._norm(), "activation": ACTIVATIONS[self._activation()]}
 
-    def _require_format(self, dtype: Any) -> None:
+    def _require_format(self, dtype: Any, *, stored: bool = True) -> None:
         require_format(dtype, f"the {self.kind}")
 
     def to_compiled(self) -> CompiledModel:

@@ -30,20 +30,19 @@ def owned_weights(model: CompiledModel) -> dict[str, Mask]:
         "embed": _entries(shapes, ("embed.W_E", ...)),
         "pos_embed": _entries(shapes, ("pos_embed.W_pos", ...)),
     }
-    for number, layer in enumerate(model.layout.layers):
-        block = f"blocks.{number}"
-        heads = [one for one in model.schedule.heads() if one.layer == number]
-        for one in heads:
-            slices = [(f"{block}.attn.{name}_{part}", one.place) for part in "QKV" for name in "Wb"]
-            own = (f"{block}.attn.b_O", _slots(model, [one.head]))
-            found[one.name] = _entries(shapes, *slices, (f"{block}.attn.W_O", one.place), own)
-        found[f"{block}.attn.bias"] = _rest(shapes, f"{block}.attn.b_O", _slots(model, layer.heads))
-        for group in (one for one in model.schedule.neurons() if one.layer == number):
+    for sublayer in model.schedule.sublayers():
+        block = f"blocks.{sublayer.layer}.{sublayer.kind}"
+        for one in (one for one in model.schedule.heads() if (one.layer, "attn") == (sublayer.layer, sublayer.kind)):
+            slices = [(f"{block}.{name}_{part}", one.place) for part in "QKV" for name in "Wb"]
+            own = (f"{block}.b_O", _slots(model, [one.head]))
+            found[one.name] = _entries(shapes, *slices, (f"{block}.W_O", one.place), own)
+        for group in (one for one in model.schedule.neurons() if (one.layer, "mlp") == (sublayer.layer, sublayer.kind)):
             span = slice(group.start, group.stop)
-            inward = ((f"{block}.mlp.W_in", (slice(None), span)), (f"{block}.mlp.b_in", span))
-            own = (f"{block}.mlp.b_out", _slots(model, [group.group]))
-            found[group.name] = _entries(shapes, *inward, (f"{block}.mlp.W_out", span), own)
-        found[f"{block}.mlp.bias"] = _rest(shapes, f"{block}.mlp.b_out", _slots(model, layer.mlps))
+            inward = ((f"{block}.W_in", (slice(None), span)), (f"{block}.b_in", span))
+            own = (f"{block}.b_out", _slots(model, [group.group]))
+            found[group.name] = _entries(shapes, *inward, (f"{block}.W_out", span), own)
+        bias = f"{block}.b_{'O' if sublayer.kind == 'attn' else 'out'}"
+        found[f"{block}.bias"] = _rest(shapes, bias, _slots(model, sublayer.components))
     found["unembed"] = _entries(shapes, ("unembed.W_U", ...))
     return found
 

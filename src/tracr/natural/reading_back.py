@@ -32,6 +32,7 @@ from tracr.ir.domains import Finite
 from tracr.ir.parameters import Parameters
 from tracr.ir.schedule import PlacedHead, PlacedNeurons
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.verification import chosen_inputs
 from tracr.natural.owned_weights import Mask, owned_weights, written_by
 from tracr.runtime.forward import forward
@@ -103,15 +104,15 @@ class ReadBack:
                 return part
         raise UnknownName(f"the model has no part {name!r}", hint=f"it has {', '.join(self.owned)}")
 
-    def only(self, *names: str) -> CompiledModel:
+    def only(self, *names: str) -> DesignedModel:
         """The compiled model with the new weights of these parts only."""
         return self._mixed(self.model.parameters, self.weights, names)
 
-    def without(self, *names: str) -> CompiledModel:
+    def without(self, *names: str) -> DesignedModel:
         """The model with all new weights, but with the compiled weights of these parts."""
         return self._mixed(Parameters.of(self.weights), dict(self.model.parameters.named()), names)
 
-    def _mixed(self, base: Parameters, other: Mapping[str, Array], names: Sequence[str]) -> CompiledModel:
+    def _mixed(self, base: Parameters, other: Mapping[str, Array], names: Sequence[str]) -> DesignedModel:
         for name in names:
             self[name]
         return self.model.with_weights(_mixed(base, other, [self.owned[name] for name in names]))
@@ -143,7 +144,7 @@ def read_back(
             reaches are not listed.
         seed: the seed of the random choice of inputs.
     """
-    if not isinstance(model, CompiledModel) or model.options.level > 1 or model.variant is not None:
+    if not isinstance(model, CompiledModel) or model.options.level > 1:
         raise TracrError(
             "weights are read back for a model compiled at level 0 or 1, without variants",
             hint="compile with level=0; for a variant, pass model.plain and the weights of its labelled form",

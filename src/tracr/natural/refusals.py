@@ -16,7 +16,7 @@ REASONS = {
     "explore": (f"the page shows variables and labelled dimensions. {UNLABELLED.capitalize()}", ""),
     "figure": (UNLABELLED, ""),
     **dict.fromkeys(
-        ("rotated", "with_noise", "with_layer_norm", "variant", "changed", "with_weights", "plain"),
+        ("rotated", "with_noise", "with_layer_norm", "variant", "with_weights", "plain"),
         ("variants are made from compiled models", "make the variant of twin.teacher, and train its twin"),
     ),
     **dict.fromkeys(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tracr.arguments import whole
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.natural.answers import Answers
 from tracr.natural.network import Tree
 from tracr.natural.teacher import inputs_of
@@ -83,7 +83,7 @@ class Gradients:
         return self.show()
 
 
-def gradients(model: CompiledModel, inputs: Sequence[Sequence[Any]] | None = None, *, seed: int = 0) -> Gradients:
+def gradients(model: DesignedModel, inputs: Sequence[Sequence[Any]] | None = None, *, seed: int = 0) -> Gradients:
     """Which parameters of a compiled model get no gradient (needs the extra `jax`).
 
     The loss of an output is the cross-entropy of its right value; for a numerical output it is the number itself,
@@ -133,7 +133,7 @@ def _loss(outputs: Sequence[Output], logits: Any, codes: Any) -> Any:
 
 def _check(model: object, inputs: object) -> None:
     """Refuse what is not a compiled model, and inputs that are not a list."""
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         raise TracrError(
             f"gradients are computed for a compiled model, not for a {type(model).__name__}",
             hint="use tracr.compile(...), or the teacher of a twin: twin.teacher",

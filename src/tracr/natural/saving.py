@@ -65,7 +65,7 @@ def files_of(twin: TwinModel) -> dict[str, bytes]:
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> TwinModel:
     """The twin that `save` wrote; raises a `FormatError` for anything else."""
     path = Path(folder)
-    teacher = models.load(path / TEACHER, max_parameters=max_parameters)
+    teacher = models.load_compiled(path / TEACHER, max_parameters=max_parameters)
     try:
         keys = ("format", "version", "architecture", "seed", "steps", "admission", "sha256")
         given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)

@@ -13,7 +13,7 @@ from tracr.craft.linear import BOS, ONE, PAD
 from tracr.craft.variables import Variable
 from tracr.ir.domains import Finite
 from tracr.ir.program import Program
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.variants.readback import held_and_wanted
 from tracr.model.verification import differs, ids_of
 from tracr.rasp.annotations import Encoding
@@ -39,7 +39,7 @@ class Expected:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def ids(self, model: CompiledModel) -> Array:
+    def ids(self, model: DesignedModel) -> Array:
         """The token ids of the inputs, without PAD."""
         return ids_of(model, self.codes, False)
 
@@ -62,7 +62,7 @@ def _evaluated(program: Program, codes: Array) -> Evaluation:
     return evaluate_batch(program, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
 
 
-def wrong_rows(model: CompiledModel, expected: Expected, error: float) -> NDArray[np.bool_]:
+def wrong_rows(model: DesignedModel, expected: Expected, error: float) -> NDArray[np.bool_]:
     """Which inputs have a wrong or narrow answer, or a variable whose code or number is off by more than allowed."""
     ids, shape = expected.ids(model), expected.codes.shape
     logits = model.logits(ids)[:, 1:]
@@ -101,7 +101,7 @@ def unit_of(program: Program, variable: Variable) -> float:
     return domain.closest if isinstance(domain, Finite) else np.inf
 
 
-def measured_errors(model: CompiledModel, inputs: Iterable[Expected]) -> dict[str, float]:
+def measured_errors(model: DesignedModel, inputs: Iterable[Expected]) -> dict[str, float]:
     """For each variable with directions, how far a coordinate of its code is off at most, on these inputs."""
     found: dict[str, float] = {}
     for expected in inputs:

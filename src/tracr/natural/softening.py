@@ -30,6 +30,8 @@ from tracr.ir.schedule import PlacedCircuit
 from tracr.ir.softness import BOUND, ENUMERATED, Softness
 from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
+from tracr.model.variants.variant_model import VariantModel
 from tracr.model.verification import chosen_inputs
 from tracr.natural.soft_errors import Expected, expected_of, measured_errors, unit_of, wrong_rows
 
@@ -107,9 +109,9 @@ def soften(model: CompiledModel, *, error: float = 0.25, budget: int = 20_000) -
     return _Softest(model, expected_of(model.program, batches), error).found()
 
 
-def softness(model: CompiledModel, budget: int = 20_000) -> SoftnessReport:
+def softness(model: DesignedModel, budget: int = 20_000) -> SoftnessReport:
     """How soft a softened model is, and how far its labels are off: on all inputs, or on a sample of `budget`."""
-    soft = model.options.soft if isinstance(model, CompiledModel) else None
+    soft = model.options.soft if isinstance(model, DesignedModel) else None
     if soft is None:
         raise TracrError("the model is not softened", hint="use tracr.natural.soften(model)")
     batches, total = chosen_inputs(model, whole("budget", budget, 1), 0)
@@ -127,11 +129,11 @@ def softness(model: CompiledModel, budget: int = 20_000) -> SoftnessReport:
 
 def _check(model: object) -> None:
     """Refuse a model that cannot be softened."""
+    if isinstance(model, VariantModel):
+        raise TracrError("a softened model is compiled, and this model has other weights", hint="use model.plain")
     if not isinstance(model, CompiledModel):
         what = f"soften needs a compiled model, not a {type(model).__name__}"
         raise TracrError(what, hint="use tracr.compile(...)")
-    if model.variant is not None or not model.own_weights:
-        raise TracrError("a softened model is compiled, and this model has other weights", hint="use model.plain")
     if model.options.soft is not None or model.options.gap != GAP:
         what = (
             "the model is softened already" if model.options.soft else f"the model has a gap of {model.options.gap:g}"

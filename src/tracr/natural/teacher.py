@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import TracrError
+from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.natural.answers import Answer, Answers
 from tracr.natural.defined import Defined, defined_of
 from tracr.natural.network import Patch, Tree, TwinNetwork
 from tracr.natural.sites import EMBED, Sites
 from tracr.runtime.table_interpreter import evaluate_batch
-
-if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
 
 __all__ = ["Effect", "Inputs", "Lesson", "Teacher", "inputs_of", "teacher_of"]
 
@@ -44,7 +43,7 @@ class Inputs:
         return len(self.ids)
 
 
-def inputs_of(model: CompiledModel, data: Sequence[Sequence[Any]] | None, seed: int = 0) -> Inputs:
+def inputs_of(model: DesignedModel, data: Sequence[Sequence[Any]] | None, seed: int = 0) -> Inputs:
     """The given inputs; else all inputs the model takes, or many random ones."""
     vocab, (shortest, longest) = model.options.vocab, model.program.lengths
     everything = False
@@ -123,7 +122,7 @@ class Teacher:
 
 def teacher_of(model: CompiledModel, sites: Sites, inputs: Inputs) -> Teacher:
     """The model as a teacher, for a twin with these sites."""
-    if not model.own_weights or model.variant is not None:
+    if not isinstance(model, CompiledModel):
         raise TracrError(
             "the teacher must be a compiled model with unchanged weights, not a variant", hint="use model.plain"
         )

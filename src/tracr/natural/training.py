@@ -90,7 +90,7 @@ class Trainer:
         """The state before the first step."""
         seeds = len(weights["unembed.W_U"])
         shares = np.stack([self._shares(np.zeros(len(self.wired)))] * seeds)
-        return State(weights, jax.vmap(self.optimiser.init)(weights), shares, 0)
+        return State(weights, jax.jit(jax.vmap(self.optimiser.init))(weights), shares, 0)
 
     def _shares(self, missed: Array) -> Array:
         """How often each site is drawn."""

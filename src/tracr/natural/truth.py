@@ -88,14 +88,26 @@ class TwinTruth(EdgeTruth):
         """The edges that the teacher needs: see `GroundTruth.minimal`.
 
         With `data`, their names. With `pairs`, the truth for each candidate of the twin; those of heads and MLPs that
-        the teacher does not have are inert.
+        the teacher does not have are inert. An edge that the teacher needs alone is *undecided* if patching it changed
+        the teacher's answer only in interventions without a true answer: what the twin does there was not measured.
         """
         found: MinimalCircuit | PairTruth = self.teacher.minimal(ablation=ablation, **given)
         if isinstance(found, MinimalCircuit):
             return tuple(dict.fromkeys(edge_site(edge) for edge in found.edges("qkv")))
-        needed = {*found.alone, *found.jointly}
-        inert = tuple(key for key in self.candidates(found.granularity) if key not in needed)
-        return replace(found, truth=self, inert=inert)
+        needed, candidates = {*found.alone, *found.jointly}, self.candidates(found.granularity)
+        measured = self._changing(found.granularity)
+        return replace(
+            found,
+            truth=self,
+            alone=tuple(key for key in found.alone if key in measured),
+            inert=tuple(key for key in candidates if key not in needed),
+            undecided=tuple(key for key in found.alone if key not in measured),
+        )
+
+    def _changing(self, granularity: Granularity) -> set[EdgeKey]:
+        """The edges for which interventions with a true answer were found that change the teacher's answer."""
+        sites = [site.site.split("->") for site in self.admission.sites if "->" in site.site and site.agreement.tries]
+        return {coarsened((writer, reader), granularity) for writer, reader in sites}
 
     def __repr__(self) -> str:
         verdict = "admitted" if self.admission.admitted else "not admitted"

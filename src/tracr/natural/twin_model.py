@@ -18,6 +18,7 @@ from tracr.ir.parameters import Parameters
 from tracr.model.run import Run
 from tracr.natural.admission import Admission
 from tracr.natural.architecture import Architecture
+from tracr.natural.exports import TrainedExports
 from tracr.natural.refusals import refusal
 from tracr.natural.truth import TwinTruth
 from tracr.runtime.forward import Hook, forward
@@ -31,7 +32,7 @@ __all__ = ["TwinModel"]
 
 
 @dataclass(frozen=True, eq=False)
-class TwinModel:
+class TwinModel(TrainedExports):
     """A standard pre-norm transformer, trained to answer like its teacher, a compiled model, under interventions.
 
     Call it on tokens like the teacher. `admission` has the measurements of every node and edge; `ground_truth` is the
@@ -139,37 +140,15 @@ class TwinModel:
 
     # Other frameworks
 
-    def to_torch(
-        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
-    ) -> Any:
-        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
-
-        Parameters and activations have their TransformerLens names. A `dtype`, or a later cast, to a format shorter
-        than float32 is refused, unless `check` is off: a twin is measured in float32.
-        """
-        adapter("torch")  # its error says how to install torch
+    def _in_torch(self, *options: Any) -> Any:
         from tracr.natural.in_torch import to_torch
 
-        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
+        return to_torch(self, *options)
 
-    def to_transformer_lens(
-        self,
-        *,
-        bridge: bool = False,
-        dtype: Any = "float32",
-        device: Any = None,
-        trainable: bool = True,
-        check: bool = True,
-    ) -> Any:
-        """A TransformerLens model: `run_with_cache`, `run_with_hooks`, and its patching and attribution tools.
-
-        With `bridge` it is a native `TransformerBridge`, which has fewer hooks. `check` is as in `to_torch`.
-        """
-        adapter("transformer_lens")  # its error says how to install TransformerLens
+    def _in_transformer_lens(self, *options: Any) -> Any:
         from tracr.natural.in_transformer_lens import to_transformer_lens
 
-        flags = flag("trainable", trainable), flag("check", check)
-        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
+        return to_transformer_lens(self, *options)
 
     def to_jax(self, *, dtype: Any = np.float32, check: bool = True) -> tuple[Any, dict[str, Any]]:
         """`apply, params`: a pure function `apply(params, ids) -> logits`, and the weights as a dict of JAX arrays.

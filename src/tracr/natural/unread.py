@@ -23,6 +23,7 @@ from tracr.ir.ops import ERROR, Aggregation, Lookup, PairLookup, Positions
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.switches import PassName, level_of
 from tracr.model.compiled import CompiledModel
+from tracr.model.variants.variant_model import VariantModel
 from tracr.rasp.expressions import SOp
 from tracr.values import short_repr
 
@@ -64,10 +65,10 @@ def decoys(model: CompiledModel, programs: SOp | Sequence[SOp]) -> CompiledModel
 
 def _check_model(model: object) -> None:
     """Refuse a model that cannot have decoys."""
+    if isinstance(model, VariantModel):
+        raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not isinstance(model, CompiledModel):
         raise TracrError(f"decoys need a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)")
-    if model.variant is not None or not model.own_weights:
-        raise TracrError("decoys are compiled, and this model has other weights", hint="use model.plain")
     if not model.expressions:
         raise TracrError("a loaded model has no expressions to compile again", hint="compile the program again")
     if model.options.soft is not None or model.program.stored.backups:

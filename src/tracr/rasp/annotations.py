@@ -51,8 +51,11 @@ class Encoding(enum.Enum):
 
 def default_name(expr: RASPExpr) -> str:
     """The name of the kind of expression: `map`, `aggregate`, ..."""
-    _check_expression(expr)
-    return type(expr).default_name
+    try:
+        return type(expr).default_name
+    except AttributeError:
+        _check_expression(expr)
+        raise
 
 
 def default_encoding(expr: RASPExpr) -> Encoding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import functools
 import itertools
 import os
@@ -21,7 +20,7 @@ __all__ = ["RASPExpr", "checked", "checked_function", "expression_of", "items"]
 _numbers = itertools.count(1)
 
 
-class RASPExpr(Computation, abc.ABC):
+class RASPExpr(Computation):
     """Base of s-ops and selectors."""
 
     __slots__ = ("__number", "__weakref__", "_explicit", "children", "depth", "origin")
@@ -63,7 +62,8 @@ class RASPExpr(Computation, abc.ABC):
 
     def fields(self) -> dict[str, Any]:
         """Its fields, by name."""
-        return {slot: getattr(self, slot) for slot in _slots(type(self))} | getattr(self, "__dict__", {})
+        slots = _slots(type(self))  # type: ignore[arg-type]  # mypy looks at the hash of instances
+        return {slot: getattr(self, slot) for slot in slots} | getattr(self, "__dict__", {})
 
     def __call__(self, xs: Sequence[Value]) -> Any:
         """Evaluate on the input `xs` with the reference interpreter (bidirectional)."""

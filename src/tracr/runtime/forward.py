@@ -123,8 +123,10 @@ def _attention(
 
 
 def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+    """The softmax over the last axis; that of float16 is computed in float32, as torch does."""
+    wide = scores.astype(np.float32) if scores.dtype == np.float16 else scores
+    weights = np.exp(wide - wide.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True)).astype(scores.dtype, copy=False)
 
 
 def _relu(xp: Any, tensor: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,9 @@ from tracr.ir.parameters import Parameters
 from tracr.ir.program import Program
 from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.variants.variant import Variant, in_basis
+from tracr.model.variants.variant_model import VariantModel, with_other_weights
 from tracr.model.weights import with_weights
 from tracr.nearness import margin
 from tracr.rasp.annotations import Encoding
@@ -57,8 +58,8 @@ __all__ = [
     "files_of",
     "is_saved_model",
     "load",
+    "load_compiled",
     "save",
-    "save_files",
     "with_saved_weights",
 ]
 
@@ -73,7 +74,7 @@ OWN = ("own_weights", "certified")  # false for changed weights; earlier version
 SIGMAS = 8.0  # a bound of the noise in standard deviations; a new direction can add the noise of all dimensions
 
 
-def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False) -> None:
+def save(model: DesignedModel, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write the model into `folder`, completely or not at all.
 
     An existing folder is replaced if it is empty or a saved model without other files; any other folder is replaced
@@ -92,7 +93,7 @@ def save_files(model: CompiledModel, folder: str | Path, overwrite: bool, more: 
     write_folder(path, {**files_of(model), **more})
 
 
-def files_of(model: CompiledModel) -> dict[str, bytes]:
+def files_of(model: DesignedModel) -> dict[str, bytes]:
     """The files of a saved model."""
     weights = {name: np.ascontiguousarray(array) for name, array in model.parameters.named()}
     program, tables = program_files(model)
@@ -106,13 +107,13 @@ def files_of(model: CompiledModel) -> dict[str, bytes]:
     return {**content, MANIFEST: json.dumps(manifest, indent=2).encode() + b"\n"}
 
 
-def program_files(model: CompiledModel) -> tuple[bytes, bytes]:
+def program_files(model: DesignedModel) -> tuple[bytes, bytes]:
     """The saved form of a model without its weights: JSON, and tables as safetensors."""
-    basis = basis_tensors(model.variant) if model.variant else {}
+    basis = basis_tensors(model.variant) if model.variant.steps else {}
     return _dump(_model_json(model)), safetensors.numpy.save({**program_tables(model.program), **basis})
 
 
-def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> CompiledModel:
+def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = PARAMETERS) -> DesignedModel:
     """Load a model written by `save`; `tracr.load` also reads other kinds of saved models.
 
     Args:
@@ -125,6 +126,14 @@ def load(folder: str | Path, *, recompile: bool = False, max_parameters: int = P
     """
     with naming(Path(folder)):
         return read_folder(Path(folder), recompile, max_parameters)
+
+
+def load_compiled(folder: str | Path, *, max_parameters: int = PARAMETERS) -> CompiledModel:
+    """Load the compiled model that another kind of model has; a folder with other weights is refused."""
+    model = load(folder, max_parameters=max_parameters)
+    if not isinstance(model, CompiledModel):
+        raise FormatError(f"{folder} does not hold the compiler's own weights", hint="save the model again")
+    return model
 
 
 @contextmanager
@@ -166,7 +175,7 @@ def check_target(path: Path, overwrite: bool, ours: bool) -> None:
         )
 
 
-def _model_json(model: CompiledModel) -> dict[str, Any]:
+def _model_json(model: DesignedModel) -> dict[str, Any]:
     content = {
         "options": options_json(model.options),
         "outputs": [[encode_value(output.name), output.start, output.stop] for output in model.outputs],
@@ -175,7 +184,7 @@ def _model_json(model: CompiledModel) -> dict[str, Any]:
         "graph": graph_json(model.graph),
         "source": encode_value(model.source),
         **({"schedule": schedule_json(model.schedule)} if model.options.on(PassName.SOLVE) else {}),
-        **({"variant": variant_json(model.variant)} if model.variant else {}),
+        **({"variant": variant_json(model.variant)} if model.variant.steps else {}),
     }
     return content if model.own_weights else {**content, "own_weights": False}
 
@@ -191,22 +200,22 @@ def _digest(data: bytes) -> str:
 # Reading
 
 
-def read_folder(path: Path, recompile: bool, max_parameters: int) -> CompiledModel:
+def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedModel:
     """The model in a folder."""
     content = _content(path, {MODEL: LARGE, WEIGHTS: 8 * max_parameters + HEADER, TABLES: LARGE})
     weights = tensors(content[WEIGHTS], WEIGHTS)
     model, own_weights = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    if own_weights:
+    if certified:
         return with_saved_weights(model, weights)
-    return replace(with_weights(model, weights), own_weights=False)
+    return with_other_weights(model, with_weights(model, weights).parameters)
 
 
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
-) -> tuple[CompiledModel, bool]:
-    """The model that the saved program compiles to, in its variant's basis; and whether it has its own weights."""
+) -> tuple[DesignedModel, bool]:
+    """The model that the saved program compiles to, in the saved variant's basis, and whether it was certified."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
     own_weights = all(given[key].boolean() for key in OWN if key in given)
@@ -237,12 +246,12 @@ def read_model(
     return as_variant(model, variant) if variant else model, own_weights
 
 
-def as_variant(model: CompiledModel, variant: Variant) -> CompiledModel:
+def as_variant(model: CompiledModel, variant: Variant) -> VariantModel:
     """The model in a variant's basis, without the variant's noise, which is not saved."""
     if len(variant.basis.write) != model.d_model:
         raise FormatError(f"its variant has a basis of {len(variant.basis.write)} labels, not {model.d_model}")
     parameters = in_basis(model.parameters, variant.basis.write, variant.basis.read)
-    return replace(model, changed=parameters, variant=variant)
+    return VariantModel(model, parameters, variant)
 
 
 def _manifest(path: Path) -> dict[str, Reader]:
@@ -329,9 +338,9 @@ def _triples(reader: Reader) -> list[tuple[Reader, Reader, Reader]]:
 OTHER_COMPILER = "if another version of tracr saved it, load(folder, recompile=True) compiles its program again"
 
 
-def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]) -> CompiledModel:
+def with_saved_weights(model: DesignedModel, weights: Mapping[str, NDArray[Any]]) -> DesignedModel:
     """The model with the saved weights, which must equal those its program compiles to, within a variant's noise."""
-    noise = SIGMAS * model.variant.noise * model.d_model**0.5 if model.variant else 0.0
+    noise = SIGMAS * model.variant.noise * model.d_model**0.5
     expected = dict(model.parameters.named())
     strange = sorted(set(weights) ^ set(expected))
     if strange:
@@ -346,7 +355,4 @@ def with_saved_weights(model: CompiledModel, weights: Mapping[str, NDArray[Any]]
             raise FormatError(f"{name} has weights that are not finite")
         if (np.abs(saved - array) > noise + margin(array)).any():  # machines differ in the last digits of a product
             raise FormatError(f"{name} differs from the weights its program compiles to", hint=OTHER_COMPILER)
-    parameters = Parameters.of(weights)
-    if model.variant is not None:
-        return replace(model, changed=parameters)
-    return replace(model, compilation=replace(model.compilation, parameters=parameters))
+    return model._holding(Parameters.of(weights))

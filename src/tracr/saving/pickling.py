@@ -7,7 +7,7 @@ and weights are those that this version of the compiler makes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tracr.compiler.pipeline import compile_tabulated
@@ -19,7 +19,9 @@ from tracr.ir.program import Program
 from tracr.ir.schedule import PlacedCircuit
 from tracr.ir.switches import PassName
 from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.variants.variant import Variant
+from tracr.model.variants.variant_model import VariantModel
 from tracr.saving.json_reader import Reader
 from tracr.saving.models import as_variant, with_saved_weights
 from tracr.saving.schedule_json import read_schedule, schedule_json
@@ -36,19 +38,18 @@ class Pickled:
     source: str
     schedule: dict[str, Any] | None
     parameters: Parameters
-    variant: Variant | None
-    own_weights: bool
+    variant: Variant
+    certified: bool
     labels: tuple[str, ...]
 
-    def restored(self) -> CompiledModel:
+    def restored(self) -> DesignedModel:
         """The model."""
-        model = CompiledModel(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
-        if tuple(model.residual.labels) != self.labels:
+        compiled = CompiledModel(compile_tabulated(self.graph, self.program, self._schedule_of()), self.source)
+        if tuple(compiled.residual.labels) != self.labels:
             raise FormatError("the pickled model has other labels than its program compiles to", hint=OTHER_VERSION)
-        if self.variant is not None:
-            model = as_variant(model, self.variant)
-        if not self.own_weights:
-            return replace(model, changed=self.parameters, own_weights=False)
+        if not self.certified:
+            return VariantModel(compiled, self.parameters, self.variant, certified=False)
+        model = as_variant(compiled, self.variant) if self.variant.steps else compiled
         try:
             return with_saved_weights(model, dict(self.parameters.named()))
         except FormatError as error:
@@ -65,7 +66,7 @@ OTHER_VERSION = (
 )
 
 
-def pickled(model: CompiledModel) -> tuple[Any, ...]:
+def pickled(model: DesignedModel) -> tuple[Any, ...]:
     """The `__reduce__` tuple of a model."""
     schedule = schedule_json(model.schedule) if model.options.on(PassName.SOLVE) else None
     parts = Pickled(

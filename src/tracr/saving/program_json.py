@@ -48,6 +48,7 @@ NEWER = (
     "output_first",
     "max_memory",
     "soft",
+    "dtype",
 )  # options that older folders lack; written only if they are not the default
 
 

@@ -36,11 +36,11 @@ def craft_model(model: CompiledModel) -> SeriesWithResiduals:
     """The sub-layers that are not no-ops, in order."""
     spaces = _spaces(model)
     blocks: list[Block] = []
-    for layer in model.layout.layers:
-        if layer.heads:
-            blocks.append(MultiAttentionHead([_head(head, spaces, model.options.causal) for head in layer.heads]))
-        if layer.mlps:
-            blocks.append(_neurons(layer.mlps, spaces))
+    for _, components in model.schedule.sublayers():
+        heads = [_head(part, spaces, model.options.causal) for part in components if isinstance(part, Head)]
+        neurons = [part for part in components if isinstance(part, Neurons)]
+        blocks += [MultiAttentionHead(heads)] if heads else []
+        blocks += [_neurons(neurons, spaces)] if neurons else []
     return SeriesWithResiduals(blocks)
 
 

@@ -50,7 +50,7 @@ OF_AN_INPUT = ("stream", "attention")
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.viz.attention_figure import attention_patterns
     from tracr.viz.graph_figure import computational_graph
     from tracr.viz.layers_figure import layer_allocation
@@ -70,7 +70,7 @@ else:
         return getattr(importlib.import_module(f"{__name__}.{kinds[name]}_figure"), name)
 
 
-def figure(model: CompiledModel, kind: str, tokens: Any = None, **options: Any) -> Figure:
+def figure(model: DesignedModel, kind: str, tokens: Any = None, **options: Any) -> Figure:
     """Draw the figure of a kind, as `model.figure` and `tracr figure` do."""
     if kind not in KINDS:
         raise TracrError(f"no figure {kind!r}", hint=did_you_mean(str(kind), KINDS, f"there are {', '.join(KINDS)}"))

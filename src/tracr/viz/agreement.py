@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tracr.craft.heads import Head
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.run import Run
 
 __all__ = ["Agreement"]
@@ -24,7 +24,7 @@ Matrix = NDArray[np.bool_]
 class Agreement:
     """The heads of a run, each compared with its selector; heads that share a selector are compared together."""
 
-    def __init__(self, model: CompiledModel, run: Run, designs: Mapping[str, Matrix]) -> None:
+    def __init__(self, model: DesignedModel, run: Run, designs: Mapping[str, Matrix]) -> None:
         self.model, self.designs = model, designs
         size = len(designs["everything"])
         self.heads: dict[tuple[int, int], Head] = {}

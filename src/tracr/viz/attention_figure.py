@@ -26,7 +26,7 @@ from tracr.viz.labels import value_label, visible
 from tracr.viz.selectors import selected
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["attention_patterns"]
 
@@ -38,7 +38,7 @@ Matrix = NDArray[np.bool_]
 
 
 def attention_patterns(
-    model: CompiledModel,
+    model: DesignedModel,
     tokens: Sequence[Any] | Run,
     *,
     only: Sequence[str] | None = None,

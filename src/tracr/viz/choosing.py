@@ -9,14 +9,14 @@ from tracr.errors import InputError, TracrError
 from tracr.model.run import Run
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["chosen", "one_run"]
 
 T = TypeVar("T")
 
 
-def one_run(model: CompiledModel, tokens: Sequence[Any] | Run) -> Run:
+def one_run(model: DesignedModel, tokens: Sequence[Any] | Run) -> Run:
     """The run of one input; `tokens` may already be a run."""
     run = tokens if isinstance(tokens, Run) else model.run(tokens)
     if len(run.tokens) != 1:

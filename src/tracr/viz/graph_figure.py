@@ -32,7 +32,7 @@ from tracr.viz.layering import arrange
 if TYPE_CHECKING:
     from tracr.ir.graph import Node
     from tracr.ir.program import SOpNode
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["computational_graph"]
 
@@ -42,7 +42,7 @@ ATTENTION = ("Aggregate", "SelectorWidth")
 ROLES = {"Select": ("k", "q"), "Aggregate": ("", "v")}
 
 
-def computational_graph(model: CompiledModel, *, ax: Axes | None = None) -> Figure:
+def computational_graph(model: DesignedModel, *, ax: Axes | None = None) -> Figure:
     """Draw the program's graph, with the inferred domain and the encoding of each s-op.
 
     Selectors have dashed boxes, s-ops computed by attention orange boxes, elementwise s-ops blue boxes; the output is

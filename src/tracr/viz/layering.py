@@ -35,13 +35,17 @@ class Arrangement:
 
 
 def arrange(
-    sizes: Sequence[tuple[float, float]], inputs: Sequence[Sequence[int]], late: Sequence[int] = ()
+    sizes: Sequence[tuple[float, float]],
+    inputs: Sequence[Sequence[int]],
+    late: Sequence[int] = (),
+    ranks: Sequence[int] | None = None,
 ) -> Arrangement:
     """Place boxes of these sizes; `inputs[n]` are the nodes before `n` that it reads.
 
-    Nodes in `late` read nothing; they may be placed directly above their first reader.
+    Nodes in `late` read nothing; they may be placed directly above their first reader. If `ranks` are given, they are
+    those of the nodes: 0, 1, ... without gaps, and readers have larger ones than what they read.
     """
-    rank = _ranks(inputs, late)
+    rank = _ranks(inputs, late) if ranks is None else list(ranks)
     above, below = _bends(inputs, rank)
     order = _ordered(above, below, max(rank, default=0) + 1)
     room = {place: sizes[place[0]][0] if rank[place[0]] == place[1] else BEND for row in order for place in row}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tracr.craft.heads import Head
+from tracr.craft.mlps import MLP
 from tracr.model.interventions import folded
 from tracr.viz.blocks import Block, Line, beside, in_lines, stacked, text_box
 from tracr.viz.canvas import (
@@ -33,9 +35,8 @@ from tracr.viz.canvas import (
 from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
-    from tracr.craft.mlps import MLP
     from tracr.ir.circuit import Component
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["layer_allocation"]
 
@@ -45,7 +46,7 @@ BOX_GAP = 0.12
 FOOTER = 3.0  # the least width of the text below
 
 
-def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+def layer_allocation(model: DesignedModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
     """Draw the components of each layer: what each writes and reads, and its size.
 
     Args:
@@ -56,12 +57,11 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     room = width - 2 * PAGE_MARGIN - STREAM - 0.2
     embedded = list(dict.fromkeys(d.variable for d in model.residual if d.writer in ("embed", "pos_embed")))
     rows = [("", text_box([(f"embedding: {_listed(embedded)}", SIZE, "normal", INK)], GREY, PALE))]
-    for number, layer in enumerate(model.layout.layers):
-        heads = [_component(head, f"head of rank {head.rank}", ORANGE, PALE_ORANGE) for head in layer.heads]
-        working, clearing = ([part for part in layer.mlps if bool(part.clears) is yes] for yes in (False, True))
-        mlps = [_component(part, _neurons(part.read.width), BLUE, PALE_BLUE) for part in working]
-        mlps += [_clearing(clearing)] if clearing else []
-        rows += [(f"Attn {number}", _sublayer(heads, room)), (f"MLP {number}", _sublayer(mlps, room))]
+    for sublayer in model.schedule.sublayers():
+        clearing = [part for part in sublayer.components if isinstance(part, MLP) and part.clears]
+        boxes = [_component(part) for part in sublayer.components if part not in clearing]
+        boxes += [_clearing(clearing)] if clearing else []
+        rows.append((sublayer.title, _sublayer(boxes, room)))
     outputs = ", ".join(visible(output.name) for output in model.outputs)
     rows.append(("", text_box([(f"unembedding: {outputs}", SIZE, "bold", INK)], GREY, PALE)))
     whole = stacked([block for _, block in rows], BOX_GAP)
@@ -76,7 +76,7 @@ def layer_allocation(model: CompiledModel, *, width: float = 10.0, ax: Axes | No
     return canvas.figure
 
 
-def _footer(model: CompiledModel, width: float) -> list[str]:
+def _footer(model: DesignedModel, width: float) -> list[str]:
     """The lines that list the folded variables, which no component computes."""
     found = [
         f"{visible(variable)} from {_listed(one.made_of) if one.made_of else 'a constant'};"
@@ -99,7 +99,11 @@ def _draw(canvas: Canvas, rows: Sequence[tuple[str, Block]]) -> None:
         y += block.height + BOX_GAP
 
 
-def _component(component: Component, size: str, edge: str, face: str) -> Block:
+def _component(component: Component) -> Block:
+    if isinstance(component, Head):
+        size, edge, face = f"head of rank {component.rank}", ORANGE, PALE_ORANGE
+    else:
+        size, edge, face = _neurons(component.read.width), BLUE, PALE_BLUE
     reads = [variable.label for variable in component.reads if variable.node is not None]
     writes = _listed([variable.label for variable, _ in component.writes])
     lines: list[Line] = [(writes, SIZE, "bold", INK)]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracr.craft.heads import Head
 from tracr.ir.layout import ALWAYS
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.interventions import folded
 from tracr.model.stream import Step, steps
 from tracr.viz.labels import domain_label, number_label, shortened, value_label, visible
@@ -45,7 +46,7 @@ SHOWN_INPUTS = 12  # most inputs of a batch that are shown
 NAMES_LENGTH = 40  # most characters of a list of names
 
 
-def model_html(model: CompiledModel) -> str:
+def model_html(model: DesignedModel) -> str:
     """A model as HTML: its sizes, inputs, components and the dimensions of its residual stream."""
     options, (shortest, longest) = model.options, model.program.lengths
     vocab = [value_label(token) for token in options.vocab]
@@ -56,9 +57,8 @@ def model_html(model: CompiledModel) -> str:
         *(("output", f"{visible(o.name)}, {o.encoding.value} {domain_label(o.domain, 60)}") for o in model.outputs),
     ]
     components = []
-    for number, layer in enumerate(model.layout.layers):
-        components += [(f"Attn {number}", *_component(head), f"rank {head.rank}") for head in layer.heads]
-        components += [(f"MLP {number}", *_component(part), _plural(part.read.width, "neuron")) for part in layer.mlps]
+    for sublayer in model.schedule.sublayers():
+        components += [(sublayer.title, *_component(part), _size(part)) for part in sublayer.components]
     components += [
         ("", visible(name), f"folded: its readers read {_names(one.made_of) or 'a constant'} instead", "")
         for name, one in folded(model.program, model.layout).items()
@@ -114,7 +114,7 @@ def run_html(run: Run) -> str:
         _table(("input", "", "output"), table),
         _details("activations", _table(("name", "shape"), shapes)),
     ]
-    if isinstance(run.model, CompiledModel) and len(run.tokens) == 1:
+    if isinstance(run.model, DesignedModel) and len(run.tokens) == 1:
         parts.insert(2, _stream(run.model, run))
     return _page(*parts)
 
@@ -152,6 +152,12 @@ def _component(component: Component) -> tuple[str, str]:
     return shortened(writes, NAMES_LENGTH), shortened(component.what, 90)
 
 
+def _size(component: Component) -> str:
+    if isinstance(component, Head):
+        return f"rank {component.rank}"
+    return _plural(component.read.width, "neuron")
+
+
 def _plural(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' if count != 1 else ''}"
 
@@ -174,7 +180,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 
-def _stream(model: CompiledModel, run: Run) -> str:
+def _stream(model: DesignedModel, run: Run) -> str:
     """The residual stream as one table, with a block of columns for each sub-layer that is not a no-op."""
     stream = steps(model, run)
     shown = [step for step in stream if not step.idle]

@@ -14,7 +14,7 @@ from tracr.ir.layout import ALWAYS
 from tracr.viz.labels import value_label, visible
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.residual import Dimension
     from tracr.model.stream import Step
 
@@ -59,7 +59,7 @@ class Group:
 
 
 def grouped(
-    model: CompiledModel, steps: Collection[Step], rows: Rows = "auto", variables: Collection[str] | None = None
+    model: DesignedModel, steps: Collection[Step], rows: Rows = "auto", variables: Collection[str] | None = None
 ) -> tuple[Group, ...]:
     """The rows of all (or only some) variables, for the values of the residual stream."""
     if rows not in get_args(Rows):

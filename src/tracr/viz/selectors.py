@@ -16,14 +16,14 @@ from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["selected"]
 
 Matrix = NDArray[np.bool_]
 
 
-def selected(model: CompiledModel, tokens: Sequence[Value]) -> dict[str, Matrix]:
+def selected(model: DesignedModel, tokens: Sequence[Value]) -> dict[str, Matrix]:
     """The selected keys [query, key] of every selector of the program, by the selector's label.
 
     Computed by the reference interpreter, or for a loaded model, which has no expressions, from the selectors' tables.

@@ -18,7 +18,7 @@ from tracr.viz.labels import shortened, visible
 
 if TYPE_CHECKING:
     from tracr.ir.layout import Direction
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["dimension_use"]
 
@@ -26,7 +26,7 @@ SLOT_HEIGHT = 0.13
 COLUMN, WIDEST = 0.62, 1.0
 
 
-def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
+def dimension_use(model: DesignedModel, *, width: float = 10.0, ax: Axes | None = None) -> Figure:
     """Draw dimensions as rows, sub-layers as columns, and a box for each variable while it is stored.
 
     Args:
@@ -37,7 +37,7 @@ def dimension_use(model: CompiledModel, *, width: float = 10.0, ax: Axes | None 
     return figure_of([slots_block(model, width)], width, ax)
 
 
-def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> Block:
+def slots_block(model: DesignedModel, width: float = 10.0, title: str = "") -> Block:
     """The picture as a block, with an optional title."""
     columns = 2 * model.n_layers + 1
     labels = {visible(one.variable.label) for one in model.layout.directions}
@@ -58,14 +58,13 @@ def slots_block(model: CompiledModel, width: float = 10.0, title: str = "") -> B
     return Block(size, head + SLOT_HEIGHT * model.layout.width, draw)
 
 
-def _names(model: CompiledModel) -> Iterator[str]:
+def _names(model: DesignedModel) -> Iterator[str]:
     yield "embed"
-    for number in range(1, model.n_layers + 1):
-        yield f"Attn {number}"
-        yield f"MLP {number}"
+    for sublayer in model.schedule.sublayers():
+        yield sublayer.title
 
 
-def _groups(model: CompiledModel) -> Iterator[list[Direction]]:
+def _groups(model: DesignedModel) -> Iterator[list[Direction]]:
     """Neighbouring dimensions that hold one variable in the same sub-layers."""
     group: list[Direction] = []
     for one in sorted(model.layout.directions, key=lambda one: (one.since, one.variable.label, one.slot)):

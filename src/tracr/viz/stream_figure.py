@@ -36,7 +36,7 @@ from tracr.viz.labels import number_label, shortened, value_label
 from tracr.viz.rows import Group, Row, Rows, grouped
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["residual_stream"]
 
@@ -50,7 +50,7 @@ NAME_LENGTH = 28  # most characters of a name
 
 
 def residual_stream(
-    model: CompiledModel,
+    model: DesignedModel,
     tokens: Sequence[Any] | Run,
     *,
     rows: Rows = "auto",
@@ -203,7 +203,7 @@ class _Strip:
 class _Plan:
     """How to break the panels into strips."""
 
-    model: CompiledModel
+    model: DesignedModel
     tokens: list[str]
     steps: list[Step]
 

@@ -36,7 +36,7 @@ from tracr.viz.rows import row_label
 if TYPE_CHECKING:
     from tracr.craft.mlps import MLP
     from tracr.ir.circuit import Component
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["weight_matrices"]
 
@@ -49,7 +49,7 @@ Names = dict[int, tuple[str, str]]
 
 
 def weight_matrices(
-    model: CompiledModel,
+    model: DesignedModel,
     *,
     only: Sequence[str] | None = None,
     width: float = 13.0,
@@ -67,7 +67,7 @@ def weight_matrices(
     return figure_of([block() for block in blocks] or [note("This model has no heads and no neurons.")], width, ax)
 
 
-def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
+def _blocks(model: DesignedModel) -> Iterator[tuple[str, Callable[[], Block]]]:
     """A function that makes the block of each component, in the order of the forward pass."""
     basis = _DimensionNames(model)
     for number, (layer, weights) in enumerate(zip(model.layout.layers, model.parameters.layers, strict=True)):
@@ -83,7 +83,7 @@ def _blocks(model: CompiledModel) -> Iterator[tuple[str, Callable[[], Block]]]:
 class _DimensionNames:
     """The names of the dimensions of the residual stream and of the bias, as (variable, value) pairs."""
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.residual = model.residual
 
     def names(self, time: int) -> Names:

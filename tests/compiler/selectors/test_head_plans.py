@@ -63,14 +63,15 @@ def selects(conjunction: Conjunction, at: dict[int, tuple[int, int]]) -> bool:
 def test_a_cover_is_disjoint_and_complete(selectors: dict[int, Selector]) -> None:
     """Exactly one conjunction inside holds where the formula does, exactly one outside where it does not."""
     number = max(selectors)
-    found = cover(selectors, number)
-    assert found is not None
+    inside, outside = (cover(selectors, number, holds=side) for side in (True, False))
+    assert inside is not None
+    assert outside is not None
     cells = [list(itertools.product(range(queries), range(keys))) for queries, keys in SIZES]
     for place in itertools.product(*cells):
         at = dict(enumerate(place))
         expected = holds(selectors, number, at)
-        assert sum(selects(conjunction, at) for conjunction in found.inside) == expected
-        assert sum(selects(conjunction, at) for conjunction in found.outside) == (not expected)
+        assert sum(selects(conjunction, at) for conjunction in inside) == expected
+        assert sum(selects(conjunction, at) for conjunction in outside) == (not expected)
 
 
 @given(formulas(), st.sampled_from(("width", "copy", "mean")), st.booleans())
@@ -96,9 +97,10 @@ def test_large_conjunctions_and_disjunctions_need_no_truth_table() -> None:
         for n in range(1, 40):
             selectors[100 + n] = CompositeNode(100 + n, f"c{n}", "", "", (), kind, (last, n))  # type: ignore[arg-type]
             last = 100 + n
-        found = cover(selectors, last)
-        assert found is not None
-        assert (len(found.inside), len(found.outside)) == (inside, outside)
+        for side, count in ((True, inside), (False, outside)):
+            found = cover(selectors, last, holds=side)
+            assert found is not None
+            assert len(found) == count
 
 
 # Constructions

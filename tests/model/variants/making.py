@@ -7,7 +7,7 @@ from functools import cache
 
 import tracr
 
-Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
+Make = Callable[[tracr.CompiledModel], tracr.VariantModel]
 VARIANTS: dict[str, Make] = {
     "rotated": lambda model: model.rotated(1),
     "layer_norm": lambda model: model.with_layer_norm(),

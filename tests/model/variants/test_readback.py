@@ -26,7 +26,7 @@ from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.table_interpreter import evaluate_batch
 from tracr.values import Value
 
-Make = Callable[[tracr.CompiledModel], tracr.CompiledModel]
+Make = Callable[[tracr.CompiledModel], tracr.VariantModel]
 VARIANTS: dict[str, Make] = {
     "rotated": lambda model: model.rotated(1),
     "rotated twice": lambda model: model.rotated(1).rotated(2),
@@ -40,7 +40,7 @@ VARIANTS: dict[str, Make] = {
 }
 
 
-def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> list[str]:
+def wrong_readings(model: tracr.DesignedModel, inputs: list[list[Value]]) -> list[str]:
     """Where a variable read off a ragged batch is not what the program computes."""
     evaluation = evaluate_batch(model.program, inputs)
     truth = {node.label: evaluation.values(node.id) for node in model.program.sops.values()}
@@ -72,7 +72,7 @@ def wrong_readings(model: tracr.CompiledModel, inputs: list[list[Value]]) -> lis
     return found
 
 
-def shows_code(held: np.ndarray, model: tracr.CompiledModel, variable: Variable, value: Value, time: int) -> bool:
+def shows_code(held: np.ndarray, model: tracr.DesignedModel, variable: Variable, value: Value, time: int) -> bool:
     """Whether coordinates show the bits or other features of a value."""
     own = [one for one in model.layout.directions if one.variable is variable and one.held(time)]
     wanted = variable.code(value)[[one.place for one in own]]
@@ -123,7 +123,6 @@ def test_noise_leaves_variables(variant: str) -> None:
     example = EXAMPLES["hist2"]
     model = tracr.compile(example.program, example.vocab, example.max_seq_len)
     noisy = VARIANTS[variant](model)
-    assert noisy.variant is not None
     assert wrong_readings(noisy, [list("abcab"), list("ab"), list("c")]) == []
     assert first_problem(noisy) == ""
     assert first_problem(model.with_noise(1e4 * noisy.variant.noise, seed=4)) != ""
@@ -134,7 +133,6 @@ def test_noise_that_only_variables_notice() -> None:
     shown = rasp.Map(lambda _: True, programs.make_hist2()).named("shown")
     model = tracr.compile(shown, "abc", 5, level=0)
     noisy = model.with_noise()
-    assert noisy.variant is not None
     assert model.with_noise(2 * noisy.variant.noise).verify(2_000)
     assert first_problem(model.with_noise(2 * noisy.variant.noise)).count("cannot be read back") == 1
 

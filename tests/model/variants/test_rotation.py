@@ -15,7 +15,7 @@ from tracr.rasp import programs
 from tracr.rasp.programs import EXAMPLES
 
 
-def alone(model: tracr.CompiledModel) -> list[str]:
+def alone(model: tracr.DesignedModel) -> list[str]:
     """The labels that have a dimension of their own."""
     write = model.directions != 0
     own = (write.sum(axis=1) == 1) & (write[:, write.sum(axis=0) == 1].sum(axis=1) == 1)

@@ -183,7 +183,7 @@ def test_ground_truth_is_the_models_along_directions(variant: str) -> None:
     assert other.ground_truth.nodes() == model.ground_truth.nodes()
     assert other.ground_truth.edges() == model.ground_truth.edges()
     given, plain = (json.loads(m.ground_truth.to_json()) for m in (other, model))
-    assert given.pop("variant") == list(other.variant.steps if other.variant else ())
+    assert given.pop("variant") == list(other.variant.steps)
     directions = np.array(given.pop("directions"))
     assert directions.shape == (len(given["dimensions"]), other.d_model)
     assert np.array_equal(directions, other.directions)

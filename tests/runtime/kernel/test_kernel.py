@@ -15,6 +15,7 @@ import tracr
 from tests.runtime.kernel.networks import random_network
 from tracr.ir.domains import Finite
 from tracr.ir.parameters import LayerParameters, Parameters
+from tracr.model.variants.variant_model import with_other_weights
 from tracr.rasp import rasp
 from tracr.rasp.programs import EXAMPLES
 from tracr.runtime.forward import forward
@@ -324,7 +325,7 @@ def test_logits_that_are_not_numbers_are_told_of() -> None:
     model = tracr.compile(EXAMPLES["hist"].program, "abc", 5)
     (layer,) = model.parameters.layers
     huge = replace(layer, W_in=1e30 * layer.W_in, W_out=1e30 * layer.W_out)
-    broken = replace(model, changed=replace(model.parameters, layers=(huge,)))
+    broken = with_other_weights(model, replace(model.parameters, layers=(huge,)))
     assert broken._kernel(np.float32) is not None
     with pytest.warns(RuntimeWarning, match="not numbers"):
         broken(list("abc"))

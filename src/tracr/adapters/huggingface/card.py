@@ -13,8 +13,7 @@ from tracr.model.verification import Verification
 from tracr.values import value_text
 
 if TYPE_CHECKING:
-    from tracr.certificate.certificate import Certificate
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
 
 __all__ = ["block", "card", "front_matter", "page", "plain", "shortened", "usage"]
@@ -29,13 +28,7 @@ MOST = 200  # lines of a table or listing
 
 
 def card(
-    model: CompiledModel,
-    output: Output,
-    sizes: GPT2Sizes,
-    head: WordHead,
-    activation: str,
-    checked: Verification,
-    certificate: Certificate | None,
+    model: DesignedModel, output: Output, sizes: GPT2Sizes, head: WordHead, activation: str, checked: Verification
 ) -> str:
     """`README.md`, for the model with layer norms that the checkpoint holds, and its compiled model's certificate."""
     options = model.options
@@ -68,7 +61,7 @@ def page(parts: Sequence[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def usage(model: CompiledModel, head: WordHead, made: str) -> list[str]:
+def usage(model: DesignedModel, head: WordHead, made: str) -> list[str]:
     """How to run the checkpoint, its program and its words; `made` begins the sentence on how it was made."""
     causal = model.options.causal
     return [
@@ -92,7 +85,7 @@ def front_matter() -> str:
     return f"---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n{tags}\n---"
 
 
-def _use(model: CompiledModel, head: WordHead) -> str:
+def _use(model: DesignedModel, head: WordHead) -> str:
     example = " ".join(head.words.words[number % head.words.inputs] for number in range(model.program.lengths[1]))
     lines = [
         "import torch",
@@ -153,9 +146,8 @@ def _ends(head: WordHead) -> str:
     return f"`generate` stops at words that are not tokens of the input: {shown}." if ends else ""
 
 
-def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
+def _dimensions(model: DesignedModel, sizes: GPT2Sizes) -> str:
     labels = model.residual.labels
-    assert model.variant is not None
     if len(model.variant.steps) > 1:
         return (
             f"This is a variant of the compiled model ({', '.join(map(plain, model.variant.steps))}), in which labels "
@@ -170,9 +162,9 @@ def _dimensions(model: CompiledModel, sizes: GPT2Sizes) -> str:
     return "Dimensions of `hidden_states`; those not listed are 0.\n\n" + block(shortened("\n".join(rows)))
 
 
-def _exactness(model: CompiledModel, activation: str, checked: Verification) -> str:
-    assert model.variant is not None and model.variant.layer_norm is not None
-    square, epsilon = largest_square(model), model.variant.layer_norm.epsilon
+def _exactness(model: DesignedModel, activation: str, checked: Verification) -> str:
+    assert model.norm is not None
+    square, epsilon = largest_square(model), model.norm.epsilon
     gap = model.options.gap
     astray = leak(gap, model.options.max_seq_len)
     share = f"at most {astray:.1g}" if astray else "exactly 0"

@@ -29,7 +29,7 @@ from tracr.saving.folders import read_file, write_folder
 from tracr.saving.json_reader import parse
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
 
 __all__ = [
@@ -54,7 +54,7 @@ BUDGET = 1_000  # inputs on which the weights are checked for the card
 
 
 def save_pretrained(
-    model: CompiledModel,
+    model: DesignedModel,
     folder: str | Path,
     *,
     activation: str = "relu",
@@ -108,13 +108,13 @@ def checkpoint_files(
     return {**files, MARK: dump({"format": form, "version": VERSION, "files": digests, **choices})}
 
 
-def _epsilon(normed: CompiledModel) -> float:
-    assert normed.variant is not None and normed.variant.layer_norm is not None
-    return normed.variant.layer_norm.epsilon
+def _epsilon(normed: DesignedModel) -> float:
+    assert normed.norm is not None
+    return normed.norm.epsilon
 
 
-def _normed(model: CompiledModel) -> CompiledModel:
-    return model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+def _normed(model: DesignedModel) -> DesignedModel:
+    return model if model.norm else model.with_layer_norm()
 
 
 def _checkable(model: CompiledModel) -> CompiledModel:
@@ -135,7 +135,7 @@ def chosen_output(outputs: Sequence[Output], name: str | None) -> Output:
     return outputs[0 if name is None else names.index(name)]
 
 
-def _ground_truth(model: CompiledModel, sizes: GPT2Sizes) -> bytes:
+def _ground_truth(model: DesignedModel, sizes: GPT2Sizes) -> bytes:
     """The ground truth, its directions filled up to the dimensions of `hidden_states`."""
     directions = np.zeros((len(model.directions), sizes.d_model))
     directions[:, : model.d_model] = model.directions
@@ -177,8 +177,8 @@ def is_unchanged(folder: Path) -> bool:
     return all(_digest(_whole_file(folder / name)) == digest.text() for name, digest in files.items())
 
 
-def as_changed(model: CompiledModel, folder: Path) -> CompiledModel:
-    """The model of a checkpoint with its present weights; `own_weights` is false if they were changed."""
+def as_changed(model: DesignedModel, folder: Path) -> DesignedModel:
+    """The model of a checkpoint with its present weights; not certified if they were changed."""
     mark = _mark(folder)
     if "output" not in mark:
         raise FormatError(

@@ -21,9 +21,10 @@ from tracr.errors import FormatError
 from tracr.ir.parameters import LayerParameters, Parameters
 from tracr.model.variants.basis import Directions
 from tracr.model.variants.layer_norm import LayerNorm
+from tracr.model.variants.variant_model import VariantModel
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
 
 __all__ = ["with_checkpoint"]
@@ -33,16 +34,16 @@ STEP = "weights of a checkpoint"
 
 
 def with_checkpoint(
-    model: CompiledModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
-) -> CompiledModel:
-    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors."""
+    model: DesignedModel, tensors: dict[str, Array], sizes: GPT2Sizes, head: WordHead, output: Output
+) -> VariantModel:
+    """The model with layer norms that a checkpoint was made from, with the checkpoint's tensors; not certified."""
     if head.kind == "classes":
         raise FormatError(
             f"the output {output.name} is a number that the checkpoint reads as classes, which cannot be read back",
             hint='save it with numbers="column", or compile rasp.categorical(program)',
         )
-    assert model.variant is not None and model.variant.layer_norm is not None
-    norm = model.variant.layer_norm
+    norm = model.norm
+    assert norm is not None
     checkpoint = _Checkpoint({name: array.astype(np.float64) for name, array in tensors.items()}, norm.gain)
     width = sizes.d_model
     W_E, W_pos = checkpoint["wte.weight"], checkpoint["wpe.weight"]
@@ -60,7 +61,7 @@ def with_checkpoint(
         basis=basis,
         layer_norm=LayerNorm(norm.epsilon, width),
     )
-    return replace(model, changed=parameters, variant=variant, own_weights=False)
+    return VariantModel(model.plain, parameters, variant, certified=False)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class _Checkpoint:
         )
 
 
-def _unembedding(model: CompiledModel, checkpoint: _Checkpoint, head: WordHead, output: Output) -> Array:
+def _unembedding(model: DesignedModel, checkpoint: _Checkpoint, head: WordHead, output: Output) -> Array:
     """The head's rows as columns for the output; other outputs have no head and keep their compiled columns."""
     own = model.parameters.W_U
     rows = checkpoint.tensors["lm_head.weight"]

@@ -22,7 +22,7 @@ from tracr.adapters.huggingface.head import WordHead
 from tracr.ir.parameters import LayerParameters, Parameters
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = [
     *("ACTIVATIONS", "GPT2Shape", "GPT2Sizes", "config_json", "generation_json"),
@@ -58,7 +58,7 @@ class GPT2Sizes(GPT2Shape):
     constant: int
 
 
-def sizes_of(model: CompiledModel) -> GPT2Sizes:
+def sizes_of(model: DesignedModel) -> GPT2Sizes:
     """The narrowest GPT-2 that holds the model and a constant; of those nearly as narrow, the one with fewest heads."""
     layers, width = model.parameters.layers, model.d_model + 1
     least = max([1, *(layer.b_Q.shape[0] for layer in layers)])
@@ -117,14 +117,14 @@ def stops(head: WordHead) -> list[int]:
     return sorted({number for _, number in head.decoded if not head.words.is_input(number)})
 
 
-def tensors(model: CompiledModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Array]:
+def tensors(model: DesignedModel, sizes: GPT2Sizes, head: WordHead, activation: str) -> dict[str, Array]:
     """The weights of a compiled model with layer norms."""
-    assert model.variant is not None and model.variant.layer_norm is not None
+    assert model.norm is not None
     constant = np.zeros(sizes.d_model)
     constant[sizes.constant] = 1.0
     rows = _filled(head.rows, len(head.rows), sizes.d_model)
     rows[:, sizes.constant] = head.constants
-    gain, scale = model.variant.layer_norm.gain, ACTIVATIONS[activation]
+    gain, scale = model.norm.gain, ACTIVATIONS[activation]
     return gpt2_tensors(model.parameters, sizes, rows, constant, gain=gain, scale=scale)
 
 

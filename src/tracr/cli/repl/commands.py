@@ -139,7 +139,7 @@ class Commands:
         """`:info x`."""
         value, _ = self.named(rest)
         model = self.model(value, [])
-        heads = max((len(layer.heads) for layer in model.schedule.layers), default=0)
+        heads = max((one.place + 1 for one in model.schedule.heads()), default=0)
         lines = [in_short(model), f"up to {heads} heads in a layer, for up to {model.program.lengths[1]} tokens"]
         return "\n".join([*lines, *(f"  {part.where}: {part.computes}" for part in parts(model))])
 

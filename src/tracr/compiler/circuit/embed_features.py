@@ -11,15 +11,16 @@ of its own, if that takes no more directions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.circuit.feature_basis import ColumnRead, Columns, FeatureBasis
+from tracr.craft.formats import Format
 from tracr.craft.grouping import group_rows
 from tracr.craft.linear import BOS, ONE, PAD, LinearMap
 from tracr.craft.mlps import MLP
@@ -92,7 +93,7 @@ def factor(circuit: Circuit) -> Circuit:
 def _factored(circuit: Circuit, source: Embedded) -> Circuit:
     """The circuit with an embedded variable stored as it is read, if that takes fewer directions."""
     maps = tuple(dict.fromkeys(one for one in _maps(circuit) if source.variable in one[0].blocks))
-    stored = _Readers(source, maps).stored_as_read(circuit.read) if maps else None
+    stored = _Readers(source, maps).stored_as_read(circuit.read, circuit.options.format) if maps else None
     return circuit if stored is None else _rewritten(circuit, stored)
 
 
@@ -106,15 +107,16 @@ class _Readers:
             np.concatenate([linear.blocks[self.old].T[self.groups[linear][0]] for linear, _ in maps])
         )
 
-    def stored_as_read(self, read: Collection[Variable]) -> _Stored | None:
+    def stored_as_read(self, read: Collection[Variable], to: Format) -> _Stored | None:
         """The variable with a direction for each feature that is read, if these are fewer than the values read.
 
-        A constant is also read from the directions of BOS and PAD: they count if nothing `read` them before.
+        A constant is also read from the directions of BOS and PAD: they count if nothing `read` them before. A short
+        format must hold the features and their factors; it has no room for a constant beside BOS's logit.
         """
         used = int(np.count_nonzero(self.columns.rows.any(axis=0)))
         present = _presence(self.source)
         unread = [one for one in (BOS, PAD) if one in present and one not in read]
-        may_shift = self._may_shift()
+        may_shift = self._may_shift(to)
         never = [False] * len(may_shift)
         for shifts in (may_shift, never) if any(may_shift) else (never,):
             basis = FeatureBasis(self.old, self.columns, shifts)
@@ -122,15 +124,17 @@ class _Readers:
                 return None
             if basis.size < used:
                 reads, new, table = basis.finish()
+                if not _held(reads, table, to):
+                    return None
                 if new.size + (len(unread) if any(read.shift for read in reads) else 0) < used:
                     return self._stored(reads, new, table)
         return None
 
-    def _may_shift(self) -> list[bool]:
+    def _may_shift(self, to: Format) -> list[bool]:
         """For each column, whether a constant may be split off: all exact, a bias possible, a value always present."""
         codes = self.source.by_token if self.source.by_token is not None else self.source.by_position
         assert codes is not None
-        always = bool((codes.sum(axis=1) == 1).all())  # every token, or position, has a value
+        always = not to.short and bool((codes.sum(axis=1) == 1).all())  # every token, or position, has a value
         return [always and biased and _is_exact(linear) for linear, biased in self.maps for _ in self.groups[linear][0]]
 
     def _stored(self, reads: list[ColumnRead], new: Variable, table: Array) -> _Stored:
@@ -138,6 +142,11 @@ class _Readers:
         found = {linear: [next(places) for _ in self.groups[linear][0]] for linear, _ in self.maps}
         class_of = {linear: classes for linear, (_, classes) in self.groups.items()}
         return _Stored(self.source, new, table, found, class_of)
+
+
+def _held(reads: Sequence[ColumnRead], table: Array, to: Format) -> bool:
+    """Whether a format holds features and the factors they are read with; the factors of float32 are exact."""
+    return not to.short or (to.holds(table) and to.holds([factor for one in reads for _, factor in one.terms]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.grouping import row_keys
 from tracr.craft.variables import NUMBER, Array, Feature, Number, Variable
 from tracr.rasp.annotations import Encoding

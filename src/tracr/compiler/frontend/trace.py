@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from tracr.caching import cached_property
 from tracr.errors import ExpressionError, InternalError
 from tracr.ir.graph import Graph, Node, unique_labels
 from tracr.rasp.expressions import RASPExpr, SOp

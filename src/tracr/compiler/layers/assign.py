@@ -73,10 +73,11 @@ def merge_heads(schedule: Schedule) -> Schedule:
     layers = []
     through, blurred = dict(schedule.through), dict(schedule.blurred)
     for layer in schedule.layers:
-        if len(layer.heads) < 2:
+        groups = _groups(layer.heads)
+        if len(groups) == len(layer.heads):  # no two heads have the same queries and keys
             layers.append(layer)
             continue
-        merged = {_merged(group, through): group for group in _groups(layer.heads)}
+        merged = {_merged(group, through): group for group in groups}
         for head, group in merged.items():
             for variable in _read_by_some(group, schedule):
                 blurred.setdefault(variable, head.label)
@@ -94,6 +95,8 @@ def with_layers(schedule: Schedule, layers: Iterable[Layer], through: Mapping[Li
 
 def _groups(heads: Sequence[Head]) -> list[list[Head]]:
     """The heads grouped by their queries and keys."""
+    if len(heads) < 2:
+        return [[head] for head in heads]
     groups: dict[object, list[Head]] = {}
     patterns: dict[tuple[LinearMap, LinearMap], object] = {}  # mostly the same objects
     for head in heads:

@@ -54,6 +54,7 @@ def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any
     """Steps that lower the cost, until none does."""
     best, steps = cost(times), _steps(placing)
     tries = 1 + WORK // max(1, len(times))
+    seen = {tuple(times)}  # their costs are known not to be below the best
     improved = True
     while improved:
         improved = False
@@ -63,8 +64,10 @@ def _descend(placing: Placing, times: list[int], cost: Callable[[list[int]], Any
             if not targets:
                 continue
             moved = placing.moved(times, targets)
-            if moved is not None and (now := cost(moved)) < best:
-                times, best, improved = moved, now, True
+            if moved is not None and (schedule := tuple(moved)) not in seen:
+                seen.add(schedule)
+                if (now := cost(moved)) < best:
+                    times, best, improved = moved, now, True
             tries -= 1
             if not tries:
                 return times

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from tracr.caching import cached_property
 from tracr.compiler.layers.assign import earliest, pattern
 from tracr.craft.heads import Head
 from tracr.ir.circuit import Circuit

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracr.compiler.layers.assign import with_layers
+from tracr.craft.formats import Format
 from tracr.craft.linear import BOS, ONE, LinearMap
 from tracr.craft.mlps import MLP
 from tracr.craft.variables import Array, Variable
@@ -28,11 +29,12 @@ __all__ = ["share_neurons"]
 def share_neurons(schedule: Schedule) -> Schedule:
     """The schedule with one neuron in place of several with the same input weights."""
     through = dict(schedule.through)
-    layers = [Layer(layer.heads, _shared(layer.mlps, through)) for layer in schedule.layers]
+    to = schedule.options.format
+    layers = [Layer(layer.heads, _shared(layer.mlps, through, to)) for layer in schedule.layers]
     return with_layers(schedule, layers, through)
 
 
-def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple[MLP, ...]:
+def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap], to: Format) -> tuple[MLP, ...]:
     """The groups of neurons of a layer; groups with common kinks are merged, in the place of the first.
 
     The matrices with which they read folded variables are added to `through`.
@@ -45,7 +47,7 @@ def _shared(mlps: tuple[MLP, ...], through: dict[LinearMap, LinearMap]) -> tuple
     for parts in alike.values():
         for group in _touching([_Keyed.of(part, through.get(part.read)) for part in parts]) if len(parts) > 1 else ():
             merged.update({one.part: None for one in group})
-            merged[group[0].part] = _merged(group, through)
+            merged[group[0].part] = _merged(group, through, to)
     return tuple(part for part in merged.values() if part is not None)
 
 
@@ -87,7 +89,7 @@ def _touching(parts: Sequence[_Keyed]) -> list[list[_Keyed]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap]) -> MLP:
+def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap], to: Format) -> MLP:
     """One group of neurons with the writes of all."""
     first = group[0].part
     read, folded = first.read, group[0].folded
@@ -101,7 +103,7 @@ def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap]) -> MLP:
         for neuron, (key, scale) in enumerate(zip(one.keys, one.scales, strict=True), start):
             place, unit = places.setdefault(key, (neuron, scale))
             rows = {variable: scale / unit * matrix[neuron - start] for variable, matrix in one.part.writes}
-            if not all(_add_up(writes[variable][place], row) for variable, row in rows.items()):
+            if not all(_add_up(writes[variable][place], row, to) for variable, row in rows.items()):
                 place, rows = neuron, {variable: matrix[neuron - start] for variable, matrix in one.part.writes}
             chosen[place] = True
             for variable, row in rows.items():
@@ -119,7 +121,6 @@ def _merged(group: list[_Keyed], through: dict[LinearMap, LinearMap]) -> MLP:
     )
 
 
-def _add_up(first: Array, second: Array) -> bool:
-    """Whether float32 holds the sum exactly wherever both are not zero."""
-    total = (first + second)[(first != 0) & (second != 0)]
-    return bool((total.astype(np.float32) == total).all())
+def _add_up(first: Array, second: Array, to: Format) -> bool:
+    """Whether the format holds the sum exactly wherever both are not zero."""
+    return to.holds((first + second)[(first != 0) & (second != 0)])

@@ -11,6 +11,7 @@ from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.heads import add_head, astray, read_codes, read_numbers
 from tracr.compiler.lower.numbers import write_function
 from tracr.compiler.lower.several_heads import add_codes, add_numbers, count_keys, divide_sums
+from tracr.compiler.lower.short_formats import count_decoded, mean_of_counts, one_share, share_of_bos
 from tracr.compiler.selectors.conjunctions import Conjunction
 from tracr.compiler.selectors.head_plans import EVERYTHING
 from tracr.craft.heads import bos_logit
@@ -32,6 +33,10 @@ def write_aggregate(builder: CircuitBuilder, node: SOpNode, op: Aggregation) -> 
     selector = builder.program.selectors[op.selector]
     exact = op.copies and selector.at_most_one and not astray(builder, surely=selector.always)
     space = builder.space(node, exact=exact and builder.variable(op.value).noise == EXACT)
+    if builder.format.short and not (op.copies and (selector.at_most_one or not space.numerical)):
+        plan = builder.plan(node, op.selector, "width", 1)
+        builder.holds(node, mean_of_counts(builder, node, op, plan, space))
+        return
     if op.copies or space.numerical:
         builder.holds(node, _aggregated(builder, node, op, space))
         return
@@ -83,11 +88,14 @@ def write_width(builder: CircuitBuilder, node: SOpNode, number: int | None) -> N
     assert isinstance(node.domain, Finite)
     plan = EVERYTHING if number is None else builder.plan(node, number, "width", 1)
     selector = None if number is None else builder.program.selectors[number]
-    if plan.kind == "one head":
+    if plan.kind == "one head" and (not builder.format.short or one_share(builder)):
         _write_share(builder, node, selector, plan.heads[0][1])
         return
-    assert selector is not None
-    counts = count_keys(builder, node, selector, plan)
+    if builder.format.short:
+        counts = count_decoded(builder, node, selector, plan)
+    else:
+        assert selector is not None
+        counts = count_keys(builder, node, selector, plan)
     write_function(builder, node, counts, node.domain, node.domain.codes)
 
 
@@ -100,6 +108,11 @@ def _write_share(builder: CircuitBuilder, node: SOpNode, selector: Selector | No
     """
     assert isinstance(node.domain, Finite)
     options = builder.program.options
+    if builder.format.short:
+        read, weight = share_of_bos(builder, builder.fresh_label(f"{node.label}_share"), node, selector, conjunction)
+        shares = Finite(tuple((weight / (weight + node.domain.numbers)).tolist()))
+        write_function(builder, node, read, shares, shares.codes)
+        return
     longest = options.max_seq_len
     logit = bos_logit(longest)
     weight, widths = math.exp(logit), node.domain.numbers

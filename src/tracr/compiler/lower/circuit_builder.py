@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.lower.bits import Codebook
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.compiler.program.linear_tables import chosen_sums
@@ -22,7 +24,7 @@ from tracr.errors import InternalError
 from tracr.ir.budget import FLOAT, Budget
 from tracr.ir.circuit import Circuit, Component, Embedded
 from tracr.ir.domains import Codes, Finite, Interval
-from tracr.ir.ops import PAIR, UNREACHED, PairLookup
+from tracr.ir.ops import PAIR, UNREACHED, IndicesOp, PairLookup
 from tracr.ir.program import Program, SOpNode
 from tracr.ir.selectors import CompositeNode, SelectorNode
 from tracr.ir.switches import OptionName, SwitchName
@@ -37,7 +39,8 @@ class CircuitBuilder:
     """The circuit so far. Only the methods of this class change it; the other files of this package call them."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        self.program, self._given = program, program
+        self.format = program.options.format
         self.budget = Budget(program.options.max_memory, program.nbytes)
         self.codebook = Codebook(program)
         self.sums = chosen_sums(program)
@@ -57,7 +60,7 @@ class CircuitBuilder:
         """The circuit of everything that was added."""
         written = dict.fromkeys(variable for part in self._components for variable, _ in part.writes)
         outputs = tuple((name, self._variables[output]) for name, output in self.program.outputs)
-        return Circuit.of(self.program, self._embedded, written, self._components, outputs, self._choices)
+        return Circuit.of(self._given, self._embedded, written, self._components, outputs, self._choices)
 
     def variable(self, number: int) -> Variable:
         """The variable that holds an s-op."""
@@ -94,7 +97,7 @@ class CircuitBuilder:
     @cached_property
     def tolerances(self) -> dict[int, float]:
         """The error allowed for each s-op, if it is more than usual."""
-        return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) else {}
+        return tolerances(self.program, self.sums) if self.on(OptionName.MATCH) and not self.format.short else {}
 
     def on(self, name: SwitchName) -> bool:
         """Whether a pass or an option that has a switch is on."""
@@ -203,7 +206,7 @@ class CircuitBuilder:
         space = self.space(node, exact=True)
         table = self.rows(node, space, codes)
         self._embedded_codes[node.id] = codes, by_token
-        inexact = space.numerical and bool((table.astype(np.float32) != table).any())
+        inexact = space.numerical and not self.format.short and bool((table.astype(np.float32) != table).any())
         noise = Noise(error=U * float(np.abs(table).max())) if inexact else self.exact(space)
         variable = space.with_noise(noise)
         self.holds(node, variable)
@@ -231,12 +234,30 @@ class CircuitBuilder:
                 by_token = label == "tokens"
                 self._embedded.append(Embedded(variable, table if by_token else None, None if by_token else table))
 
+    def positions(self) -> int:
+        """The number of an s-op that is the position; if the program has none, it is added, without a node."""
+        for node in self.program.sops.values():
+            if isinstance(node.op, IndicesOp):
+                return node.id
+        values = tuple(range(self.program.options.max_seq_len))
+        labels = {node.label for node in self.program.sops.values()}
+        label = self.fresh_label("positions") if "indices" in labels else "indices"
+        number = max(self.program.sops) + 1
+        node = SOpNode(number, label, label, "", IndicesOp(), Finite(values), None, Encoding.CATEGORICAL)
+        self.program = replace(self.program, sops={**self.program.sops, number: node})
+        self._variables[number] = Variable(label, Encoding.CATEGORICAL, values)
+        self._embedded.append(Embedded(self._variables[number], None, np.eye(len(values))))
+        return number
+
     def exact(self, space: Variable) -> Noise:
-        """No noise; a number stored exactly lies on the grid of its values."""
+        """No noise; a number stored exactly lies on the grid of its values. A short format may round the values."""
         domain = None if space.node is None else self.program.sops[space.node].domain
         if not space.numerical or not isinstance(domain, Finite):
             return EXACT
-        return Noise(grid=dyadic_grid(domain.numbers.tolist()))
+        grid = dyadic_grid(domain.numbers.tolist(), self.format)
+        if grid or not self.format.short:
+            return Noise(grid=grid)
+        return Noise(error=float(np.abs(self.format.nearest(domain.numbers) - domain.numbers).max(initial=0.0)))
 
     def write_mlp(self, space: Variable, units: Units, what: str) -> Variable:
         """Add an MLP that writes `space`; return the variable with its noise."""
@@ -277,17 +298,17 @@ class CircuitBuilder:
         """
         variable = self._variables[number]
         if not variable.compact:
-            return read_number(variable if variable.numerical else self.cleaned(variable))
-        return self._number_in_bits(variable) or read_number(self._decoded(number, variable))
+            return read_number(variable if variable.numerical else self.cleaned(variable), self.format)
+        return self._number_in_bits(variable) or read_number(self._decoded(number, variable), self.format)
 
     def rough_number(self, number: int) -> NumberRead:
         """An s-op as a number, for a reader that rounds: a one-hot code is read without cleaning."""
         variable = self._variables[number]
-        return self.number(number) if variable.compact else read_number(variable)
+        return self.number(number) if variable.compact else read_number(variable, self.format)
 
     def _number_in_bits(self, variable: Variable) -> NumberRead | None:
         places = [self.codebook.numbers[value] for value in variable.values if not isinstance(value, Number)]
-        return read_bits(variable, np.array(places))
+        return read_bits(variable, np.array(places), self.format)
 
     def _decoded(self, number: int, variable: Variable) -> Variable:
         """A code in bits, decoded to a number, with a flag for each value that is not a number."""
@@ -299,9 +320,8 @@ class CircuitBuilder:
             low, high = min(numbers, default=0.0), max(numbers, default=0.0)
             space = Variable(label, Encoding.NUMERICAL, (NUMBER, *others), low=low, high=high, node=number)
             assert variable.codebook is not None
-            units = look_up_bits(
-                read_code(variable), variable.codebook, self.rows(node, space, np.arange(len(variable.values)))
-            )
+            rows = self.rows(node, space, np.arange(len(variable.values)))
+            units = look_up_bits(read_code(variable), variable.codebook, rows, self.format)
             self._numbers[number] = self.write_mlp(space, units, f"{node.label} as a number")
         return self._numbers[number]
 
@@ -313,6 +333,6 @@ class CircuitBuilder:
             label = self.fresh_label(f"{variable.label}_clean")
             space = Variable(label, Encoding.CATEGORICAL, variable.values, node=variable.node)
             read, soft = partial(read_through, variable), self.slope(label) > 0
-            units = look_up(read, np.eye(variable.size), variable.noise, merge=False, soft=soft)
+            units = look_up(read, np.eye(variable.size), variable.noise, merge=False, soft=soft, to=self.format)
             self._clean[variable] = self.write_mlp(space, units, f"{variable.label}, rounded to 0 and 1")
         return self._clean[variable]

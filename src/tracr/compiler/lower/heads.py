@@ -14,7 +14,16 @@ from tracr.compiler.lower.numbers import one_hot
 from tracr.compiler.program.matching import numbered_keys
 from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral
 from tracr.craft.grouping import at_most_one, group_rows
-from tracr.craft.heads import SQUARE_RANK, Head, attend, number_logits, own_numbers, selector_logits, square_logits
+from tracr.craft.heads import (
+    SQUARE_RANK,
+    SQUARES,
+    Head,
+    attend,
+    number_logits,
+    own_numbers,
+    selector_logits,
+    square_logits,
+)
 from tracr.craft.linear import ONE, LinearMap, present, read_code, read_through
 from tracr.craft.mlps import MLP, look_up_bits
 from tracr.craft.numerics import EXACT, GAP, Noise, U, dyadic_grid, leak, mean_error, power_of_two_above
@@ -71,7 +80,7 @@ def _softened(
     query, key, always = _attention(builder, conjunction, one_to_find, surely)
     options = builder.program.options
     if options.soft is None:
-        return attend(query, key, always, bos_logit, options.gap)
+        return attend(query, key, always, bos_logit, options.gap, options.format)
     gap = options.soft.gap_of(label)
     if bos_logit < 0:
         bos_logit = -2 * GAP if surely else default_logit(gap, options.max_seq_len)
@@ -125,8 +134,8 @@ def _find_number(builder: CircuitBuilder, literal: SelectorLiteral) -> Sides | N
 
 
 def _may_match(builder: CircuitBuilder) -> bool:
-    """Whether keys may be found by their numbers: these logits need the usual gap."""
-    return builder.on(OptionName.MATCH) and builder.program.options.gap == GAP
+    """Whether keys may be found by their numbers: these logits need the usual gap, and more than 16 bits."""
+    return builder.on(OptionName.MATCH) and builder.program.options.gap == GAP and not builder.format.short
 
 
 def _is_exact_code(builder: CircuitBuilder, keys: Variable) -> bool:
@@ -209,7 +218,7 @@ def _recoded(builder: CircuitBuilder, number: int, variable: Variable, wanted: A
     def make() -> Variable:
         assert variable.codebook is not None
         space = replace(variable, label=builder.fresh_label(f"{variable.label}_match"), at_bos=(), codebook=wanted)
-        units = look_up_bits(read_code(variable), variable.codebook, wanted)
+        units = look_up_bits(read_code(variable), variable.codebook, wanted, builder.format)
         return builder.write_mlp(space, units, f"the value that {variable.label} selects, in bits")
 
     return builder.view(number, wanted, make)
@@ -237,15 +246,20 @@ def _match_classes(builder: CircuitBuilder, literal: SelectorLiteral, tolerance:
     (queries, query_place), (keys, key_place) = sides
     sizes, node = sorted((queries.size, keys.size)), builder.program.sops[literal.queries]
     builder.need(sum(sizes), sizes[0], f"is compared, {sizes[1]:,} by {sizes[0]:,} values", node, times=3)
-    selected = _at_places(_at_places(literal.selected, query_place, queries.size).T, key_place, keys.size).T
+    selected = literal.selected
+    if query_place is not None or key_place is not None:
+        selected = _at_places(_at_places(selected, query_place, queries.size).T, key_place, keys.size).T
     exact = queries.noise == keys.noise == EXACT
     numbers = _own_numbers(builder, literal, (queries, keys)) if exact else None
     compact = builder.on(OptionName.RANK) and exact
-    query_map, key_map = (
-        selector_logits(selected, builder.program.options.gap, compact=compact, legible=literal.legible)
-        if numbers is None
-        else square_logits(*numbers)
-    )
+    if numbers is None:
+        gap, classes = builder.program.options.gap, literal.classes if selected is literal.selected else None
+        squares = 0 if builder.format.short else SQUARES
+        query_map, key_map = selector_logits(
+            selected, gap, compact=compact, legible=literal.legible, squares=squares, classes=classes
+        )
+    else:
+        query_map, key_map = square_logits(*numbers)
     same = (query_map == query_map[0]).all(axis=0) & _may_share(builder, keys, key_map)
     always = LinearMap({}, 1)
     if same.any():
@@ -312,8 +326,12 @@ def read_numbers(
     lost = 2 * astray(builder, surely=surely) * max(read.largest, abs(default))
     if selector.at_most_one:
         grid = min(read.noise.grid, dyadic_grid([default])) if read.noise.grid and not lost else 0.0
-        copied = 0.0 if grid else U * max(read.largest, abs(default))
+        if builder.format.short and max(read.largest, abs(default)) > builder.format.steps * grid:
+            grid = 0.0
+        copied = 0.0 if grid else builder.format.roundoff * max(read.largest, abs(default))
         return value, Noise(read.noise.error + copied + lost, 0.0, grid)
+    if builder.format.short:  # equal numbers: their weights, what is read and what is written are rounded
+        return value, Noise(read.noise.error + 4 * builder.format.roundoff * read.largest)
     return value, Noise(mean_error(builder.program.options.max_seq_len, read.largest, read.noise.error) + lost)
 
 
@@ -332,6 +350,8 @@ def read_codes(
     moved = np.zeros((view.size, space.size))
     moved[place] = space.codes(domain.values)
     added = 0.0 if selector.at_most_one else (builder.program.options.max_seq_len + 8) * U
+    if added and builder.format.short:
+        added = 4 * builder.format.roundoff
     lost = astray(builder, surely=surely)
     return read_through(view, moved), Noise(view.noise.error + added + lost, view.noise.cold + lost)
 

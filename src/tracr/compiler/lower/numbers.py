@@ -11,7 +11,7 @@ from tracr.compiler.lower.circuit_builder import CircuitBuilder
 from tracr.compiler.lower.classes import Classes, runs, separate
 from tracr.compiler.program.encodings import check_one_hot
 from tracr.craft.linear import NumberRead, read_code, read_through
-from tracr.craft.mlps import TooClose, Units, interpolate, look_up, look_up_bits, staircase
+from tracr.craft.mlps import TooClose, Units, cell_staircase, interpolate, look_up, look_up_bits, staircase
 from tracr.craft.numerics import NUMBER_TOLERANCE, TOO_ROUGH
 from tracr.craft.variables import Array, Variable
 from tracr.errors import CompileError
@@ -76,7 +76,8 @@ class FunctionOfNumber:
         if order and not (self.space.maybe_none and self.table[order, self.space.index[None]].any()):
             points, numbers = _spread_out(self.points.numbers[order], self.table[order, 0])
             if points is not None:
-                candidates.append(interpolate(self.read, points, numbers, others, self.space.size))
+                to = self.builder.format
+                candidates.append(interpolate(self.read, points, numbers, others, self.space.size, to))
         try:
             candidates.append(self._steps(self.table))
         except CompileError:
@@ -114,7 +115,8 @@ class FunctionOfNumber:
         space = Variable(label, Encoding.CATEGORICAL, tuple(range(len(first))), scratch=True)
         stage = builder.write_mlp(space, units, f"which of the {len(first)} runs of {self.node.label}")
         merge, soft = builder.on(OptionName.KINKS), builder.slope(self.space.label) > 0
-        values = look_up(partial(read_through, stage), self.table[first], stage.noise, merge=merge, soft=soft)
+        read = partial(read_through, stage)
+        values = look_up(read, self.table[first], stage.noise, merge=merge, soft=soft, to=builder.format)
         return builder.write_mlp(self.space, values, describe(builder.program, self.node))
 
 
@@ -142,12 +144,14 @@ def steps(builder: CircuitBuilder, label: str, node: SOpNode, read: NumberRead, 
     """
     order, others = _split(points, table)
     try:
+        if builder.format.short:
+            return cell_staircase(read, points.numbers[order], table[order], others, builder.format)
         return staircase(read, points.numbers[order], table[order], others, builder.slope(label))
     except TooClose as gap:
         by_rounding = nearly_equal(gap.below, gap.above, TWINS, scale=float(np.abs(points.numbers).max()))
         raise (RoundingTwins if by_rounding else CompileError)(
             f"must tell {gap.below!r} from {gap.above!r}, but the number that {node.label} = {node.source} depends on "
-            f"has an error of up to {gap.error:.1g} in float32",
+            f"has an error of up to {gap.error:.1g} in {builder.format.name}",
             expression=node,
             hint="use fewer or coarser values (a shorter max_seq_len, rounding), or a comparison that does not "
             "separate neighbouring values",
@@ -178,7 +182,7 @@ def _converted(builder: CircuitBuilder, node: SOpNode, classes: Classes) -> Vari
     check_steps(builder, node, len(classes), len(names))
     table = np.eye(len(names))[classes]
     if variable.codebook is not None:
-        units = look_up_bits(read_code(variable), variable.codebook, table)
+        units = look_up_bits(read_code(variable), variable.codebook, table, builder.format)
     else:
         units = steps(builder, label, node, builder.number(node.id), node.domain, table)
     if max(units.noise.error, units.noise.cold) >= TOO_ROUGH:

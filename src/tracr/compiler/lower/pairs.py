@@ -60,7 +60,7 @@ def _write_sum(
     """Try to write the s-op as a function of the sum or difference; return whether it worked."""
     if must_be_exact and any(builder.variable(n).noise != EXACT for n in (op.fst, op.snd)):
         return False
-    read = linear_combination([(builder.number(op.fst), 1.0), (builder.number(op.snd), sign)])
+    read = linear_combination([(builder.number(op.fst), 1.0), (builder.number(op.snd), sign)], to=builder.format)
     try:
         function = FunctionOfNumber(builder, node, read, *form)
         units = function.direct()
@@ -129,5 +129,6 @@ def _write_table(builder: CircuitBuilder, node: SOpNode, op: PairLookup, sides: 
         cells, written = cells[kept], written[kept]
     (fst_noise, fst), (snd_noise, snd) = inputs
     soft, noise = builder.slope(space.label) > 0, (fst_noise, snd_noise)
-    units = look_up_pairs(fst.take(cells[:, 0]), snd.take(cells[:, 1]), written, noise, soft=soft)
+    left, right = fst.take(cells[:, 0]), snd.take(cells[:, 1])
+    units = look_up_pairs(left, right, written, noise, soft=soft, to=builder.format)
     builder.holds(node, builder.write_mlp(space, units, describe(builder.program, node)))

@@ -56,7 +56,8 @@ def add_codes(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: Pla
     rough = Noise(max(noise.error, 2 * CLEAN) * len(plan.heads), noise.cold * len(plan.heads))
     if builder.leaks and max(rough.error, rough.cold) > TOO_ROUGH:
         raise CompileError(f"the sum of {len(plan.heads)} heads is too rough", expression=node, hint="use a larger gap")
-    units = look_up(total.then, table, rough, merge=False, soft=builder.slope(space.label) > 0)
+    soft = builder.slope(space.label) > 0
+    units = look_up(total.then, table, rough, merge=False, soft=soft, to=builder.format)
     return builder.write_mlp(space, units, describe(builder.program, node))
 
 
@@ -83,13 +84,13 @@ def add_numbers(builder: CircuitBuilder, node: SOpNode, op: Aggregation, plan: P
         found = found + read_code(ones)
         reads.append(read_number(part))
     others: dict[Value, Array] = {None: space.code(None)} if space.maybe_none else {}
-    total = linear_combination([(read, 1.0) for read in reads])
+    total = linear_combination([(read, 1.0) for read in reads], to=builder.format)
     total = replace(total, low=space.low, high=space.high)
-    units = carry(total, 0.0, others, space.size)
+    units = carry(total, 0.0, others, space.size, builder.format)
     if not selector.always:
         nothing = present() + found.then(np.array([[-1.0]]))
         default = space.code(op.default)
-        error = U + (len(plan.heads) * astray(builder, surely=False) if builder.leaks else 0.0)
+        error = builder.format.roundoff + (len(plan.heads) * astray(builder, surely=False) if builder.leaks else 0.0)
         units = join(units, Units(nothing, default[None, :], Noise(error * float(np.abs(default).max()))))
     return builder.write_mlp(space, units, describe(builder.program, node))
 

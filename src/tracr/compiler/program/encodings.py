@@ -13,6 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tracr.compiler.program.matching import finds_by_number
+from tracr.craft.formats import Format
+from tracr.craft.numerics import dyadic_grid
 from tracr.errors import CompileError, LimitError
 from tracr.ir.domains import Domain, Finite, Interval
 from tracr.ir.inferred import Inferred
@@ -72,12 +74,14 @@ def _encodings(program: Tables, sums: Collection[int], *, match: bool) -> dict[i
     encodings: dict[int, Encoding] = {}
     wants_number: dict[int, list[bool]] = {number: [] for number in program.sops}
     must_list: dict[int, bool] = dict.fromkeys(program.sops, False)
-    for _, output in program.outputs:
+    to, outputs = program.options.format, {output for _, output in program.outputs}
+    for output in outputs:
         wants_number[output].append(False)
     for node in reversed(program.sops.values()):
         is_sum = isinstance(node.op, Linear) or node.id in sums
         wishes = wants_number[node.id]
-        encodings[node.id] = encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
+        encoding = _choose(node, wishes, must_list[node.id], is_sum=is_sum, match=match)
+        encodings[node.id] = encoding = _held(node, encoding, to, kept=is_sum or node.id in outputs)
         match node.op:
             case _ if is_sum:
                 for number in node.inputs:
@@ -112,6 +116,13 @@ def _choose(node: InferredNode, wants_number: list[bool], must_list: bool, *, is
     elif not must_list:
         as_number = as_number or node.domain.size > MANY_VALUES or _have_twins(node.domain)
     return Encoding.NUMERICAL if as_number else Encoding.CATEGORICAL
+
+
+def _held(node: InferredNode, encoding: Encoding, to: Format, *, kept: bool) -> Encoding:
+    """The encoding; unless it is `kept`, one-hot for listed numbers that a short format does not hold."""
+    if kept or not to.short or encoding is Encoding.CATEGORICAL or not isinstance(node.domain, Finite):
+        return encoding
+    return Encoding.NUMERICAL if dyadic_grid(node.domain.numbers.tolist(), to) else Encoding.CATEGORICAL
 
 
 def _is_number_by_nature(node: InferredNode) -> bool:

@@ -116,7 +116,8 @@ class _Turn(NamedTuple):
 def _turns(schedule: Schedule, places: Sequence[Place], apart: Slots) -> list[_Turn]:
     last = last_reads(schedule)
     variables = dict.fromkeys(variable for variable, _ in places)
-    kinds = {variable: (as_new(variable), as_old(variable), is_rough(variable)) for variable in variables}
+    short = schedule.options.format.short
+    kinds = {one: (as_new(one, short=short), as_old(one), is_rough(one)) for one in variables}
     turns = []
     for (variable, _), since in zip(places, apart.since, strict=True):
         end = max(last.get(variable, -1), since + 1)  # without prune some are never read
@@ -206,11 +207,13 @@ def _signed(schedule: Schedule) -> set[Variable]:
         )
 
     found = {variable for variable in _written(schedule) if may_be_negative(variable)}
-    for layer in schedule.layers:
-        for head in layer.heads:
-            if not found.isdisjoint(head.value.blocks):
-                found.update(variable for variable, _ in head.writes)
-        found.update(variable for part in layer.mlps for variable, _ in part.writes if variable.noise.error > 0)
+    for _, components in schedule.sublayers():
+        for part in components:
+            written = [variable for variable, _ in part.writes]
+            if isinstance(part, MLP):
+                found.update(variable for variable in written if variable.noise.error > 0)
+            elif not found.isdisjoint(part.value.blocks):
+                found.update(written)
     return found
 
 

@@ -15,15 +15,15 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracr.craft.heads import LEGIBLE, selector_rank
+from tracr.caching import cached_property
+from tracr.craft.heads import LEGIBLE, SelectorClasses, selector_classes, selector_rank
 from tracr.ir.selectors import CompositeNode, Selector, SelectorNode, parts_of
 
-__all__ = ["Axis", "Conjunction", "Cover", "SelectorLiteral", "axes_of", "cover", "truth_of"]
+__all__ = ["Axis", "Conjunction", "SelectorLiteral", "axes_of", "cover", "truth_of"]
 
 Bools = NDArray[np.bool_]
 TRUTH_CELLS = 2**16
@@ -43,9 +43,19 @@ class SelectorLiteral:
     legible: int = LEGIBLE
 
     @cached_property
+    def classes(self) -> SelectorClasses:
+        """The classes of queries and of keys that it treats alike."""
+        return selector_classes(self.selected)
+
+    @cached_property
     def rank(self) -> int:
         """The d_head that a head needs for it."""
-        return selector_rank(self.selected, compact=True, legible=self.legible)
+        return selector_rank(self.selected, self.classes, compact=True, legible=self.legible)
+
+    @property
+    def one_hot_rank(self) -> int:
+        """The d_head that a head needs for it with one-hot codes."""
+        return selector_rank(self.selected, self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,32 +65,23 @@ class Conjunction:
     literals: tuple[SelectorLiteral, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """A selector as disjoint conjunctions, and the disjoint conjunctions of its complement."""
-
-    inside: tuple[Conjunction, ...]
-    outside: tuple[Conjunction, ...]
-
-
-def cover(selectors: Mapping[int, Selector], number: int) -> Cover | None:
-    """The disjoint conjunctions of a selector; `None` if its formula is too large.
+def cover(selectors: Mapping[int, Selector], number: int, *, holds: bool = True) -> tuple[Conjunction, ...] | None:
+    """The disjoint conjunctions of a selector (of its complement, if not `holds`); `None` if its formula is too large.
 
     A conjunction of literals (and its complement, a disjunction) may have any number of inputs; any other formula at
     most `TRUTH_CELLS` combinations of classes.
     """
-    parts = parts_of(selectors, number)
-    for holds in (True, False):
-        literals = _conjunction(selectors, number, holds)
+    for side in (True, False):
+        literals = _conjunction(selectors, number, side)
         if literals is not None:
             all_of = _merged(selectors, literals)
-            own, other = (Conjunction(tuple(all_of)),), tuple(_failing(all_of))
-            return Cover(own, other) if holds else Cover(other, own)
+            return (Conjunction(tuple(all_of)),) if side is holds else tuple(_failing(all_of))
+    parts = parts_of(selectors, number)
     axes = axes_of(parts)
     if math.prod(len(axis.holds) for axis in axes) > TRUTH_CELLS:
         return None
     truth = truth_of(parts, axes)
-    return Cover(_best_boxes(truth, axes), _best_boxes(~truth, axes))
+    return _best_boxes(truth if holds else ~truth, axes)
 
 
 def _conjunction(selectors: Mapping[int, Selector], number: int, holds: bool) -> list[tuple[int, bool]] | None:

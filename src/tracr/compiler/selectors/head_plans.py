@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.compiler.selectors.conjunctions import Conjunction, SelectorLiteral, cover
 from tracr.craft.grouping import group_rows
-from tracr.craft.heads import LEGIBLE, SQUARE_RANK, selector_rank
+from tracr.craft.heads import LEGIBLE, SQUARE_RANK
 from tracr.ir.selectors import Selector
 
 __all__ = ["EVERYTHING", "Plan", "Reader", "choose_plan"]
@@ -68,7 +68,7 @@ class Plan:
     def ranks(self) -> tuple[int, ...]:
         """The ranks of the heads' patterns."""
         return tuple(
-            sum(literal.rank if self.compact else selector_rank(literal.selected) for literal in conjunction.literals)
+            sum(literal.rank if self.compact else literal.one_hot_rank for literal in conjunction.literals)
             for _, conjunction in self.heads
         )
 
@@ -100,16 +100,22 @@ def choose_plan(
     found = cover(selectors, number)
     if found is None:
         return None
-    inside = tuple((1, conjunction) for conjunction in found.inside)
-    candidates = [inside]
-    several = len(inside) != 1 or (split and reader == "width")
+    candidates: list[Heads] = [tuple((1, conjunction) for conjunction in found)]
+    several = len(found) != 1 or (split and reader == "width")
     if several and reader == "width":
-        candidates.append(((1, Conjunction(())), *((-1, conjunction) for conjunction in found.outside)))
+        candidates.append(_counted_out(selectors, number))
     if several and split:
         splits = [tuple(_split(heads)) for heads in candidates]
         candidates += [heads for heads in splits if heads not in candidates]
     plans = [Plan(_kind(heads, reader), heads, reader, longest, width, compact) for heads in candidates]
     return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: (plan.cost, sum(plan.ranks)))
+
+
+def _counted_out(selectors: Mapping[int, Selector], number: int) -> Heads:
+    """The heads that count all keys, minus the keys of the complement."""
+    outside = cover(selectors, number, holds=False)
+    assert outside is not None
+    return ((1, Conjunction(())), *((-1, conjunction) for conjunction in outside))
 
 
 def _kind(heads: Heads, reader: Reader) -> Literal["one head", "parts", "sums"]:

@@ -9,7 +9,7 @@ from typing import Any
 from tracr.adapters.huggingface.gpt2 import sizes_of as gpt2_sizes
 from tracr.arguments import whole
 from tracr.errors import FormatError, TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.model.running import RunnableModel
 from tracr.natural.sites import Sites
 from tracr.natural.twin_model import TwinModel
@@ -62,10 +62,10 @@ def sizes_of(model: Any) -> CircuitSizes:
 
 def _gpt2_heads(model: RunnableModel) -> int:
     """The number of heads of the model's GPT-2 checkpoint, which has layer norms; 0 if it cannot have one."""
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         return 0
     try:
-        normed = model if model.variant and model.variant.layer_norm else model.with_layer_norm()
+        normed = model if model.norm else model.with_layer_norm()
     except TracrError:
         return 0
     return gpt2_sizes(normed).heads

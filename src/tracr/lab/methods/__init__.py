@@ -12,7 +12,8 @@ edge_probing.py         subnetwork probing with a trained gate on every edge
 node_probing.py         the same, with a gate on every head and MLP
 information_flow.py     information flow routes
 random_edges.py, weight_norm.py, downstream.py   null methods
-edge_network.py         a transformer in JAX with gradients and masks for edges
+edge_gradients.py       the gradient of the metric at every reader, in numpy; norm_slope.py, through layer norms
+edge_network.py         a transformer in JAX with masks for edges
 hard_concrete.py        the gates of subnetwork probing and their training, in JAX
 """
 
@@ -30,10 +31,11 @@ from tracr.lab.methods.information_flow import information_flow
 from tracr.lab.methods.node_probing import node_probing
 from tracr.lab.methods.passes import count_passes
 from tracr.lab.methods.random_edges import random_edges
-from tracr.lab.methods.registry import METHODS, Method, MethodResult, run_method
+from tracr.lab.methods.registry import ALIASES, METHODS, Method, MethodResult, run_method
 from tracr.lab.methods.weight_norm import weight_norm
 
 __all__ = [
+    "ALIASES",
     "METHODS",
     "Method",
     "MethodData",

@@ -44,7 +44,7 @@ def acdc(subject: Any, data: MethodData, *, thresholds: Sequence[float] = THRESH
     both = both_passes(subject, data)
 
     def distance(logits: Array) -> Array:
-        changed = data.change(both.model.outputs, both.token, both.clean.logits, logits)
+        changed = data.change(both.outputs, both.token, both.clean.logits, logits)
         return np.asarray(changed.mean(axis=-1))
 
     whole = float(distance(both.corrupted.logits)) or 1.0

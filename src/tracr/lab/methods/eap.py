@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracr.extras import need
 from tracr.ground_truth.scores import EdgeKey
+from tracr.lab.methods.edge_gradients import edge_gradients
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -26,8 +26,4 @@ __all__ = ["eap"]
 
 def eap(subject: Any, data: MethodData) -> dict[EdgeKey, float]:
     """The score of every edge of a subject; the metric must have weights."""
-    need("jax", "jax")
-    from tracr.lab.methods.edge_network import attributions, in_jax
-
-    own = in_jax(subject, data)
-    return own.by_edge(abs(attributions(own, own.written[0])))
+    return {key: abs(number) for key, number in edge_gradients(subject, data).attributions({}).items()}

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracr.arguments import whole
-from tracr.extras import need
 from tracr.ground_truth.scores import EdgeKey
+from tracr.lab.methods.edge_gradients import edge_gradients
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -29,14 +29,11 @@ __all__ = ["eap_ig_activations"]
 
 def eap_ig_activations(subject: Any, data: MethodData, *, steps: int = 5) -> dict[EdgeKey, float]:
     """The score of every edge of a subject; the metric must have weights. `steps` is n above."""
-    need("jax", "jax")
-    from tracr.lab.methods.edge_network import attributions, in_jax
-
-    steps = whole("steps", steps, 1)
-    own = in_jax(subject, data)
-    clean, corrupted = own.by_sublayer(own.written), own.by_sublayer(own.instead)
-    found: Any = 0
-    for k in range(1, steps + 1):
-        given = {name: corrupted[name] + k / steps * (clean[name] - corrupted[name]) for name in clean}
-        found += sum(attributions(own, own.written[0], given, name) for name in clean)
-    return own.by_edge(abs(found / (steps * len(clean))))
+    steps, own = whole("steps", steps, 1), edge_gradients(subject, data)
+    clean, corrupted = own.sublayers(own.both.clean.written), own.sublayers(own.both.corrupted.written)
+    passes = [
+        own.attributions({name: corrupted[name] + k / steps * (clean[name] - corrupted[name])})
+        for k in range(1, steps + 1)
+        for name in clean
+    ]
+    return {key: abs(sum(found[key] for found in passes)) / len(passes) for key in passes[0]}

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracr.arguments import whole
-from tracr.extras import need
 from tracr.ground_truth.scores import EdgeKey
+from tracr.lab.methods.edge_gradients import edge_gradients
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -28,11 +28,7 @@ __all__ = ["eap_ig_inputs"]
 
 def eap_ig_inputs(subject: Any, data: MethodData, *, steps: int = 10) -> dict[EdgeKey, float]:
     """The score of every edge of a subject; the metric must have weights. `steps` is n above."""
-    need("jax", "jax")
-    from tracr.lab.methods.edge_network import attributions, in_jax
-
-    steps = whole("steps", steps, 1)
-    own = in_jax(subject, data)
-    clean, corrupted = own.written[0], own.instead[0]
-    found = sum(attributions(own, corrupted + k / steps * (clean - corrupted)) for k in range(1, steps + 1))
-    return own.by_edge(abs(found / steps))
+    steps, own = whole("steps", steps, 1), edge_gradients(subject, data)
+    clean, corrupted = own.both.clean.written["embed"], own.both.corrupted.written["embed"]
+    passes = [own.attributions({"embed": corrupted + k / steps * (clean - corrupted)}) for k in range(1, steps + 1)]
+    return {key: abs(sum(found[key] for found in passes)) / steps for key in passes[0]}

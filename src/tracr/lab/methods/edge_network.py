@@ -1,4 +1,4 @@
-"""A transformer in JAX whose readers see separate streams, so that edges have gradients and masks.
+"""A transformer in JAX whose readers see separate streams, so that edges have masks with gradients.
 
 Writers are numbered as `EdgePatching` lists them: the embedding, then layer by layer the heads and the MLP. Readers are
 numbered layer by layer: the queries of all heads, their keys, their values, the MLP; then the unembedding. Matrices
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -24,19 +23,17 @@ from tracr.errors import InputError
 from tracr.ground_truth.scores import EdgeKey
 from tracr.ir.parameters import Parameters
 from tracr.lab.methods.data import MethodData
-from tracr.lab.methods.passes import BothPasses, both_passes, count_passes
-from tracr.natural.architecture import Architecture
-from tracr.natural.twin_model import TwinModel
+from tracr.lab.methods.passes import BothPasses, activation_of, both_passes
+from tracr.natural.activations import activation_in
 from tracr.runtime.forward import forward
 
-__all__ = ["EdgeNetwork", "JaxSubject", "attributions", "in_jax", "masked_logits", "metric_of"]
+__all__ = ["EdgeNetwork", "JaxSubject", "in_jax", "masked_logits", "metric_of"]
 
 Array = Any  # of JAX
 Tree = dict[str, Array]
 See = Callable[[str, Array], Array]
 READ = frozenset({"qkv_input", "mlp_in", "result"})
 FIRST = "embed"  # the first sub-layer: the output of the embedding
-AT_ONCE = 2**26  # numbers of all readers' gradients in one batch
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,8 @@ class EdgeNetwork:
 
     causal: bool
     norm: Callable[[Any, Any], Any] | None
-    architecture: Architecture | None
-    """The architecture of a twin; other models have ReLU."""
+    activation: str
+    """The name of the neurons' function."""
 
     def __call__(self, weights: Tree, embedded: Array, read: See, write: See) -> Array:
         """Logits. `read(name, stream)` gives what readers see, `write(name, output)` what a sub-layer writes.
@@ -67,7 +64,7 @@ class EdgeNetwork:
                 return None if found is own else found + layer.b_out  # no further rounding where nothing changes
             return None
 
-        activation = None if self.architecture is None else self.architecture.act(jax.nn)
+        activation = activation_in(self.activation, jax.nn)
         options: dict[str, Any] = {"causal": self.causal, "norm": self.norm, "activation": activation}
         with jax.default_matmul_precision("highest"):  # some devices round products to fewer bits by default
             stream = write(FIRST, embedded)
@@ -82,42 +79,6 @@ def metric_of(logits: Array, metric: Array) -> Array:
     """The metric of each pair."""
     length, width = metric.shape[1:]
     return (logits[:, :length, :width] * metric).sum(axis=(1, 2))
-
-
-@partial(jax.jit, static_argnames="network")
-def _attributed(
-    network: EdgeNetwork, weights: Tree, embedded: Array, metric: Array, changes: Array, given: Tree, place: Array
-) -> Array:
-    """For each edge the sum over pairs of the writer's change times the gradient of the metric at the reader's input.
-
-    `changes` is [writer, pair, position, d_model]. The sub-layer with the number `place` in `given` writes what is
-    given; the number is no part of the compilation.
-    """
-    numbers = {name: number for number, name in enumerate(given)}
-
-    def write(name: str, output: Array) -> Array:
-        return jnp.where(place == numbers[name], given[name], output) if name in given else output
-
-    shapes: dict[str, Array] = {}
-
-    def note(name: str, stream: Array) -> Array:
-        shapes[name] = stream
-        return stream
-
-    jax.eval_shape(lambda: network(weights, embedded, note, write))
-    zeros = {name: jnp.zeros(stream.shape, stream.dtype) for name, stream in shapes.items()}
-
-    def total(added: Tree) -> Array:
-        logits = network(weights, embedded, lambda name, stream: stream + added[name], write)
-        return metric_of(logits, metric).sum()
-
-    gradients = jax.grad(total)(zeros)
-    with jax.default_matmul_precision("highest"):
-        found = [
-            jnp.einsum("wbpd,bphd->wh", changes, one if one.ndim == 4 else one[:, :, None])
-            for one in (gradients[name] for name in shapes)
-        ]
-    return jnp.concatenate(found, axis=1)
 
 
 def masked_logits(network: EdgeNetwork, weights: Tree, embedded: Array, instead: Array, ablated: Array) -> Array:
@@ -159,18 +120,6 @@ class JaxSubject:
     readers: tuple[str, ...]
     candidates: Sequence[EdgeKey]
 
-    def by_sublayer(self, outputs: Array) -> dict[str, Array]:
-        """Outputs [writer, ...] under the names of sub-layers; those of heads have a head axis after the position."""
-        numbers: dict[str, list[int]] = {}
-        for number, writer in enumerate(self.writers):
-            block, _, head = writer.partition(".attn.")
-            name = f"{block}.attn.hook_result" if head else block.replace("mlp", "hook_mlp_out")
-            numbers.setdefault(name, []).append(number)
-        return {
-            name: jnp.stack([outputs[one] for one in some], axis=2) if "attn" in name else outputs[some[0]]
-            for name, some in numbers.items()
-        }
-
     def by_edge(self, matrix: Any) -> dict[EdgeKey, float]:
         """The numbers of a matrix [writer, reader] for the candidates."""
         rows = {name: number for number, name in enumerate(self.writers)}
@@ -187,7 +136,7 @@ def in_jax(subject: Any, data: MethodData) -> JaxSubject:
         )
     both = both_passes(subject, data)
     model, patching = both.model, both.patching
-    network = EdgeNetwork(patching.causal, patching.norm, model.architecture if isinstance(model, TwinModel) else None)
+    network = EdgeNetwork(patching.causal, patching.norm, activation_of(model))
     return JaxSubject(
         network,
         {name: jnp.asarray(array) for name, array in patching.parameters.named()},
@@ -206,23 +155,3 @@ def _readers(both: BothPasses) -> tuple[str, ...]:
         found += [f"blocks.{number}.attn.{head}.{side}" for side in "qkv" for head in range(len(layer.W_Q))]
         found += [f"blocks.{number}.mlp"] * bool(layer.b_in.size)
     return (*found, "unembed")
-
-
-def attributions(own: JaxSubject, embedded: Array, given: Tree | None = None, which: str = "") -> Array:
-    """For each edge the mean over pairs of the writer's change times the gradient at the reader, [writer, reader].
-
-    The gradient is that of a pass on the embedding `embedded`, in which the sub-layer `which` writes its output of
-    `given` [pair, ...]. The change is the output on the corrupted input minus that on the clean one.
-    """
-    given = {name: given[name] for name in sorted(given)} if given else {}  # JAX sorts the names
-    place = jnp.asarray(list(given).index(which) if given else -1)
-    pairs = embedded.shape[0]
-    rows = max(1, AT_ONCE // (embedded[0].size * len(own.readers)))
-    total: Array = 0
-    for start in range(0, pairs, rows):
-        some = slice(start, start + rows)
-        chosen = {name: output[some] for name, output in given.items()}
-        changes = own.instead[:, some] - own.written[:, some]
-        total += _attributed(own.network, own.weights, embedded[some], own.metric[some], changes, chosen, place)
-    count_passes(pairs, pairs)
-    return total / pairs

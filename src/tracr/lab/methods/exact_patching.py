@@ -16,11 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracr.errors import TracrError
 from tracr.ground_truth.data import Granularity
-from tracr.ground_truth.edge_keys import coarsened
 from tracr.ground_truth.scores import EdgeKey
-from tracr.lab.methods.passes import both_passes, count_passes
+from tracr.lab.methods.passes import both_passes, count_passes, merged_edges
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
@@ -30,17 +28,13 @@ __all__ = ["exact_patching"]
 
 def exact_patching(subject: Any, data: MethodData, *, granularity: Granularity = "qkv") -> dict[EdgeKey, float]:
     """The score of every edge of a subject: a model (compiled, a variant, compressed, a twin) or what has a `model`."""
-    if granularity == "neuron_group":
-        raise TracrError("a method does not know the groups of neurons", hint='use "qkv", "head" or "component"')
     both = both_passes(subject, data)
-    groups: dict[EdgeKey, list[EdgeKey]] = {}
-    for key in both.patching.candidates:
-        groups.setdefault(coarsened(key, granularity), []).append(key)
+    groups = merged_edges(both.patching.candidates, granularity)
     changes = both.patching.run(
         both.clean,
         both.corrupted.written,
         list(groups.values()),
-        lambda logits: data.change(both.model.outputs, both.token, both.clean.logits, logits),
+        lambda logits: data.change(both.outputs, both.token, both.clean.logits, logits),
     )
     count_passes(changes.size)
     return dict(zip(groups, changes.mean(axis=1).tolist(), strict=True))

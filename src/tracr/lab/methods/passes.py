@@ -6,7 +6,7 @@ Costs are counted in passes of one input: a batch of 64 inputs is 64 passes. A m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,18 +16,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracr.errors import InputError, TracrError
+from tracr.ground_truth.data import Granularity
+from tracr.ground_truth.edge_keys import coarsened
 from tracr.ground_truth.patching import CleanPass, EdgePatching, parts_of
+from tracr.ground_truth.scores import EdgeKey
 from tracr.model.running import RunnableModel
+from tracr.natural.activations import in_numpy
+from tracr.natural.learned.model import ACTIVATION as LEARNED
+from tracr.natural.learned.model import LearnedModel
 from tracr.natural.twin_model import TwinModel
 from tracr.nearness import nearly_equal
 
 if TYPE_CHECKING:
     from tracr.lab.methods.data import MethodData
+    from tracr.runtime.outputs import Output
 
-__all__ = ["BothPasses", "PassCounter", "both_passes", "count_passes", "counted", "model_of", "patching_of"]
+__all__ = [
+    "GRANULARITIES",
+    "BothPasses",
+    "PassCounter",
+    "activation_of",
+    "both_passes",
+    "count_passes",
+    "counted",
+    "merged_edges",
+    "model_of",
+    "patching_of",
+]
 
 Array = NDArray[Any]
 ACCURACY = 1e-3  # of the largest logit
+GRANULARITIES: tuple[Granularity, ...] = ("component", "head", "qkv")
+"""Those of methods, which do not see groups of neurons, from coarse to fine."""
 
 
 @dataclass
@@ -76,6 +96,8 @@ class BothPasses:
     corrupted: CleanPass
     token: NDArray[np.bool_]
     """Which positions hold a token, [pair, position]."""
+    outputs: Sequence[Output]
+    """The outputs whose answers count."""
 
     @property
     def pairs(self) -> int:
@@ -93,7 +115,7 @@ def both_passes(subject: Any, data: MethodData) -> BothPasses:
     clean, corrupted = patching.clean(clean_ids), patching.clean(corrupted_ids)
     count_passes(2 * len(token))
     _require_same(model, clean_ids, clean.logits, token)
-    return BothPasses(model, patching, clean, corrupted, token)
+    return BothPasses(model, patching, clean, corrupted, token, getattr(subject, "outputs", model.outputs))
 
 
 def _require_same(model: Any, ids: Array, logits: Array, token: NDArray[np.bool_]) -> None:
@@ -110,18 +132,41 @@ def _require_same(model: Any, ids: Array, logits: Array, token: NDArray[np.bool_
         )
 
 
+def merged_edges(candidates: Sequence[EdgeKey], granularity: Granularity) -> dict[EdgeKey, list[EdgeKey]]:
+    """The edges of a granularity, each with the edges of single queries, keys and values that it stands for."""
+    if granularity not in GRANULARITIES:
+        raise TracrError(
+            f"a method does not know edges of the granularity {granularity!r}",
+            hint=f"use {', '.join(GRANULARITIES)}; groups of neurons are not known",
+        )
+    found: dict[EdgeKey, list[EdgeKey]] = {}
+    for key in candidates:
+        found.setdefault(coarsened(key, granularity), []).append(key)
+    return found
+
+
 def model_of(subject: Any) -> Any:
     """The model of a subject, which may be the model itself."""
     return getattr(subject, "model", subject)
 
 
+def activation_of(model: Any) -> str:
+    """The name of the function of a model's neurons."""
+    if isinstance(model, TwinModel):
+        return model.architecture.activation
+    return LEARNED if isinstance(model, LearnedModel) else "relu"
+
+
 def patching_of(model: Any) -> EdgePatching:
     """The edges of a model, with whole MLPs."""
     if isinstance(model, TwinModel):
-        architecture, causal = model.architecture, model.teacher.options.causal
-        parts = parts_of(model.parameters)
-        return EdgePatching(model.parameters, causal, parts, architecture.norm, architecture.act(np))
-    if isinstance(model, RunnableModel):
-        weights = model.cast(np.float32)
-        return EdgePatching(weights, model.options.causal, parts_of(weights), model.norm)
-    raise TracrError(f"{type(model).__name__} is no model whose edges can be patched", hint="pass a model or a subject")
+        causal, weights, norm = model.teacher.options.causal, model.parameters, model.architecture.norm
+    elif isinstance(model, RunnableModel):
+        causal, weights, norm = model.options.causal, model.cast(np.float32), model.norm
+    else:
+        what = f"{type(model).__name__} is no model whose edges can be patched"
+        raise TracrError(what, hint="pass a model or a subject")
+    activation = activation_of(model)
+    return EdgePatching(
+        weights, causal, parts_of(weights), norm, None if activation == "relu" else in_numpy(activation)
+    )

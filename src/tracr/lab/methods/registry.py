@@ -25,7 +25,7 @@ from tracr.lab.methods.random_edges import random_edges
 from tracr.lab.methods.weight_norm import weight_norm
 from tracr.spelling import did_you_mean
 
-__all__ = ["METHODS", "EdgeMethod", "Method", "MethodResult", "method_named", "run_method"]
+__all__ = ["ALIASES", "METHODS", "EdgeMethod", "Method", "MethodResult", "method_named", "run_method"]
 
 EdgeMethod = Callable[..., Mapping[Any, Any]]
 """A function `(subject, data, **settings) -> {edge: score}`."""
@@ -65,9 +65,9 @@ class MethodResult:
 GATES = {"steps": 300, "rate": 0.1, "weight": 0.5, "seed": 0}
 _ALL = (
     Method("exact", 1, exact_patching),
-    Method("eap", 1, eap, needs=("jax",)),
-    Method("eap-ig-inputs", 1, eap_ig_inputs, {"steps": 10}, ("jax",)),
-    Method("eap-ig-activations", 1, eap_ig_activations, {"steps": 5}, ("jax",)),
+    Method("eap", 2, eap),
+    Method("eap-ig-inputs", 2, eap_ig_inputs, {"steps": 10}),
+    Method("eap-ig-activations", 2, eap_ig_activations, {"steps": 5}),
     Method("acdc", 1, acdc),
     Method("edge-probing", 1, edge_probing, GATES, ("jax", "optax")),
     Method("node-probing", 1, node_probing, GATES, ("jax", "optax")),
@@ -78,18 +78,23 @@ _ALL = (
 )
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _ALL})
 """The methods of the laboratory; the last three are null methods."""
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"eap-ig": "eap-ig-inputs", "subnetwork-probing": "edge-probing", "exact-patching": "exact"}
+)
+"""Other names of methods."""
 
 
 def method_named(name: str) -> Method:
     """A method of the registry.
 
-    >>> method_named("eap-ig-inputs").settings
-    {'steps': 10}
-    >>> method_named("eap-ig")
+    >>> method_named("eap-ig").name, method_named("eap-ig").settings
+    ('eap-ig-inputs', {'steps': 10})
+    >>> method_named("eap-gi")
     Traceback (most recent call last):
-    tracr.errors.UnknownName: there is no method eap-ig
-      hint: did you mean eap or eap-ig-inputs?
+    tracr.errors.UnknownName: there is no method eap-gi
+      hint: did you mean eap?
     """
+    name = ALIASES.get(name, name)
     if name not in METHODS:
         raise UnknownName(f"there is no method {name}", hint=did_you_mean(name, METHODS, f"use one of {[*METHODS]}"))
     return METHODS[name]

@@ -38,7 +38,8 @@ from tracr.model.variants.holdings import NEVER, Stream, at_bos, at_tokens, quan
 from tracr.rasp.annotations import Encoding
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
+    from tracr.model.variants.variant_model import VariantModel
 
 __all__ = ["BEFORE", "Exactness", "is_exact"]
 
@@ -49,14 +50,14 @@ CODE = 0.25  # the largest error of a code's logit
 OUTPUT_NUMBER = 1e-5  # the largest additional error of a number that is an output
 
 
-def is_exact(model: CompiledModel, exactness: Exactness | None = None) -> bool:
+def is_exact(model: VariantModel, exactness: Exactness | None = None) -> bool:
     """Whether a variant is proved to compute the same as the compiled model: no noise, and norms that change nothing.
 
     Its basis must have been proved before. Layer norms change nothing if the stream adds up to 0 without rounding.
     """
     variant = model.variant
-    if variant is None or variant.noise or variant.layer_norm is None:
-        return variant is None or not variant.noise
+    if variant.noise or variant.layer_norm is None:
+        return not variant.noise
     return (exactness or Exactness(model.plain)).sums_exactly(variant.basis.write)
 
 
@@ -78,7 +79,7 @@ class Exactness:
     none.
     """
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignedModel) -> None:
         self.model = model
         self.times = range(-1, 2 * model.n_layers)
         self.rough_from = rough_from(model)
@@ -230,7 +231,7 @@ def _side_by_side(heads: Array) -> Array:
     return np.moveaxis(heads, 0, 1).reshape(heads.shape[1], -1)
 
 
-def _tolerances(model: CompiledModel) -> Array:
+def _tolerances(model: DesignedModel) -> Array:
     """The largest allowed error of each logit: `CODE` for a code; for a number `OUTPUT_NUMBER`, or part of a gap."""
     found: list[float] = []
     for output in model.outputs:

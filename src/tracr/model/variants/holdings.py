@@ -15,7 +15,7 @@ from tracr.craft.variables import Number, Variable
 
 if TYPE_CHECKING:
     from tracr.ir.layout import Direction
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["NEVER", "Stream", "at_bos", "at_tokens", "quanta", "rough_from"]
 
@@ -90,19 +90,19 @@ def _times(rows: Array, weights: Array) -> Array:
     return np.asarray(rows[:, used] @ weights[used])
 
 
-def at_tokens(model: CompiledModel, times: range) -> Stream:
+def at_tokens(model: DesignedModel, times: range) -> Stream:
     """The possible contents at a token, after each of the sub-layers."""
     return Stream(tuple(_held(model)), _grids(model, times))
 
 
-def at_bos(model: CompiledModel, times: range) -> Stream:
+def at_bos(model: DesignedModel, times: range) -> Stream:
     """The contents at BOS, which are the same for every input."""
     rows = [_at_bos(model, time) for time in times]
     held = tuple(_Held(row[None, :], time, time + 1) for row, time in zip(rows, times, strict=True))
     return Stream(held, low_bits(np.array(rows)))
 
 
-def _at_bos(model: CompiledModel, time: int) -> Array:
+def _at_bos(model: DesignedModel, time: int) -> Array:
     """The contents of the BOS position after a sub-layer."""
     stream = np.zeros(model.layout.width)
     for direction in model.layout.directions:
@@ -112,7 +112,7 @@ def _at_bos(model: CompiledModel, time: int) -> Array:
     return stream
 
 
-def _held(model: CompiledModel) -> Iterator[_Held]:
+def _held(model: DesignedModel) -> Iterator[_Held]:
     """The variables of a model, each with its possible contents."""
     layout, embedded = model.layout, _embedded(model)
     spans: dict[Variable, tuple[int, int]] = {}
@@ -143,7 +143,7 @@ def _codes(variable: Variable) -> Array:
     return np.concatenate([np.delete(np.eye(variable.size), number, axis=0), ends])
 
 
-def _embedded(model: CompiledModel) -> dict[Variable, Array]:
+def _embedded(model: DesignedModel) -> dict[Variable, Array]:
     """The rows that the embedding writes, by variable."""
     found = {}
     for source in model.circuit.embedded:
@@ -165,7 +165,7 @@ def _grid(direction: Direction, embedded: dict[Variable, Array]) -> float:
     return min(grid, float(low_bits(variable.bos_code()[place])))
 
 
-def _grids(model: CompiledModel, times: range) -> Array:
+def _grids(model: DesignedModel, times: range) -> Array:
     """A power of two that divides the contents of each slot after each sub-layer (see `Stream.grids`)."""
     grids, embedded = np.full((len(times), model.layout.width), np.inf), _embedded(model)
     for direction in model.layout.directions:
@@ -174,7 +174,7 @@ def _grids(model: CompiledModel, times: range) -> Array:
     return grids
 
 
-def rough_from(model: CompiledModel) -> NDArray[np.intp]:
+def rough_from(model: DesignedModel) -> NDArray[np.intp]:
     """The first sub-layer after which each slot holds a number with an error; `NEVER` if there is none."""
     found, embedded = np.full(model.layout.width, NEVER), _embedded(model)
     soft = model.options.soft is not None and not model.options.soft.bounded

@@ -40,10 +40,10 @@ import numpy as np
 from tracr.errors import TracrError
 from tracr.model.variants.exactness import is_exact
 from tracr.model.variants.readback import checked
-from tracr.model.variants.variant import changed
+from tracr.model.variants.variant_model import VariantModel, changed
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.running import RunnableModel
 
 __all__ = ["LayerNorm", "largest_square", "require_plain_norms", "with_layer_norm"]
@@ -75,9 +75,9 @@ class LayerNorm:
         return centred / xp.sqrt(variance + self.epsilon) * self.gain
 
 
-def with_layer_norm(model: CompiledModel) -> CompiledModel:
+def with_layer_norm(model: DesignedModel) -> VariantModel:
     """The model for an architecture with a layer norm before every attention, every MLP and the unembedding."""
-    if model.variant and model.variant.layer_norm:
+    if model.norm is not None:
         raise TracrError("the model has layer norms already", hint="use this model")
     size = model.d_model
     write, read = np.zeros((size, size + 2)), np.zeros((size + 2, size))
@@ -98,7 +98,7 @@ def require_plain_norms(model: RunnableModel, what: str) -> None:
         )
 
 
-def largest_square(model: CompiledModel) -> float:
+def largest_square(model: DesignedModel) -> float:
     """N: a bound on the square of the residual stream's size, in an orthogonal basis, at tokens and at BOS."""
     largest = 0.0
     for variable in model.layout.slots:

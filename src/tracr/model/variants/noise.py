@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.errors import TracrError
 from tracr.model.variants.readback import first_problem
-from tracr.model.variants.variant import changed
+from tracr.model.variants.variant_model import VariantModel, changed
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["with_noise"]
 
 STRONGEST, WEAKEST = -4, -60  # powers of two that are tried
 
 
-def with_noise(model: CompiledModel, scale: float | None, seed: int) -> CompiledModel:
+def with_noise(model: DesignedModel, scale: float | None, seed: int) -> VariantModel:
     """The model with independent Gaussian noise of standard deviation `scale` on every weight and bias.
 
     Outputs are continuous in the weights, and decoding takes the largest of several logits or the nearest of several
@@ -46,7 +46,7 @@ def with_noise(model: CompiledModel, scale: float | None, seed: int) -> Compiled
     return _noisy(model, float(scale), seed)
 
 
-def _noisy(model: CompiledModel, scale: float, seed: int) -> CompiledModel:
+def _noisy(model: DesignedModel, scale: float, seed: int) -> VariantModel:
     rng = np.random.default_rng(seed)
 
     def disturb(array: NDArray[Any]) -> NDArray[Any]:

@@ -24,7 +24,8 @@ from tracr.runtime.table_interpreter import Batch, Evaluation, evaluate_batch
 
 if TYPE_CHECKING:
     from tracr.ir.layout import Direction
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
+    from tracr.model.variants.variant_model import VariantModel
 
 __all__ = ["BUDGET", "checked", "first_problem", "held_and_wanted"]
 
@@ -33,16 +34,15 @@ BUDGET = 2_000  # inputs for the check of a variant
 ROWS = 64  # inputs of each length that are run with all activations
 
 
-def checked(model: CompiledModel, hint: str) -> CompiledModel:
+def checked(model: VariantModel, hint: str) -> VariantModel:
     """The model, if no problem is found on up to `BUDGET` inputs."""
     problem = first_problem(model)
     if problem:
-        assert model.variant is not None
         raise TracrError(f"{model.variant.steps[-1]} would make the model wrong: {problem}", hint=hint)
     return model
 
 
-def first_problem(model: CompiledModel, budget: int = BUDGET, seed: int = 0) -> str:
+def first_problem(model: DesignedModel, budget: int = BUDGET, seed: int = 0) -> str:
     """A wrong output, or a variable that cannot be read back, on all inputs or a sample; "" if none is found.
 
     Outputs are compared on up to `budget` inputs, variables on up to `ROWS` of each length, padded and unpadded.
@@ -60,7 +60,7 @@ def first_problem(model: CompiledModel, budget: int = BUDGET, seed: int = 0) -> 
     return ""
 
 
-def _unreadable(model: CompiledModel, codes: Array) -> str:
+def _unreadable(model: DesignedModel, codes: Array) -> str:
     """The first variable that cannot be read back on inputs of one length."""
     evaluation = evaluate_batch(model.program, Batch(codes, np.full(len(codes), codes.shape[1], dtype=np.int32)))
     for padded in (False, True) if codes.shape[1] < model.program.lengths[1] else (False,):
@@ -73,7 +73,7 @@ def _unreadable(model: CompiledModel, codes: Array) -> str:
     return ""
 
 
-def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
+def _differences(model: DesignedModel, evaluation: Evaluation, ids: Array) -> Iterator[tuple[str, str, Array]]:
     """Each variable after each sub-layer where it has directions, with the inputs and positions where it is wrong."""
     for variable, hook, held, wanted in held_and_wanted(model, evaluation, ids):
         exact = variable in (ONE, BOS, PAD) or not variable.numerical
@@ -82,7 +82,7 @@ def _differences(model: CompiledModel, evaluation: Evaluation, ids: Array) -> It
 
 
 def held_and_wanted(
-    model: CompiledModel, evaluation: Evaluation, ids: Array
+    model: DesignedModel, evaluation: Evaluation, ids: Array
 ) -> Iterator[tuple[Variable, str, Array, Array]]:
     """Each variable after each sub-layer where it has directions: the coordinates it has, and those of its value.
 
@@ -111,7 +111,7 @@ def held_and_wanted(
             yield variable, hook, held, wanted[..., places]
 
 
-def _streams(model: CompiledModel, ids: Array) -> list[tuple[str, int, Array]]:
+def _streams(model: DesignedModel, ids: Array) -> list[tuple[str, int, Array]]:
     """The residual stream after the embedding and every sub-layer."""
     seen: dict[str, Array] = {}
     model.logits(ids, hook=seen.__setitem__)

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.model.variants.exactness import BEFORE, Exactness, is_exact
 from tracr.model.variants.readback import checked
-from tracr.model.variants.variant import changed
+from tracr.model.variants.variant_model import VariantModel, changed
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["rotated"]
 
@@ -32,7 +32,7 @@ LARGE = 128  # with more dimensions than this, groups are drawn twice
 FOUR = np.full((4, 4), 0.5) - np.eye(4)
 
 
-def rotated(model: CompiledModel, seed: int) -> CompiledModel:
+def rotated(model: DesignedModel, seed: int) -> VariantModel:
     """The model with a random rotation R of its residual stream: writers x @ R, readers Rᵀ @ W.
 
     In exact arithmetic x R Rᵀ W = x W: every query, key, value, neuron and logit is unchanged. For the compiled model's
@@ -58,7 +58,7 @@ def rotated(model: CompiledModel, seed: int) -> CompiledModel:
 class _Mixing:
     """The rounds of a rotation of a model's stream."""
 
-    def __init__(self, model: CompiledModel, rng: np.random.Generator) -> None:
+    def __init__(self, model: DesignedModel, rng: np.random.Generator) -> None:
         self.size, self.rng = model.d_model, rng
         self.write, self.read = model.basis.write, model.basis.read
         self.exactness = Exactness(model.plain)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from tracr.ir.parameters import LayerParameters, Parameters
-from tracr.model.variants.basis import Directions
+from tracr.model.variants.basis import Basis
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
     from tracr.model.variants.layer_norm import LayerNorm
 
-__all__ = ["Variant", "changed", "in_basis"]
+__all__ = ["Variant", "in_basis"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """The changes to a compiled model: the calls, in order, and their results.
+    """The changes to a compiled model: the calls, in order, and their results; without steps for the model itself.
 
     `basis` has the directions of the labelled coordinates; `noise` is the standard deviation of the weights' noise.
     """
 
     steps: tuple[str, ...]
-    basis: Directions
+    basis: Basis
     noise: float = 0.0
     layer_norm: LayerNorm | None = None
 
@@ -53,28 +51,3 @@ def in_basis(parameters: Parameters, write: Array, read: Array) -> Parameters:
         for layer in parameters.layers
     )
     return Parameters(parameters.W_E @ write, parameters.W_pos @ write, layers, read @ parameters.W_U)
-
-
-def changed(
-    model: CompiledModel,
-    step: str,
-    *,
-    basis: tuple[Array, Array] | None = None,
-    parameters: Parameters | None = None,
-    noise: float = 0.0,
-    layer_norm: LayerNorm | None = None,
-) -> CompiledModel:
-    """The model after one more step: a change of basis (write, read), or other weights."""
-    before, weights = model.variant, parameters or model.parameters
-    here = Directions(model.basis.write, model.basis.read)
-    if basis is not None:
-        write, read = basis
-        here = Directions(here.write @ write, read @ here.read)
-        weights = in_basis(weights, write, read)
-    variant = Variant(
-        steps=(*(before.steps if before else ()), step),
-        basis=here,
-        noise=math.hypot(noise, before.noise if before else 0.0),
-        layer_norm=layer_norm or (before.layer_norm if before else None),
-    )
-    return replace(model, changed=weights, variant=variant)

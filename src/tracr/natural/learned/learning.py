@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracr import arguments
 from tracr.errors import TracrError
 from tracr.model.compiled import CompiledModel
+from tracr.model.variants.variant_model import VariantModel
 from tracr.model.verification import Verification
 from tracr.natural.learned.assembly import assembled, check_wiring, spans_of
 from tracr.natural.learned.codes import PartCodes, Streams, margins_of, parts_of, spacing_of, streams_of
@@ -91,12 +92,12 @@ def learned_parts(
 
 def _check_model(model: object) -> None:
     """Refuse a model whose parts cannot be learned one by one."""
+    if isinstance(model, VariantModel):
+        raise TracrError("the parts of a model with other weights cannot be learned", hint="use model.plain")
     if not isinstance(model, CompiledModel):
         raise TracrError(
             f"learned parts need a compiled model, not a {type(model).__name__}", hint="use tracr.compile(...)"
         )
-    if model.variant is not None or not model.own_weights:
-        raise TracrError("the parts of a model with other weights cannot be learned", hint="use model.plain")
     if model.residual.shared:
         raise TracrError(
             "at level 2 dimensions are cleared and used again, so that a small error would stay in them",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tracr.adapters import adapter
 from tracr.arguments import flag
 from tracr.errors import TracrError, Unavailable
 from tracr.ir.parameters import Parameters
@@ -19,7 +19,8 @@ from tracr.model.derived import DerivedModel
 from tracr.model.variants.basis import Axes, Basis, Directions
 from tracr.model.variants.variant import in_basis
 from tracr.model.verification import Verification
-from tracr.natural.architecture import in_numpy
+from tracr.natural.activations import in_numpy
+from tracr.natural.exports import TrainedExports
 from tracr.natural.formats import require_format
 from tracr.natural.learned.truth import LearnedTruth
 from tracr.runtime.forward import Hook, forward
@@ -60,7 +61,7 @@ class LearnedPart:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedModel(DerivedModel):
+class LearnedModel(TrainedExports, DerivedModel):
     """A transformer whose heads and MLPs were trained alone on the codes of a compiled model, with noise and GELU.
 
     Each part reads and writes the dimensions of the compiled part: the compiled model's nodes and edges hold by
@@ -94,7 +95,12 @@ class LearnedModel(DerivedModel):
     @property
     def ground_truth(self) -> LearnedTruth:
         """The nodes and edges, which are the compiled model's."""
-        return LearnedTruth(self.compiled.ground_truth, self.neurons)
+        return LearnedTruth(self.compiled.ground_truth, self.neurons, self)
+
+    @property
+    def activation(self) -> Callable[[Array], Array]:
+        """The function of the neurons, GPT-2's GELU, for numpy arrays."""
+        return in_numpy(ACTIVATION)
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
@@ -126,8 +132,8 @@ class LearnedModel(DerivedModel):
 
     def forward(self, parameters: Parameters, ids: Array, hook: Hook | None = None) -> Array:
         """The logits of one pass with the given weights."""
-        causal, act = self.options.causal, in_numpy(ACTIVATION)
-        return np.asarray(forward(parameters, ids, np, causal=causal, hook=hook, activation=act))
+        causal = self.options.causal
+        return np.asarray(forward(parameters, ids, np, causal=causal, hook=hook, activation=self.activation))
 
     def cast(self, dtype: Any, *, check: bool = True) -> Parameters:
         """The weights in another float type; shorter ones than float32 are refused, unless `check` is off."""
@@ -135,11 +141,11 @@ class LearnedModel(DerivedModel):
             require_format(dtype, "the learned model")
         return super().cast(dtype, check=False)
 
-    def check_format(self, dtype: Any, budget: int = 0) -> Any:
+    def check_format(self, dtype: Any, budget: int = 0, *, stored: bool = True) -> Any:
         """Refused: bounds on rounding are for compiled models."""
         raise Unavailable("rounding is not bounded for a learned model", hint="use learned.compiled.check_format")
 
-    def _kernel(self, dtype: DTypeLike) -> None:
+    def _kernel(self, dtype: DTypeLike | None) -> None:
         """None: the kernel has no GELU."""
 
     def _intervention(self, changes: object, inputs: object, padded: object, *, single: bool) -> None:
@@ -174,33 +180,12 @@ class LearnedModel(DerivedModel):
 
         save(self, folder, overwrite=overwrite)
 
-    def to_torch(
-        self, *, dtype: Any = "float32", device: Any = None, trainable: bool = True, check: bool = True
-    ) -> Any:
-        """A `torch.nn.Module`: `module(ids) -> logits`; also `module.encode(tokens)` and `module.decode(logits, ids)`.
-
-        A `dtype`, or a later cast, to a format shorter than float32 is refused, unless `check` is off.
-        """
-        adapter("torch")  # its error says how to install torch
+    def _in_torch(self, *options: Any) -> Any:
         from tracr.natural.learned.in_torch import to_torch
 
-        return to_torch(self, dtype, device, flag("trainable", trainable), flag("check", check))
+        return to_torch(self, *options)
 
-    def to_transformer_lens(
-        self,
-        *,
-        bridge: bool = False,
-        dtype: Any = "float32",
-        device: Any = None,
-        trainable: bool = True,
-        check: bool = True,
-    ) -> Any:
-        """A TransformerLens model with all hook points; with `bridge` a native `TransformerBridge`.
-
-        Layers are padded with zeros to one size. `check` is as in `to_torch`.
-        """
-        adapter("transformer_lens")  # its error says how to install TransformerLens
+    def _in_transformer_lens(self, *options: Any) -> Any:
         from tracr.natural.learned.in_transformer_lens import to_transformer_lens
 
-        flags = flag("trainable", trainable), flag("check", check)
-        return to_transformer_lens(self, flag("bridge", bridge), dtype, device, *flags)
+        return to_transformer_lens(self, *options)

@@ -71,7 +71,7 @@ def _files_of(learned: LearnedModel) -> dict[str, bytes]:
 def load(folder: str | Path, *, max_parameters: int = models.PARAMETERS) -> LearnedModel:
     """The model that `save` wrote; raises a `FormatError` for anything else."""
     path = Path(folder)
-    compiled = models.load(path / COMPILED, max_parameters=max_parameters)
+    compiled = models.load_compiled(path / COMPILED, max_parameters=max_parameters)
     keys = ("format", "version", "seed", "noise", "width", "d_head", "neurons", "parts", "verified", "sha256")
     try:
         given = parse(read_file(path / INFO, LARGEST_JSON), INFO).object(keys)

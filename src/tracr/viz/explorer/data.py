@@ -30,7 +30,7 @@ from tracr.viz.explorer.listing import listing
 
 if TYPE_CHECKING:
     from tracr.ground_truth.data import ModelNode
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
     from tracr.model.residual import Dimension
 
 __all__ = ["page_data"]
@@ -43,7 +43,7 @@ KNOWN = frozenset(  # the operations that the page computes: `web/src/core/progr
 )
 
 
-def page_data(model: CompiledModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
+def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, description: str) -> dict[str, Any]:
     """The model (for a variant, its weights along its directions), its program and the first input."""
     values, options, program, labelled = _Values(), model.options, model.program, model.labelled
     groups = _groups(model)
@@ -194,7 +194,7 @@ def _selector_json(selector: Selector) -> dict[str, Any]:
 # The weights
 
 
-def _weights_json(model: CompiledModel) -> dict[str, Any]:
+def _weights_json(model: DesignedModel) -> dict[str, Any]:
     weights = model.cast(np.float32)
     return {
         "W_E": _sparse(weights.W_E),
@@ -222,7 +222,7 @@ def _short(number: float) -> float:
 # What the dimensions mean
 
 
-def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
+def _groups(model: DesignedModel) -> list[tuple[Variable, ...]]:
     """The variables in the order of the residual stream; BOS and PAD with the tokens."""
     found: dict[Variable | None, list[Variable]] = {}
     tokens = next((v for v in model.layout.slots if v.label == "tokens" and v not in SPECIAL_TOKENS), None)
@@ -231,7 +231,7 @@ def _groups(model: CompiledModel) -> list[tuple[Variable, ...]]:
     return [tuple(group) for group in found.values()]
 
 
-def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any]:
+def _dimension_json(model: DesignedModel, dimension: Dimension) -> dict[str, Any]:
     """A direction, its dimension (`slot`), and the first stage in which it is stored and the first in which it is not.
 
     Stages are the embedding (0) and the sub-layers after it.
@@ -247,7 +247,7 @@ def _dimension_json(model: CompiledModel, dimension: Dimension) -> dict[str, Any
     }
 
 
-def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
+def _group_json(model: DesignedModel, group: tuple[Variable, ...], values: _Values) -> dict[str, Any]:
     """The directions of a variable: their numbers, each with the value it represents; `null` for a number or a bit.
 
     `dropped`: the values without a direction. `codes`: the coordinates of each value, if values are stored in bits.
@@ -286,7 +286,7 @@ def _group_json(model: CompiledModel, group: tuple[Variable, ...], values: _Valu
 class _Circuit:
     """The ground truth's nodes and edges, by number."""
 
-    def __init__(self, model: CompiledModel, groups: list[tuple[Variable, ...]]) -> None:
+    def __init__(self, model: DesignedModel, groups: list[tuple[Variable, ...]]) -> None:
         self.model = model
         self.nodes = {node.id: node for node in model.ground_truth.nodes()}
         self.number = {name: number for number, name in enumerate(self.nodes)}

@@ -21,7 +21,7 @@ from tracr.viz.explorer.data import page_data
 from tracr.writing import write_file, written_to
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["Explorer", "explore"]
 
@@ -86,7 +86,7 @@ class Explorer:
 
 
 def explore(
-    model: CompiledModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
+    model: DesignedModel, tokens: Sequence[Value] | None = None, *, name: str = "", description: str = ""
 ) -> Explorer:
     """The explorer page of a model. It starts with the input `tokens`, by default one that shows many values."""
     given = _example(model) if tokens is None else tokens
@@ -95,7 +95,7 @@ def explore(
     return Explorer(f"{name} · Tracr explorer", page_data(model, list(given)[:real], name, description))
 
 
-def _example(model: CompiledModel) -> list[Value]:
+def _example(model: DesignedModel) -> list[Value]:
     """An input with an output, with few `None` and many different values, and a rare output."""
     shortest, longest = model.program.lengths
     length, rng = max(shortest, min(longest, EXAMPLE_LENGTH)), random.Random(0)

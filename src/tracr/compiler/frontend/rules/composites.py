@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ def _sign(difference: int) -> int:
 
 
 MOST_COMPARED = 3  # s-ops: all combinations of their signs are tried
-Sign = int  # of the difference of two values: -1, 0 or 1
+Sign = int  # of the difference of two values
+SIGNS: tuple[Sign, ...] = (-1, 0, 1)
 TRIPLES = sorted(  # the signs of a - b, b - c and a - c for three numbers
     {(_sign(a - b), _sign(b - c), _sign(a - c)) for a, b, c in itertools.product(range(3), repeat=3)}
 )
@@ -112,22 +113,26 @@ def orders_positions(inference: Inference, number: int) -> bool:
     there. A total order holds for exactly one of (a, b) and (b, a), and is transitive: both are checked for all
     combinations of signs that two, or three, positions can have.
     """
-    parts = parts_of(inference.selectors, number)
+    if number not in inference.orders:
+        inference.orders[number] = _is_order(inference, parts_of(inference.selectors, number))
+    return inference.orders[number]
+
+
+def _is_order(inference: Inference, parts: Sequence[Selector]) -> bool:
     literals = [part for part in parts if isinstance(part, SelectorNode)]
     if inference.options.causal or not _compares_with_itself(inference, literals):
         return False
     if all((part.table == part.table.T).all() for part in literals):  # as with ==: it holds both ways, or neither
         return False
     axes = axes_of(parts)
-    by_sign = [_classes_by_sign(axis, literals) for axis in axes] if len(axes) <= MOST_COMPARED else [None]
-    if None in by_sign:
+    if len(axes) > MOST_COMPARED:
         return False
-    truth = truth_of(parts, axes)
-
-    def holds(signs: Sequence[Sign]) -> bool:
-        return bool(truth[tuple(classes[s] for classes, s in zip(by_sign, signs, strict=True) if classes is not None)])
-
-    return _is_total_order(holds, [inference.facts[axis.keys].distinct for axis in axes])
+    by_sign = [classes for axis in axes if (classes := _classes_by_sign(axis, literals))]
+    if len(by_sign) < len(axes):
+        return False
+    holds = truth_of(parts, axes)[np.ix_(*by_sign)].ravel().tolist()
+    relation = dict(zip(itertools.product(SIGNS, repeat=len(axes)), holds, strict=True))
+    return _is_total_order(relation, [inference.facts[axis.keys].distinct for axis in axes])
 
 
 def _compares_with_itself(inference: Inference, literals: Sequence[SelectorNode]) -> bool:
@@ -136,18 +141,18 @@ def _compares_with_itself(inference: Inference, literals: Sequence[SelectorNode]
     return all(keys.canon == queries.canon for keys, queries in facts) and any(keys.distinct for keys, _ in facts)
 
 
-def _is_total_order(holds: Callable[[Sequence[Sign]], bool], differs: Sequence[bool]) -> bool:
+def _is_total_order(holds: Mapping[tuple[Sign, ...], bool], differs: Sequence[bool]) -> bool:
     """Whether a relation of signs is total and transitive; `differs` says which signs are never 0."""
-    pairs = itertools.product(*((-1, 1) if differ else (-1, 0, 1) for differ in differs))
-    if any(holds(signs) == holds([-s for s in signs]) for signs in pairs):
+    pairs = itertools.product(*((-1, 1) if differ else SIGNS for differ in differs))
+    if any(holds[signs] == holds[tuple([-s for s in signs])] for signs in pairs):
         return False
     triples = [[t for t in TRIPLES if 0 not in t] if differ else TRIPLES for differ in differs]
     combinations = (zip(*combination, strict=True) for combination in itertools.product(*triples))
-    return all(holds(both) or not (holds(first) and holds(second)) for first, second, both in combinations)
+    return all(holds[both] or not (holds[first] and holds[second]) for first, second, both in combinations)
 
 
-def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign, int] | None:
-    """The class of a (query, key) pair by the sign of query minus key, if some order of the values allows this."""
+def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> tuple[int, ...] | None:
+    """The class of a (query, key) pair for each sign of query minus key, if some order of the values allows this."""
     size = len(axis.classes)
     order: NDArray[np.intp] = np.arange(size)
     for part in literals:
@@ -155,10 +160,10 @@ def _classes_by_sign(axis: Axis, literals: Sequence[SelectorNode]) -> dict[Sign,
             order = np.argsort((part.table == 1).sum(axis=1), kind="stable")
             break
     classes = axis.classes[np.ix_(order, order)]
-    found = (
-        {-1: int(classes[0, -1]), 0: int(classes[0, 0]), 1: int(classes[-1, 0])} if size > 1 else {-1: 0, 0: 0, 1: 0}
-    )
-    expected = np.full_like(classes, found[-1])
-    expected[np.tri(size, k=-1, dtype=bool)] = found[1]
-    np.fill_diagonal(expected, found[0])
-    return found if (classes == expected).all() else None
+    if size < 2:
+        return (0,) * len(SIGNS)
+    smaller, equal, larger = int(classes[0, -1]), int(classes[0, 0]), int(classes[-1, 0])
+    expected = np.full_like(classes, smaller)
+    expected[np.tri(size, k=-1, dtype=bool)] = larger
+    np.fill_diagonal(expected, equal)
+    return (smaller, equal, larger) if (classes == expected).all() else None

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracr.caching import cached_property
 from tracr.craft.grouping import ascending
 from tracr.ir.domains import Codes
 from tracr.ir.ops import ERROR, UNREACHED

@@ -67,6 +67,7 @@ class Inference:
         self.sops: dict[int, InferredNode] = {}
         self.selectors: dict[int, Selector] = {}
         self.widths: dict[int, Widths] = {}
+        self.orders: dict[int, bool] = {}  # whether a selector is a total order of the positions, if this was asked
         self.facts: dict[int, Facts] = {}
         self.canon: dict[int, int] = {}  # the first node that computes the same
         self.same: dict[int, int] = {}  # the node it may be shared with

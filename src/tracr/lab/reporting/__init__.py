@@ -1,0 +1,21 @@
+"""The report of a run: tables, figures and one page, made from the table of results alone.
+
+lab_report.py         `report` and `LabReport`
+results_table.py      the rows, with short names for methods and realisations; row_checks.py: refuses damaged ones
+top_edges.py          the top of a ranking, and ties at its border
+comparing.py          the laboratory's questions, answered with intervals
+rank_correlation.py   Spearman's rank correlation, with an interval
+tables.py             the answers as tables, for the page and as CSV; sentences.py: as sentences
+dial_series.py        realisations that differ in one dial
+page.py               the page; page.css and page.js are parts of it
+html_pieces.py        its tables and texts; plots.py, panels.py: its plots
+case_pages.py         a case on the page; circuit_drawing.py: its circuit as SVG
+figures.py            publication figures (matplotlib)
+"""
+
+from __future__ import annotations
+
+from tracr.lab.reporting.lab_report import LabReport, report
+from tracr.lab.reporting.tables import ReportTable
+
+__all__ = ["LabReport", "ReportTable", "report"]
