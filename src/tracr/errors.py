@@ -200,6 +200,10 @@ class NotAdmitted(TracrError):
     """A trained model whose mechanism was not measured to be the known one: it has no truth."""
 
 
+class CertificateError(TracrError, ValueError):
+    """A model that the checker rejects, where an accepted one is needed."""
+
+
 class MissingExtra(TracrError, ImportError):
     """An optional library is not installed; the hint is the command that installs it."""
 

@@ -137,17 +137,17 @@ def test_exports_work_or_are_refused_with_a_sentence(model: RunnableModel, tmp_p
         assert works(model, name, given.get(name, ())) != "absent"
 
 
-def test_certified_models_have_the_compilers_weights(model: RunnableModel) -> None:
-    """Certified, and no variant: the weights are those of the compilation. A compressed model is never certified."""
-    assert model.verify().certified == model.certified
+def test_own_weights_are_those_of_the_compilation(model: RunnableModel) -> None:
+    """Own weights, and no variant: those of the compilation. A compressed model never has them."""
+    assert model.verify().own_weights == model.own_weights
     if not isinstance(model, DesignedModel):
-        assert not model.certified
+        assert not model.own_weights
         return
-    if model.certified and not model.variant.steps:
+    if model.own_weights and not model.variant.steps:
         for (name, one), (_, other) in zip(model.parameters.named(), model.plain.parameters.named(), strict=True):
             assert np.allclose(one, other, rtol=0, atol=1e-12), name
     assert isinstance(model.plain, CompiledModel)
-    assert model.plain.certified
+    assert model.plain.own_weights
     assert model.plain.variant.steps == ()
     assert model.plain.verify()
 

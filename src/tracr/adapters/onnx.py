@@ -108,7 +108,7 @@ def from_onnx(path: Path, recompile: bool, max_parameters: int) -> DesignedModel
         return model
     held = {name: weights.get(name, array) for name, array in model.parameters.named()}  # empty arrays are not stored
     loaded = with_weights(model, held)
-    return loaded if certified else with_other_weights(loaded, loaded.parameters)
+    return loaded if own_weights else with_other_weights(loaded, loaded.parameters)
 
 
 def _unchanged(graph: OnnxGraph, tensor: str, to: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracr_check import Verdict
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["Certificate"]
 
@@ -26,7 +26,7 @@ class Certificate:
 
     verdict: Verdict
     hints: bytes = field(repr=False)
-    model: CompiledModel = field(repr=False)
+    model: DesignedModel = field(repr=False)
     recorded: bool = False
 
     @property

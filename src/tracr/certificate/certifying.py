@@ -13,7 +13,7 @@ from tracr import arguments
 from tracr.certificate.certificate import Certificate
 from tracr.certificate.hints import hints
 from tracr.errors import TracrError
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.saving.models import CONTENT, files_of
 from tracr.writing import written_to
 from tracr_check import ARITHMETICS, Verdict, check_folder
@@ -26,7 +26,7 @@ SHOWN_PARAMETERS = 300_000  # larger models are not checked only to show the ver
 KEPT = "_certificate"  # in the model's __dict__, as `cached_property` does: copies with other weights do not have it
 
 
-def certify(model: CompiledModel, arithmetic: str = "float32", padded: bool = True) -> Certificate:
+def certify(model: DesignedModel, arithmetic: str = "float32", padded: bool = True) -> Certificate:
     """Run the checker on the model's files; see `CompiledModel.certify`."""
     arguments.one_of("arithmetic", arithmetic, [*ARITHMETICS])
     padded = arguments.flag("padded", padded)
@@ -61,18 +61,18 @@ def _checked(files: Mapping[str, bytes], problem: str) -> Verdict:
     return verdict
 
 
-def keep(model: CompiledModel, certificate: Certificate) -> None:
+def keep(model: DesignedModel, certificate: Certificate) -> None:
     """Keep a certificate with its model."""
     model.__dict__[KEPT] = certificate
 
 
-def certificate_of(model: CompiledModel) -> Certificate | None:
+def certificate_of(model: DesignedModel) -> Certificate | None:
     """The last certificate of a model, or None."""
     kept: Certificate | None = model.__dict__.get(KEPT)
     return kept
 
 
-def shown_certificate(model: CompiledModel) -> Certificate | None:
+def shown_certificate(model: DesignedModel) -> Certificate | None:
     """The certificate that descriptions of a model show: the last one, else a new one; None for a very large model."""
     known = certificate_of(model)
     if known is not None or model.n_parameters > SHOWN_PARAMETERS:

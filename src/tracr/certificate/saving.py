@@ -23,7 +23,7 @@ from tracr.saving.models import CONTENT, save_files
 from tracr_check import Verdict
 
 if TYPE_CHECKING:
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
 __all__ = ["VERDICT", "certificate_files", "read_certificate", "save", "save_with"]
 
@@ -32,7 +32,7 @@ LARGEST = 2**24  # bytes of either file
 KEYS = ("accepted", "reason", "place", "assumptions", "arithmetic", "padded", "lengths", "sha256", "theorem")
 
 
-def save(model: CompiledModel, folder: str | Path, *, overwrite: bool = False, certificate: bool = False) -> None:
+def save(model: DesignedModel, folder: str | Path, *, overwrite: bool = False, certificate: bool = False) -> None:
     """Write the model into a folder, with its certificate if asked for; see `CompiledModel.save`."""
     if not arguments.flag("certificate", certificate, error=FormatError):
         save_files(model, folder, overwrite, {})
@@ -60,7 +60,7 @@ def certificate_files(certificate: Certificate) -> dict[str, bytes]:
     return {CERTIFICATE: certificate.hints, VERDICT: json.dumps(verdict, indent=2).encode("ascii") + b"\n"}
 
 
-def read_certificate(model: CompiledModel, folder: Path) -> None:
+def read_certificate(model: DesignedModel, folder: Path) -> None:
     """Give a loaded model the certificate of its folder, if it has one; refuse one that belongs to other files."""
     if not (folder / CERTIFICATE).exists() and not (folder / VERDICT).exists():
         return

@@ -106,12 +106,12 @@ def _certify(
 ) -> None:
     """Compile, check and print; exit with status 1 unless accepted."""
     from tracr.cli.screen import waiting
-    from tracr.model.compiled import CompiledModel
+    from tracr.model.designed import DesignedModel
 
     found = find(program, name, choice)
     with waiting(f"compiling {found.name}"):
         model = compiled(found, choice)
-    if not isinstance(model, CompiledModel):
+    if not isinstance(model, DesignedModel):
         raise Unavailable(
             f"{found.name} is not a compiled model, and the checker has rules for those only",
             hint=f"`tracr verify {program}` compares it with its program",

@@ -126,7 +126,7 @@ def summary(model: DesignedModel, name: str) -> dict[str, Any]:
     }
 
 
-def certificate_json(model: CompiledModel) -> dict[str, Any] | None:
+def certificate_json(model: DesignedModel) -> dict[str, Any] | None:
     """The verdict that `tracr info --json` prints; None if the model is too large to be checked in passing."""
     from tracr.certificate.certifying import shown_certificate
 

@@ -207,7 +207,7 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedMod
     model, own_weights = read_model(content[MODEL], content[TABLES], weights, recompile, max_parameters)
     if recompile:
         return model
-    if certified:
+    if own_weights:
         return with_saved_weights(model, weights)
     return with_other_weights(model, with_weights(model, weights).parameters)
 
@@ -215,7 +215,7 @@ def read_folder(path: Path, recompile: bool, max_parameters: int) -> DesignedMod
 def read_model(
     model_json: bytes, tables: bytes, weights: Mapping[str, NDArray[Any]], recompile: bool, max_parameters: int
 ) -> tuple[DesignedModel, bool]:
-    """The model that the saved program compiles to, in the saved variant's basis, and whether it was certified."""
+    """The model that the saved program compiles to, in its variant's basis; and whether it has its own weights."""
     keys = ("options", "outputs", "residual", "program", "graph", "source")
     given = parse(model_json, MODEL).object(keys, optional=(*OWN, "schedule", "variant"))
     own_weights = all(given[key].boolean() for key in OWN if key in given)

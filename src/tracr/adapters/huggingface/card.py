@@ -13,6 +13,7 @@ from tracr.model.verification import Verification
 from tracr.values import value_text
 
 if TYPE_CHECKING:
+    from tracr.certificate.certificate import Certificate
     from tracr.model.designed import DesignedModel
     from tracr.runtime.outputs import Output
 
@@ -28,7 +29,13 @@ MOST = 200  # lines of a table or listing
 
 
 def card(
-    model: DesignedModel, output: Output, sizes: GPT2Sizes, head: WordHead, activation: str, checked: Verification
+    model: DesignedModel,
+    output: Output,
+    sizes: GPT2Sizes,
+    head: WordHead,
+    activation: str,
+    checked: Verification,
+    certificate: Certificate | None,
 ) -> str:
     """`README.md`, for the model with layer norms that the checkpoint holds, and its compiled model's certificate."""
     options = model.options

@@ -117,9 +117,9 @@ def _normed(model: DesignedModel) -> DesignedModel:
     return model if model.norm else model.with_layer_norm()
 
 
-def _checkable(model: CompiledModel) -> CompiledModel:
+def _checkable(model: DesignedModel) -> DesignedModel:
     """The model that the card's certificate is about: the compiled one, unless weights were changed in other ways."""
-    exact = model.own_weights and (model.variant is None or not model.variant.noise)
+    exact = model.own_weights and not model.variant.noise
     return model.plain if exact else model
 
 
@@ -178,7 +178,7 @@ def is_unchanged(folder: Path) -> bool:
 
 
 def as_changed(model: DesignedModel, folder: Path) -> DesignedModel:
-    """The model of a checkpoint with its present weights; not certified if they were changed."""
+    """The model of a checkpoint with its present weights; `own_weights` is false if they were changed."""
     mark = _mark(folder)
     if "output" not in mark:
         raise FormatError(

@@ -19,7 +19,7 @@ from tracr.certificate.hints import hints
 from tracr.certificate.trials.execution import ORDERS, execute
 from tracr.certificate.trials.meaning import Meaning, number_of
 from tracr.certificate.trials.mutants import Mutant, SavedParts, mutant
-from tracr.model.compiled import CompiledModel
+from tracr.model.designed import DesignedModel
 from tracr.nearness import nearly_equal
 from tracr.saving.models import MODEL, TABLES, WEIGHTS, files_of
 from tracr_check import Verdict, check_folder
@@ -43,7 +43,7 @@ class Outcome:
         return self.verdict.accepted and self.wrong > 0
 
 
-def parts_of(model: CompiledModel) -> SavedParts:
+def parts_of(model: DesignedModel) -> SavedParts:
     """A model's saved parts."""
     files = files_of(model)
     return SavedParts(

@@ -94,7 +94,7 @@ def page_data(model: DesignedModel, tokens: Sequence[Value], name: str, descript
     }
 
 
-def _certificate_json(model: CompiledModel) -> dict[str, Any] | None:
+def _certificate_json(model: DesignedModel) -> dict[str, Any] | None:
     """The verdict of the checker: its headline, and what is proved and assumed."""
     found = shown_certificate(model)
     if found is None:
