@@ -26,7 +26,7 @@ MODEL = tracr.compile(programs.make_hist(), "abc", 4)
 CHECKER = Path(tracr_check.__file__).parent
 
 
-def broken(model: tracr.CompiledModel) -> tracr.CompiledModel:
+def broken(model: tracr.DesignedModel) -> tracr.DesignedModel:
     """The model with an unembedding that mistakes one value for another."""
     weights = {name: array.copy() for name, array in model.parameters.named()}
     weights["unembed.W_U"] = -weights["unembed.W_U"]

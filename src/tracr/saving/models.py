@@ -83,7 +83,7 @@ def save(model: DesignedModel, folder: str | Path, *, overwrite: bool = False) -
     save_files(model, folder, overwrite, {})
 
 
-def save_files(model: CompiledModel, folder: str | Path, overwrite: bool, more: Mapping[str, bytes]) -> None:
+def save_files(model: DesignedModel, folder: str | Path, overwrite: bool, more: Mapping[str, bytes]) -> None:
     """Write the model, and more files (those of a certificate), into `folder`."""
     flag("overwrite", overwrite, error=FormatError)
     path = as_path("folder", folder, error=FormatError).resolve()
